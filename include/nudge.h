@@ -449,7 +449,7 @@ struct nudge_str nudge_error_data(const struct nudge_error *error);
 // Frees an error; NULL is fine.
 void nudge_error_free(struct nudge_error *error);
 
-// Looks up the best hint of a key that fits the context.
+// Finds the best hint of a key that fits.
 //
 // `NUDGE_E_NOT_FOUND` when there is none; the error's data say why (`near_misses`, `missing_context`).
 nudge_status nudge_get(const struct nudge_store *store,
@@ -597,7 +597,7 @@ nudge_status nudge_bump(const struct nudge_store *store,
                         struct nudge_result **out,
                         struct nudge_error **error);
 
-// Forgets a hint.
+// Deletes a hint, one of its variants, or all of them.
 //
 // `out` may be NULL; the result is that of `nudge.delete_hint`, `{"deleted", "previous", "deleted_count"}`.
 // `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is given,

@@ -1,14 +1,15 @@
 // Builds the native half and puts it here, under the name that native.js looks for: as a release, or with --debug as
-// quickly as it can be had.
+// quickly as it can be had; with --target TRIPLE for another platform, as far as Rust can build for it here.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, renameSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const profile = process.argv.includes('--debug') ? [] : ['--release']
+const target = process.argv.includes('--target') ? process.argv[process.argv.indexOf('--target') + 1] : undefined
 const cargo = spawnSync(
   'cargo',
-  ['build', ...profile, '--locked', '--package', 'nudge-node', '--message-format', 'json-render-diagnostics'],
+  ['build', ...profile, ...(target ? ['--target', target] : []), '--locked', '--package', 'nudge-node', '--message-format', 'json-render-diagnostics'],
   { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], maxBuffer: 1 << 28 }
 )
 if (cargo.error) throw new Error('Rust is needed to build nudge-hints; install it from https://rustup.rs', { cause: cargo.error })
@@ -22,10 +23,19 @@ const built = cargo.stdout
   .flatMap(({ filenames }) => filenames)
   .find((name) => /\.(so|dylib|dll)$/.test(name))
 
-// The report names glibc's version where Node is linked with it.
-const libc = process.report.getReport().header.glibcVersionRuntime ? '-gnu' : '-musl'
-const suffix = { linux: libc, win32: '-msvc' }[process.platform] ?? ''
-const name = `${here}nudge.${process.platform}-${process.arch}${suffix}.node`
+/** What a platform is called in the names of binaries and packages; a target such as aarch64-unknown-linux-musl. */
+function platform() {
+  if (target) {
+    const [cpu, , system, libc] = target.split('-')
+    const arch = { x86_64: 'x64', aarch64: 'arm64' }[cpu]
+    return [{ windows: 'win32' }[system] ?? system, arch, libc].filter(Boolean).join('-')
+  }
+  // The report names glibc's version where Node is linked with it.
+  const libc = process.report.getReport().header.glibcVersionRuntime ? 'gnu' : 'musl'
+  return [process.platform, process.arch, { linux: libc, win32: 'msvc' }[process.platform]].filter(Boolean).join('-')
+}
+
+const name = `${here}nudge.${platform()}.node`
 // A process that has the old one loaded keeps it.
 copyFileSync(built, `${name}.new`)
 renameSync(`${name}.new`, name)

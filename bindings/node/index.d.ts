@@ -69,33 +69,33 @@ export class Store {
   /** Forgets a name; threads that have the store open keep it. Whether there was one. */
   static forget(name: string): boolean
   /**
-   * The best hint that fits, or null. `variant` asks for that one only, if it fits. `console.log` of what it
-   * finds hides a secret; `console.dir` and `console.table` show it.
+   * Finds the best hint of a key that fits. A miss is null. `variant` asks for that one only, if it fits. `console.log`
+   * of what it finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. */
+  /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. */
   set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string }
-  /** The hints that fit, best first. Secret values are not shown. */
+  /** Searches the hints that fit, best first. Secret values are not shown. */
   query(params?: Options<QueryParams> | null): { readonly hints: readonly Row[] }
-  /** Reports that a hint worked; pass the context it was found with. */
+  /** Counts a use of a hint, which raises it for next time. Pass the context it was found with. */
   bump(
     component: string,
     key: string,
     options?: { readonly delta?: number | null; readonly context?: ContextLike; readonly variant?: string | null } | null
   ): { readonly hint: Hint }
-  /** Deletes a hint; of several variants one (`variant`) or `all`. */
+  /** Deletes a hint, one of its variants, or all of them. */
   delete(
     component: string,
     key: string,
     options?: { readonly variant?: string | null; readonly all?: boolean | null } | null
   ): { readonly deleted: true; readonly previous: Hint; readonly deleted_count: number }
-  /** The components by name. */
+  /** Lists the components with how many hints each has. */
   listComponents(): { readonly components: readonly { readonly name: string; readonly hint_count: number }[] }
-  /** The whole store, or one component, as plain data. */
+  /** Exports the store, or one component. The payload is plain data. */
   export(
     options?: Options<{ readonly format?: 'json' | null; readonly component?: string | null; readonly include_secrets?: boolean | null }> | null
   ): { readonly payload: { readonly [name: string]: Json }; readonly omitted_secrets: number }
-  /** Takes an export in: `merge` (the later `updated_at` wins) or `replace`. */
+  /** Imports an export, or a payload written by hand. `merge`: the later `updated_at` wins; or `replace`. */
   import(
     payload: { readonly [name: string]: Json },
     options?: Options<{ readonly mode?: ImportMode | null; readonly allow_secret?: boolean | null }> | null
@@ -104,7 +104,7 @@ export class Store {
     readonly skipped: number
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
-  /** What an agent should be told now, and what changed of what it was told; `ticket` is for {@link Store.told}. */
+  /** Tells what an agent should be told now, unasked. `changes` is what changed of what it was told, `ticket` is for {@link Store.told}. */
   suggest(params: Options<SuggestParams>): Omitted & {
     readonly suggestions: readonly Suggestion[]
     readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
@@ -112,22 +112,22 @@ export class Store {
     readonly ticket?: string
   }
   /**
-   * What {@link Store.suggest} tells, as one text to put into a prompt: a heading and a line for each, at most `maxBytes`
+   * Tells what {@link Store.suggest} does, as one text for a prompt. It is a heading and a line for each, at most `maxBytes`
    * (2,000) in all and `limit` lines (14 at a start, 6 at a prompt, 3 at a failure). `''` when there is nothing to tell.
    */
   digest(
     event: SuggestEvent,
     options?: Options<DigestOptions> | null
   ): { readonly text: string; readonly omitted: number; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
-  /** Confirms that an answer of {@link Store.suggest} or {@link Store.digest} was shown; `told` is how many suggestions count as told by it. */
+  /** Confirms that what {@link Store.suggest} or {@link Store.digest} lent under a ticket was shown. `told` is how many suggestions count as told by it. */
   told(clientSession: string, ticket: string): { readonly told: number }
-  /** What a question in words brings to mind, of all sources; nothing counts as told. */
+  /** Finds what a question in words brings to mind. Of all sources; nothing counts as told. */
   recall(query: string, options?: Options<RecallOptions> | null): Omitted & { readonly items: readonly Suggestion[] }
-  /** Reports how a command ended; `matched` are the hints it changed. */
+  /** Counts how a command ended, for the hints that say it. `matched` are the hints it changed. */
   outcome(params: Options<OutcomeParams>): { readonly matched: readonly Hint[] }
-  /** The environment variables that scopes of the candidates mention. */
+  /** Lists the environment variables that the scopes of the candidates mention. */
   envNames(params?: Options<EnvNamesParams> | null): { readonly names: readonly string[]; readonly values: readonly string[] }
-  /** Every variant of a key, each condition and each part of its score, and a sentence on the choice. */
+  /** Explains what `get` returns, or why it returns nothing. Every variant is there, with each condition and each part of its score. */
   why(
     component: string,
     key: string,
@@ -140,13 +140,13 @@ export class Store {
     }[]
     readonly verdict: string
   }
-  /** What was deleted or replaced last, newest first. */
+  /** Lists what was deleted or replaced last, newest first. */
   deletions(): { readonly deletions: readonly Deletion[] }
-  /** Brings back what was deleted or replaced: the last, or what has this id. */
+  /** Brings back what was deleted or replaced. The last, or what has this id. */
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
-  /** How often hints were asked for and suggested, and what came of the suggestions. */
+  /** Tells how often hints were asked for and suggested, and what came of it. */
   stats(): { readonly [name: string]: Json }
-  /** Version, limits and how much is stored; of a session also its members, proxies, journal_bytes, port and pid. */
+  /** Tells what is stored, and the limits. Of a session also its members, proxies, journal_bytes, port and pid. */
   status(): { readonly [name: string]: Json }
   /** How many hints there are, wherever they apply. */
   readonly size: number

@@ -26,7 +26,7 @@ function load() {
   const [cause] = failures.sort((a, b) => Number(a.code === 'MODULE_NOT_FOUND') - Number(b.code === 'MODULE_NOT_FOUND'))
   const why = cause.code === 'MODULE_NOT_FOUND' ? 'there is none' : cause.message
   throw new Error(
-    `nudge-hints finds no binary for ${platforms()[0]} (${why}); build one with \`npm run build\` in bindings/node of a clone of its repository.`,
+    `nudge-hints finds no binary for ${platforms()[0]} (${why}); install it without --omit=optional, or build one with \`npm run build\` in bindings/node of a clone of its repository.`,
     { cause }
   )
 }

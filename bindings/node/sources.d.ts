@@ -63,7 +63,7 @@ export interface RecordsSearchParams {
   readonly query: string
   /** Absent or `all`: every kind. */
   readonly kind?: 'all' | 'issue' | 'spec' | 'arch' | 'update' | null
-  /** Absent or `all`: wherever it stands; archived ones last. */
+  /** Absent or `all`: wherever it stands; archived ones behind those as relevant. */
   readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** The project that counts more. Absent: that of the context; `*`: none. */
   readonly project?: string | null
@@ -159,6 +159,15 @@ export interface RecordsDuplicatesParams {
   readonly context?: ContextLike
 }
 
+/** Params of `records.joinProjects`. */
+export interface RecordsJoinProjectsParams {
+  /** The project whose records move, by its name. */
+  readonly from: string
+  /** The project that they move to; the one of the context may be without a record yet. */
+  readonly into: string
+  readonly context?: ContextLike
+}
+
 /** Params of `records.export`. */
 export interface RecordsExportParams {
   /** Absent: every project. */
@@ -199,7 +208,7 @@ export interface RecordsSource {
   get(params: RecordsGetParams): Answer
   /** Records without their bodies, newest first. */
   list(params?: RecordsListParams | null): Answer
-  /** It can be restored for 30 days. */
+  /** Delete a record; it can be restored for 30 days. */
   delete(params: RecordsDeleteParams): Answer
   /** Bring back what was deleted, or what a record said before. */
   restore(params: RecordsRestoreParams): Answer
@@ -209,6 +218,8 @@ export interface RecordsSource {
   duplicates(params?: RecordsDuplicatesParams | null): Answer
   /** Every project with records. */
   projects(): Answer
+  /** Make two projects one, as after a rename: records, repositories and the name of the first are the second's. */
+  joinProjects(params: RecordsJoinProjectsParams): Answer
   /** Every record of a project, or of all, for an import elsewhere. */
   export(params?: RecordsExportParams | null): Answer
   /** Take in an export, or the upstream plugin's dude.db; what is there already is left alone. */

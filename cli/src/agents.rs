@@ -1,13 +1,14 @@
 //! What reaches an agent without being asked: the hooks of coding agents, and how they are put there.
 
 mod agents_md;
-mod alone;
+pub mod alone;
 mod capture;
-mod checkout;
+pub mod checkout;
 mod clients;
+mod commands;
 pub mod config;
 pub mod doctor;
-mod event;
+pub mod event;
 mod here;
 pub mod hook;
 pub mod init;

@@ -253,6 +253,28 @@ there is nothing to say. NUDGE_HOOK_BYTES limits its text (2,000 bytes), NUDGE_H
     /// Stop the running server and all that stand by; the session ends.
     #[command(after_help = "Example:\n  nudge stop")]
     Stop,
+    /// Tell agents the commands of this repository: those of its own package.json, Makefile, CI and so on.
+    #[command(after_help = "\
+Examples:
+  nudge seed --dry-run   shows them
+  nudge seed             has agents told of them here; when the files change, the hints do
+  nudge seed --forget    ends that, and takes away those that nobody changed
+Nothing of them is run. What you or an agent changed is left as it is.")]
+    Seed(Seed),
+    /// Write the hints of this repository into its .nudge.json, to be committed.
+    #[command(after_help = "\
+Examples:
+  nudge save               those that apply in this repository alone
+  nudge save http-proxy    those of a component, those for everywhere, too
+Without counts and times, so that it changes only when a hint does. No secret is written.")]
+    Save(Save),
+    /// Have agents in this clone told the hints of its .nudge.json: shows what is new, and asks.
+    #[command(after_help = "\
+Examples:
+  nudge trust --yes
+  nudge trust --forget
+Nothing of that file is told before, and nothing of it after a change until you look again.")]
+    Trust(Trusting),
     /// Empty what is kept for next time.
     #[command(after_help = "\
 Examples:
@@ -360,6 +382,35 @@ pub enum ModelVerb {
         /// Its name.
         name: String,
     },
+}
+
+/// `nudge seed`
+#[derive(Debug, ClapArgs)]
+pub struct Seed {
+    /// Show them, store none.
+    #[arg(long, conflicts_with = "forget")]
+    pub dry_run: bool,
+    /// No longer, in this clone.
+    #[arg(long)]
+    pub forget: bool,
+}
+
+/// `nudge save`
+#[derive(Debug, ClapArgs)]
+pub struct Save {
+    /// This component only, with its hints for everywhere.
+    pub component: Option<String>,
+}
+
+/// `nudge trust`
+#[derive(Debug, ClapArgs)]
+pub struct Trusting {
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// No longer.
+    #[arg(long, conflicts_with = "yes")]
+    pub forget: bool,
 }
 
 /// `nudge forget`

@@ -17,6 +17,8 @@ mod list;
 mod model;
 mod query;
 mod recall;
+mod save;
+mod seed;
 pub mod serve;
 mod set;
 mod shell;
@@ -25,6 +27,7 @@ mod stats;
 mod status;
 mod stop;
 mod tour;
+mod trust;
 mod ui;
 mod undo;
 mod watch;
@@ -107,6 +110,9 @@ pub fn run(words: &[OsString]) -> ExitCode {
         Command::Config => config::run(&global),
         Command::Status => status::run(&global),
         Command::Stop => stop::run(&global),
+        Command::Seed(args) => seed::run(&args, &global),
+        Command::Save(args) => save::run(&args, &global),
+        Command::Trust(args) => trust::run(&args, &global),
         Command::Forget(args) => forget::run(&args, &global),
         #[cfg(feature = "model")]
         Command::Model(args) => model::run(&args, &global),

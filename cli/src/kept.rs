@@ -17,7 +17,7 @@ use crate::settings;
 /// The name of the file, and of the lock beside it, which holds the runtime directory of whoever has it.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
-/// That of exports, which they are.
+/// The version of the format, which is that of exports.
 const SCHEMA_VERSION: &str = "1.0";
 /// Most that is read of the file. The store itself takes less ([`nudge::Config::max_bytes`]), whatever its limits.
 const MAX_BYTES: u64 = 1 << 30;

@@ -22,7 +22,7 @@ pub use doctor::doctor;
 pub use nudge_core::text::visible;
 pub use plain::{plain, report};
 pub use server::{members, stats, status};
-pub use tables::{ago, all_hints, components, deletions, hints, rows, why};
+pub use tables::{ago, all_hints, components, deletions, findings, hints, rows, seeds, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();

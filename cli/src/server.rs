@@ -16,7 +16,9 @@ pub mod http;
 pub mod log;
 pub mod mcp;
 pub mod memory;
+pub mod methods;
 pub mod page;
+mod seeds;
 pub mod session;
 pub mod token;
 pub mod watchdog;
@@ -74,7 +76,7 @@ pub enum Stdio {
 /// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
 /// never shown.
 const TICK: Duration = Duration::from_secs(5);
-/// What it is, and how it ends, for whoever has started it by hand.
+/// What a server that was started by hand says of itself.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str =
@@ -141,6 +143,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
     // It ends with the event loop.
     tokio::spawn(memory::give_back());
     let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
+    seeds::follow(&stdio, &backend);
     let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
     let ended = loop {
         tokio::select! {

@@ -128,6 +128,13 @@ static OWN: &[Setting] = &[
         about: "Most suggestions to one client session in 10 minutes",
     },
     Setting {
+        name: "learn",
+        kind: Kind::Switch,
+        default: "0",
+        flag: Flag::None,
+        about: "Learn from hooks: a command that failed and a near one that then worked become a hint",
+    },
+    Setting {
         name: "capture",
         kind: Kind::Switch,
         default: "0",

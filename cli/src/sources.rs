@@ -33,19 +33,35 @@ pub fn model_folder(data: &DataDir) -> nudge_embed::ModelFolder {
 /// `model` among those that were added.
 #[cfg(feature = "model")]
 pub fn models(values: &Values, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn Models> {
+    Arc::new(nudge_embed::Models::new(choice(values, data), clock))
+}
+
+/// The id of that model by its files, of which none is loaded.
+#[cfg(feature = "model")]
+pub fn model_id(values: &Values, data: &DataDir) -> nudge::Result<Option<String>> {
+    choice(values, data).id()
+}
+
+#[cfg(feature = "model")]
+fn choice(values: &Values, data: &DataDir) -> nudge_embed::Choice {
     use nudge_embed::Choice;
-    let choice = match (values.text("model_dir"), values.text("model")) {
+    match (values.text("model_dir"), values.text("model")) {
         ("", "") => Choice::Added(model_folder(data), None),
         ("", name) => Choice::Added(model_folder(data), Some(name.to_owned())),
         (folder, _) => Choice::Folder(folder.into()),
-    };
-    Arc::new(nudge_embed::Models::new(choice, clock))
+    }
 }
 
 /// This binary can run none.
 #[cfg(not(feature = "model"))]
 pub fn models(_: &Values, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn Models> {
     Arc::new(nudge_core::embed::NoModels)
+}
+
+/// There is none.
+#[cfg(not(feature = "model"))]
+pub fn model_id(_: &Values, _: &DataDir) -> nudge::Result<Option<String>> {
+    Ok(None)
 }
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();

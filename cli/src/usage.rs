@@ -12,12 +12,11 @@ use crate::args::{Args, Quick, command};
 pub use flags::in_flags;
 
 /// Words that people try for a command that has another name, where no letters lead there.
-const MEANT: [(&str, &str); 16] = [
+const MEANT: [(&str, &str); 15] = [
     ("add", "set"),
     ("put", "set"),
     ("store", "set"),
     ("remember", "set"),
-    ("save", "set"),
     ("read", "get"),
     ("find", "search"),
     ("grep", "search"),

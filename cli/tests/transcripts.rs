@@ -3,6 +3,11 @@
 
 mod kit;
 
+// They say what is printed on Linux, whose paths and tools they use.
+#[cfg(target_os = "linux")]
+#[path = "transcripts/docs.rs"]
+mod docs;
+
 use std::path::{Path, PathBuf};
 
 use kit::{Serve, home};

@@ -134,8 +134,8 @@ impl Nudge {
         self.created_at
     }
 
-    /// Returns the best eligible variant of a key, or `None`. For repeated lookups from one place use a
-    /// [`View`](crate::View). It compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
+    /// Finds the best hint of a key that fits. For repeated lookups from one place use a [`View`](crate::View). It
+    /// compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.variants(component, key).1;
         if variants.is_empty() {

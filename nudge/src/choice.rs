@@ -1,5 +1,6 @@
 //! Chooses the best of a key's variants for a context (semantics section 3).
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use nudge_core::clock::Millis;
@@ -26,41 +27,36 @@ pub(crate) fn pick<E>(
         }
     }
     let open_file = fitting.first().is_some_and(|hint| context.open_file_in(&hint.component).is_some());
-    Ok(best(&fitting, open_file, now).map(|(hint, score)| Match {
-        hint: Arc::clone(hint),
-        score,
-        context: context.clone(),
-        now,
-    }))
+    let chosen = best(&fitting, open_file, now);
+    Ok(chosen.map(|hint| Match { hint: Arc::clone(hint), open_file, context: context.clone(), now }))
 }
 
-/// Returns the best of `hints` that is live, with its score. Among variants, doubt and specificity decide before
-/// the score, which is therefore computed only for variants that are equal in both.
-pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<(&'a Arc<Hint>, f64)> {
+/// Returns the best of `hints` that is live. Among variants, doubt and specificity decide before the score, which is
+/// therefore computed only for variants that are equal in both.
+pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
+    let score = |hint: &Hint| scoring::score(hint, open_file, now);
     let mut live = hints.iter().copied().filter(|hint| !hint.is_expired(now));
     let mut best = live.next()?;
-    let mut best_score = None;
     for hint in live {
-        let order = class(hint).cmp(&class(best));
-        if order.is_gt() {
-            (best, best_score) = (hint, None);
-        } else if order.is_eq() {
-            let score = scoring::score(hint, open_file, now);
-            let other = *best_score.get_or_insert_with(|| scoring::score(best, open_file, now));
-            if scoring::compare_variants((hint, score), (best, other)).is_gt() {
-                (best, best_score) = (hint, Some(score));
-            }
+        let by_score = || match scoring::plainly(hint, best) {
+            Some(Ordering::Equal) => scoring::compare_names(hint, best),
+            Some(plain) => plain,
+            None => scoring::compare_variants((hint, score(hint)), (best, score(best))),
+        };
+        if class(hint).cmp(&class(best)).then_with(by_score).is_gt() {
+            best = hint;
         }
     }
-    Some((best, best_score.unwrap_or_else(|| scoring::score(best, open_file, now))))
+    Some(best)
 }
 
-/// A hint that fits, with its score; reasons and parts are rendered when asked for.
+/// A hint that fits; its score, reasons and parts are worked out when asked for.
 #[derive(Debug, Clone)]
 pub struct Match {
     pub(crate) hint: Arc<Hint>,
-    pub(crate) score: f64,
+    /// Whether a file of its component is open.
+    pub(crate) open_file: bool,
     pub(crate) context: Context,
     pub(crate) now: Millis,
 }
@@ -73,12 +69,12 @@ impl Match {
 
     /// Returns the score, 0 to 1, unrounded.
     pub fn score(&self) -> f64 {
-        self.score
+        scoring::score(&self.hint, self.open_file, self.now)
     }
 
     /// Returns the addends of the score, unrounded.
     pub fn parts(&self) -> Parts {
-        scoring::parts(&self.hint, self.context.open_file_in(self.hint.component()).is_some(), self.now)
+        scoring::parts(&self.hint, self.open_file, self.now)
     }
 
     /// Returns the reasons for the match and for its score.
@@ -89,6 +85,6 @@ impl Match {
 
     /// Returns the whole explanation, as `nudge.get_hint` sends it.
     pub fn explain(&self) -> MatchExplain {
-        MatchExplain { matched: true, score: self.score, parts: self.parts(), reasons: self.reasons() }
+        MatchExplain { matched: true, score: self.score(), parts: self.parts(), reasons: self.reasons() }
     }
 }

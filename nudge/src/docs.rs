@@ -7,6 +7,7 @@ pub mod semantics {
     //! What Nudge does, for every caller alike; code and tests cite its sections by number.
     //!
     //! [methods]: super::methods
+    //! [rpc]: super::rpc
     //! [command-line]: super::command_line
     //! [settings]: super::settings
     //!
@@ -14,18 +15,29 @@ pub mod semantics {
 }
 
 pub mod methods {
-    //! The table of methods and errors, HTTP, and calls made once.
+    //! The table of methods and errors.
     //!
     //! [semantics]: super::semantics
     //! [settings]: super::settings
+    //! [rpc]: super::rpc
     //!
     #![doc = include_str!("../docs/methods.md")]
+}
+
+pub mod rpc {
+    //! HTTP, MCP, and calls made once.
+    //!
+    //! [semantics]: super::semantics
+    //! [methods]: super::methods
+    //!
+    #![doc = include_str!("../docs/rpc.md")]
 }
 
 pub mod command_line {
     //! The commands, flags, streams and exit codes of the binary.
     //!
     //! [methods]: super::methods
+    //! [rpc]: super::rpc
     //! [settings]: super::settings
     //!
     #![doc = include_str!("../docs/command-line.md")]

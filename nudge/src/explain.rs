@@ -9,7 +9,9 @@ use crate::hint::Hint;
 /// Returns the reasons for an eligible hint.
 pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
     let conditions = hint.scope().conditions(context, steps)?;
-    let mut out: Vec<_> = conditions.into_iter().map(|condition| condition.reason).collect();
+    // Room for what may follow, so that the list does not grow again and again.
+    let mut out = Vec::with_capacity(conditions.len() + 6);
+    out.extend(conditions.into_iter().map(|condition| condition.reason));
     if hint.scope().is_empty() {
         out.push("no scope: applies everywhere".into());
     }
@@ -33,7 +35,7 @@ pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut S
         out.push(format!("confidence {}", (confidence * 1e4).round() / 1e4));
     }
     if let Some(path) = context.open_file_in(hint.component()) {
-        out.push(format!("open file {path} is in {}", hint.component()));
+        out.push(["open file ", path, " is in ", hint.component()].concat());
     }
     match hint.failure_count() {
         0 => {}

@@ -101,7 +101,7 @@ mod tests {
                 assert!(!text.contains(word), "{} holds {word}: {text}", method.name);
             }
         }
-        // cli/tests/server.rs limits the size of the whole answer to `tools/list`.
+        // cli/tests/mcp/server.rs limits the size of the whole answer to `tools/list`.
         let bytes = |tool: &Method| (tool.params)().to_string().len() + tool.description.len();
         let (recall, hints): (Vec<_>, Vec<_>) =
             methods().into_iter().filter(|method| method.tool).partition(|method| method.name == "nudge.recall");

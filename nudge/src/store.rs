@@ -75,13 +75,28 @@ struct Map {
 struct Slot {
     hint: Arc<Hint>,
     row: u32,
-    /// The number of the hint's scope.
+    /// The number of the hint's scope, and below it what decides first among variants (semantics section 1), so that a
+    /// lookup reads no hint but the one it chooses: whether it is not doubtful, and how specific it is.
     scope: u32,
 }
 
+/// Bits of the class of a [`Slot`]: three for the specificity, which is at most 6, one for doubt.
+const CLASS_BITS: u32 = 4;
+const NOT_DOUBTFUL: u32 = 8;
+
 impl Slot {
     fn new(hint: &Arc<Hint>, row: u32) -> Self {
-        Self { hint: Arc::clone(hint), row, scope: hint.scope.number() }
+        let class = u32::from(hint.scope.specificity()) | if hint.is_doubtful() { 0 } else { NOT_DOUBTFUL };
+        Self { hint: Arc::clone(hint), row, scope: hint.scope.number() << CLASS_BITS | class }
+    }
+
+    fn scope(&self) -> u32 {
+        self.scope >> CLASS_BITS
+    }
+
+    /// Greater is better.
+    fn class(&self) -> u32 {
+        self.scope & ((1 << CLASS_BITS) - 1)
     }
 }
 
@@ -116,27 +131,40 @@ impl Store {
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
-    /// Chooses among the variants of a key, under the lock, so that only the chosen one is copied out. `memo` has the
-    /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under
-    /// the lock.
+    /// Chooses among the variants of a key, under the lock, so that only the chosen one is copied out: among the best
+    /// class of those that fit, and where `choose` takes none of these, as they have expired, among all. `memo` has the
+    /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under the
+    /// lock.
     pub fn choose<T>(
         &self,
         component: &str,
         key: &str,
         memo: &Memo,
-        choose: impl FnOnce(&[&Arc<Hint>]) -> Option<T>,
+        choose: impl Fn(&[&Arc<Hint>]) -> Option<T>,
     ) -> Result<Option<T>, (u64, Variants)> {
         let map = self.map.read();
         let Some(slots) = map.find(component, key) else { return Ok(None) };
-        let mut fitting = SmallVec::<[_; 4]>::new();
+        let (mut best, mut class, mut others) = (SmallVec::<[_; 4]>::new(), 0, false);
         for slot in slots {
-            match memo.known(map.epoch, slot.scope) {
-                Some(true) => fitting.push(&slot.hint),
+            match memo.known(map.epoch, slot.scope()) {
+                Some(true) if best.is_empty() || slot.class() > class => {
+                    others |= !best.is_empty();
+                    best.clear();
+                    best.push(&slot.hint);
+                    class = slot.class();
+                }
+                Some(true) if slot.class() == class => best.push(&slot.hint),
+                Some(true) => others = true,
                 Some(false) => {}
                 None => return Err((map.epoch, slots.iter().map(|slot| Arc::clone(&slot.hint)).collect())),
             }
         }
-        Ok(choose(&fitting))
+        let chosen = choose(&best);
+        if chosen.is_some() || !others {
+            return Ok(chosen);
+        }
+        let fits = |slot: &&Slot| memo.known(map.epoch, slot.scope()) == Some(true);
+        Ok(choose(&slots.iter().filter(fits).map(|slot| &slot.hint).collect::<SmallVec<[_; 4]>>()))
     }
 
     /// Returns every hint, expired ones included, in no order.

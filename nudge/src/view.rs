@@ -42,11 +42,10 @@ impl<S: Deref<Target = Nudge>> View<S> {
         let now = self.store.now();
         // The open files, a list of any length that the caller sent, are searched before the lock is taken.
         let open_file = self.context.open_file_in(component).is_some();
-        let chosen = self.store.store.choose(component, key, &self.memo, |hints| {
-            best(hints, open_file, now).map(|(hint, score)| (Arc::clone(hint), score))
-        });
+        let chosen =
+            self.store.store.choose(component, key, &self.memo, |hints| best(hints, open_file, now).map(Arc::clone));
         match chosen {
-            Ok(chosen) => chosen.map(|(hint, score)| Match { hint, score, context: self.context.clone(), now }),
+            Ok(chosen) => chosen.map(|hint| Match { hint, open_file, context: self.context.clone(), now }),
             Err((epoch, variants)) => {
                 let eligible = |hint: &Arc<Hint>| Ok(self.memo.allows(epoch, &hint.scope, &self.context));
                 let Ok::<_, Infallible>(found) = pick(&variants, &self.context, now, eligible);

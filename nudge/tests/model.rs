@@ -1,314 +1,256 @@
-//! Random sequences of calls against a plain model of the semantics: a list, searched from end to end.
-// Times and counts here are far below 2^53.
-#![allow(clippy::cast_precision_loss)]
+//! Random sequences of calls, with time moving and processes dying, against a plain model of the semantics.
+//! `PROPTEST_CASES=100000` makes more of them.
 
-use std::sync::Arc;
+// Of it no more is needed here.
+#[allow(dead_code)]
+mod kit;
+#[path = "model/plain.rs"]
+mod plain;
 
-use nudge::{
-    Bump, Config, Context, ContextSpec, Delete, ErrorKind, Export, Import, ImportMode, ManualClock, Nudge, Query,
-    ScopeSpec, SetHint, Ttl,
+use kit::RecordedStore;
+use nudge::{Caller, Config};
+use plain::{
+    Answer, COMPONENTS, Entry, KEYS, MAX_HINTS, Name, Plain, SCOPES, STANDS, Semantics, Step, TTLS, VALUES, Which,
 };
-use proptest::prelude::*;
-
-const COMPONENTS: [&str; 3] = ["api", "http-proxy", "web"];
-const KEYS: [&str; 2] = ["build", "run"];
-const BRANCHES: [Option<&str>; 4] = [None, Some("dev"), Some("hotfix/*"), Some("main")];
-const FOLDERS: [Option<&str>; 3] = [None, Some("/work/**"), Some("/work/api")];
-const STANDS: [(&str, &str); 3] = [("/work/api", "dev"), ("/work", "hotfix/a"), ("/home", "main")];
-const TTLS: [&str; 3] = ["session", "PT1H", "PT30M"];
-const MAX_HINTS: usize = 12;
-
-#[derive(Debug, Clone)]
-enum Op {
-    Set { component: usize, key: usize, branch: usize, folder: usize, ttl: usize, priority: u8, expect: Option<u64> },
-    Get { component: usize, key: usize, stand: usize },
-    Query { component: Option<usize>, stand: usize, limit: u64 },
-    Bump { component: usize, key: usize, stand: usize },
-    Delete { component: usize, key: usize, all: bool },
-    Advance(i64),
-    Reload,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let names = || (0..3_usize, 0..2_usize);
-    prop_oneof![
-        6 => (names(), 0..4_usize, 0..3_usize, 0..3_usize, 1..=10_u8, prop::option::weighted(0.1, 0..3_u64)).prop_map(
-            |((component, key), branch, folder, ttl, priority, expect)| Op::Set { component, key, branch, folder, ttl, priority, expect }
-        ),
-        4 => (names(), 0..3_usize).prop_map(|((component, key), stand)| Op::Get { component, key, stand }),
-        3 => (prop::option::of(0..3_usize), 0..3_usize, 1..6_u64).prop_map(|(component, stand, limit)| Op::Query { component, stand, limit }),
-        2 => (names(), 0..3_usize).prop_map(|((component, key), stand)| Op::Bump { component, key, stand }),
-        1 => (names(), any::<bool>()).prop_map(|((component, key), all)| Op::Delete { component, key, all }),
-        2 => (1..2_400_000_i64).prop_map(Op::Advance),
-        1 => Just(Op::Reload),
-    ]
-}
-
-#[derive(Debug, Clone)]
-struct Entry {
-    component: &'static str,
-    key: &'static str,
-    branch: Option<&'static str>,
-    folder: Option<&'static str>,
-    variant: String,
-    priority: u8,
-    ttl_ms: i64,
-    version: u64,
-    updated: i64,
-    uses: u64,
-    used: i64,
-}
-
-impl Entry {
-    fn fits(&self, (cwd, branch): (&str, &str)) -> bool {
-        let branch_fits = match self.branch {
-            None => true,
-            Some("hotfix/*") => branch == "hotfix/a",
-            Some(name) => branch == name,
-        };
-        let folder_fits = match self.folder {
-            None => true,
-            Some("/work/**") => cwd.starts_with("/work"),
-            Some(name) => cwd == name,
-        };
-        branch_fits && folder_fits
-    }
-
-    fn fields(&self) -> u8 {
-        u8::from(self.branch.is_some()) + u8::from(self.folder.is_some())
-    }
-
-    fn score(&self, now: i64) -> f64 {
-        let hours = |since: i64| (now - since) as f64 / 3_600_000.0;
-        let decayed = if self.uses == 0 { 0.0 } else { self.uses as f64 * 2_f64.powf(-hours(self.used) / 12.0) };
-        0.3 * (1.0 - 2_f64.powf(-decayed / 4.0))
-            + 0.2 * f64::from(self.priority) / 10.0
-            + 0.2 * 0.5
-            + 0.2 * f64::from(self.fields()) / 6.0
-            + 0.1 * 2_f64.powf(-hours(self.updated) / 24.0)
-    }
-
-    fn name(&self) -> (&str, &str, &str) {
-        (self.component, self.key, &self.variant)
-    }
-}
-
-struct Model {
-    now: i64,
-    entries: Vec<Entry>,
-}
-
-impl Model {
-    fn live(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| self.now < entry.updated.saturating_add(entry.ttl_ms))
-    }
-
-    fn of(&self, component: usize, key: usize) -> Vec<&Entry> {
-        self.live().filter(|entry| entry.component == COMPONENTS[component] && entry.key == KEYS[key]).collect()
-    }
-
-    /// The entries that fit, best first; `by_fields` is the order among the variants of a key. Scores
-    /// closer than rounding are left to the store.
-    fn best(&self, mut entries: Vec<&Entry>, stand: usize, by_fields: bool) -> Vec<Entry> {
-        entries.retain(|entry| entry.fits(STANDS[stand]));
-        entries.sort_by(|a, b| {
-            let fields = b.fields().cmp(&a.fields());
-            let score = b.score(self.now).total_cmp(&a.score(self.now));
-            let first = if by_fields { fields.then(score) } else { score.then(fields) };
-            first.then(b.updated.cmp(&a.updated)).then(a.name().cmp(&b.name()))
-        });
-        entries.into_iter().cloned().collect()
-    }
-}
-
-fn context(stand: usize) -> ContextSpec {
-    Context::builder().cwd(STANDS[stand].0).branch(STANDS[stand].1)
-}
+use proptest::test_runner::Config as Cases;
+use proptest_state_machine::{StateMachineTest, prop_state_machine};
+use serde_json::{Value, json};
 
 struct Run {
-    store: Nudge,
-    clock: Arc<ManualClock>,
-    model: Model,
+    session: RecordedStore,
+    /// How many calls with a key were made, and the last of them with its answer.
+    calls: usize,
+    last: Option<(&'static str, Value, Result<Value, String>)>,
+}
+
+fn scope(scope: usize) -> Value {
+    json!({"branch": SCOPES[scope].0, "cwd_glob": SCOPES[scope].1})
+}
+
+fn stand(stand: usize) -> Value {
+    json!({"cwd": STANDS[stand].0, "branch": STANDS[stand].1})
+}
+
+fn named(name: Name) -> Value {
+    json!({"component": COMPONENTS[name.0], "key": KEYS[name.1]})
+}
+
+fn with(mut params: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { unreachable!() };
+    params.as_object_mut().unwrap().extend(more);
+    params
+}
+
+/// Milliseconds as RFC 3339, by which the model's times are compared with those of answers.
+fn time(ms: i64) -> String {
+    nudge_core::clock::rfc3339::text(ms)
+}
+
+/// What is compared of a hint.
+fn told(entry: &Entry) -> Value {
+    json!([
+        COMPONENTS[entry.name.0],
+        KEYS[entry.name.1],
+        SCOPES[entry.scope].2,
+        VALUES[entry.value],
+        TTLS[entry.ttl].0,
+        entry.priority,
+        entry.version,
+        time(entry.created),
+        time(entry.updated),
+        entry.uses,
+        (entry.uses > 0).then(|| time(entry.used)),
+        entry.failures,
+    ])
+}
+
+fn found(hint: &Value) -> Value {
+    let or = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
+    json!([
+        hint["component"],
+        hint["key"],
+        or(&hint["variant"], json!("")),
+        hint["value"],
+        hint["meta"]["ttl"],
+        hint["meta"]["priority"],
+        hint["version"],
+        hint["created_at"],
+        hint["updated_at"],
+        or(&hint["use_count"], json!(0)),
+        hint["last_used_at"],
+        or(&hint["failure_count"], json!(0)),
+    ])
 }
 
 impl Run {
-    fn new() -> Self {
-        let clock = Arc::new(ManualClock::new(1_767_225_600_000));
-        let store = Self::store(&clock);
-        Self { store, clock, model: Model { now: 1_767_225_600_000, entries: Vec::new() } }
+    fn store() -> RecordedStore {
+        RecordedStore::with(7, Config { max_hints: MAX_HINTS, ..Config::default() })
     }
 
-    fn store(clock: &Arc<ManualClock>) -> Nudge {
-        Nudge::with_clock(
-            Config { max_hints: MAX_HINTS, ..Config::default() },
-            Arc::clone(clock) as Arc<dyn nudge::Clock>,
-        )
+    /// Calls with a key, so that it can be sent again.
+    fn change(&mut self, method: &'static str, params: Value) -> Result<Value, String> {
+        self.calls += 1;
+        let answer = self.keyed(method, &params);
+        self.last = Some((method, params, answer.clone()));
+        answer
     }
 
-    fn step(&mut self, op: &Op) {
-        match *op {
-            Op::Set { component, key, branch, folder, ttl, priority, expect } => {
-                self.set(component, key, branch, folder, ttl, priority, expect);
+    fn keyed(&self, method: &str, params: &Value) -> Result<Value, String> {
+        let key = self.calls.to_string();
+        let caller = Caller::named("tester/1").with_key(Some(&key));
+        self.session.by(caller, method, params).map_err(|error| error.reason().to_owned())
+    }
+
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, String> {
+        self.session.call(method, params).map_err(|error| error.reason().to_owned())
+    }
+
+    /// The answer of a step that has one, with what of it is a count.
+    fn answered(&mut self, step: &Step) -> Option<(Result<Value, String>, &'static str)> {
+        Some(match *step {
+            Step::Set { name, scope: of, value, ttl, priority, expect } => {
+                let meta = json!({"scope": scope(of), "ttl": TTLS[ttl].0, "priority": priority});
+                let more = json!({"value": VALUES[value], "meta": meta, "if_match_version": expect});
+                (self.change("set_hint", with(named(name), more)), "")
             }
-            Op::Get { component, key, stand } => {
-                let expected = self.model.best(self.model.of(component, key), stand, true).into_iter().next();
-                let actual = self.store.get(COMPONENTS[component], KEYS[key], &context(stand).build().unwrap());
-                assert_eq!(
-                    actual.as_ref().map(|found| found.hint().variant()),
-                    expected.as_ref().map(|entry| &*entry.variant)
-                );
-                if let (Some(found), Some(entry)) = (actual, expected) {
-                    assert!((found.score() - entry.score(self.model.now)).abs() < 1e-9);
-                    assert_eq!((found.hint().version(), found.hint().use_count()), (entry.version, entry.uses));
-                }
+            Step::Get { name, scope, stand: at } => {
+                let more = json!({"context": stand(at), "variant": scope.map(|scope| SCOPES[scope].2)});
+                (self.ask("get_hint", &with(named(name), more)), "")
             }
-            Op::Query { component, stand, limit } => self.query(component, stand, limit),
-            Op::Bump { component, key, stand } => self.bump(component, key, stand),
-            Op::Delete { component, key, all } => self.delete(component, key, all),
-            Op::Advance(ms) => {
-                self.clock.advance(ms);
-                self.model.now += ms;
-                if ms % 3 == 0 {
-                    self.store.sweep();
-                }
-            }
-            Op::Reload => {
-                let export = |store: &Nudge| {
-                    serde_json::to_value(store.export(&Export::default()).unwrap()).unwrap()["payload"].clone()
+            Step::Bump { name, which, delta } => {
+                let more = match which {
+                    Which::Unsaid => json!({"delta": delta}),
+                    Which::Scope(scope) => json!({"delta": delta, "variant": SCOPES[scope].2}),
+                    Which::All(at) => json!({"delta": delta, "context": stand(at)}),
                 };
-                let payload = export(&self.store);
-                self.store = Self::store(&self.clock);
-                let raw = serde_json::value::to_raw_value(&payload).unwrap();
-                self.store.import(&Import { payload: raw, mode: ImportMode::Replace, allow_secret: false }).unwrap();
-                assert_eq!(export(&self.store)["components"], payload["components"]);
+                (self.change("bump", with(named(name), more)), "")
             }
-        }
-        assert_eq!(self.store.status().hints, self.model.live().count());
+            Step::Delete { name, which } => {
+                let more = match which {
+                    Which::Unsaid => json!({}),
+                    Which::Scope(scope) => json!({"variant": SCOPES[scope].2}),
+                    Which::All(_) => json!({"all": true}),
+                };
+                (self.change("delete_hint", with(named(name), more)), "deleted_count")
+            }
+            Step::Undo => (self.change("undo", json!({})), "restored"),
+            Step::Outcome { value, ok, stand: at } => {
+                let params = json!({"command": VALUES[value], "ok": ok, "context": stand(at)});
+                (self.change("outcome", params), "matched")
+            }
+            _ => return None,
+        })
     }
 
-    // One argument per field of the call.
-    #[allow(clippy::too_many_arguments)]
-    fn set(
-        &mut self,
-        component: usize,
-        key: usize,
-        branch: usize,
-        folder: usize,
-        ttl: usize,
-        priority: u8,
-        expect: Option<u64>,
-    ) {
-        let now = self.model.now;
-        let mut params = SetHint::new(COMPONENTS[component], KEYS[key], "value");
-        let list = |text: Option<&str>| text.into_iter().map(str::to_owned).collect();
-        params.meta.scope =
-            ScopeSpec { branch: list(BRANCHES[branch]), cwd_glob: list(FOLDERS[folder]), ..ScopeSpec::default() };
-        params.meta.ttl = Some(TTLS[ttl].parse().unwrap());
-        params.meta.priority = Some(priority);
-        params.if_match_version = expect;
-        let existing = self
-            .model
-            .of(component, key)
-            .into_iter()
-            .find(|entry| (entry.branch, entry.folder) == (BRANCHES[branch], FOLDERS[folder]))
-            .cloned();
-        let current = existing.as_ref().map_or(0, |entry| entry.version);
-        match self.store.set(params) {
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                assert!(expect.is_some_and(|version| version != current));
-            }
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Quota);
-                assert!(existing.is_none() && self.model.live().count() == MAX_HINTS);
-            }
-            Ok(result) => {
-                assert!(expect.is_none_or(|version| version == current));
-                self.model.entries.retain(|entry| now < entry.updated.saturating_add(entry.ttl_ms));
-                let variant = result.hint.variant().to_owned();
-                self.model.entries.retain(|entry| entry.name() != (COMPONENTS[component], KEYS[key], &*variant));
-                let ttl: Ttl = TTLS[ttl].parse().unwrap();
-                self.model.entries.push(Entry {
-                    component: COMPONENTS[component],
-                    key: KEYS[key],
-                    branch: BRANCHES[branch],
-                    folder: FOLDERS[folder],
-                    variant,
-                    priority,
-                    ttl_ms: ttl.millis().unwrap_or(i64::MAX),
-                    version: current + 1,
-                    updated: now,
-                    uses: existing.as_ref().map_or(0, |entry| entry.uses),
-                    used: existing.map_or(0, |entry| entry.used),
-                });
-                assert_eq!(result.hint.version(), current + 1);
-                assert_eq!(result.variants, self.model.of(component, key).len());
-            }
-        }
-    }
-
-    fn query(&self, component: Option<usize>, stand: usize, limit: u64) {
-        let entries =
-            self.model.live().filter(|entry| component.is_none_or(|at| COMPONENTS[at] == entry.component)).collect();
-        let expected = self.model.best(entries, stand, false);
-        let params = Query {
-            component: component.map(|at| COMPONENTS[at].into()),
-            context: context(stand),
-            limit: Some(limit),
-            ..Query::default()
+    fn query(&self, model: &Plain, step: &Step) {
+        let Step::Query { component, stand: at, limit, ineligible } = *step else { return };
+        let params = json!({
+            "component": component.map(|at| COMPONENTS[at]), "context": stand(at), "limit": limit,
+            "include_ineligible": ineligible,
+        });
+        let answer = self.ask("query", &params).unwrap();
+        let rows = answer["hints"].as_array().unwrap();
+        let wanted: Vec<_> = model
+            .live()
+            .filter(|entry| component.is_none_or(|one| one == entry.name.0) && (ineligible || entry.fits(at)))
+            .collect();
+        assert_eq!(rows.len(), wanted.len().min(limit), "{answer}");
+        let of = |row: &Value| {
+            let row = found(&row["hint"]);
+            (*wanted.iter().find(|entry| told(entry) == row).unwrap_or_else(|| panic!("{row}"))).clone()
         };
-        let rows = self.store.query(params).unwrap().hints;
-        assert_eq!(rows.len(), expected.len().min(usize::try_from(limit).unwrap()));
-        for (row, entry) in rows.iter().zip(&expected) {
-            // Two scores that differ by rounding alone may change places.
-            assert!((row.score - entry.score(self.model.now)).abs() < 1e-9);
-        }
-    }
-
-    fn bump(&mut self, component: usize, key: usize, stand: usize) {
-        let chosen = self.model.best(self.model.of(component, key), stand, true).into_iter().next();
-        let params = Bump {
-            component: COMPONENTS[component].into(),
-            key: KEYS[key].into(),
-            context: context(stand),
-            ..Bump::default()
+        let shown: Vec<_> = rows.iter().map(of).collect();
+        let is_before = |a: &Entry, b: &Entry| match (a.fits(at), b.fits(at)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => a.is_before(b, model.now, false),
         };
-        match (self.store.bump(params), chosen) {
-            (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound),
-            (Ok(bumped), Some(chosen)) => {
-                assert_eq!(bumped.hint.variant(), chosen.variant);
-                let now = self.model.now;
-                let entry = self.model.entries.iter_mut().find(|entry| entry.name() == chosen.name()).unwrap();
-                (entry.uses, entry.used) = (entry.uses + 1, now);
+        for (n, (row, entry)) in rows.iter().zip(&shown).enumerate() {
+            assert_eq!(row["match_explain"]["matched"], entry.fits(at));
+            let score = row["match_explain"]["score"].as_f64().unwrap();
+            assert!((score - entry.score(model.now)).abs() < 1e-4, "{row}");
+            // Nothing after it, and nothing that was left out, comes before it.
+            for other in wanted.iter().filter(|other| !shown[..n].contains(other)) {
+                assert!(!is_before(other, entry), "{entry:?} before {other:?}");
             }
-            (actual, expected) => panic!("{actual:?} {expected:?}"),
         }
     }
 
-    fn delete(&mut self, component: usize, key: usize, all: bool) {
-        let count = self.model.of(component, key).len();
-        match self.store.delete(&Delete {
-            component: COMPONENTS[component].into(),
-            key: KEYS[key].into(),
-            all,
-            variant: None,
-        }) {
-            Ok(deleted) => {
-                assert_eq!(deleted.deleted_count, count);
-                self.model.entries.retain(|entry| (entry.component, entry.key) != (COMPONENTS[component], KEYS[key]));
+    fn check_answer(answer: &Result<Value, String>, count: &str, expected: &Answer) {
+        match (answer, expected) {
+            (Err(reason), Answer::Refused(expected)) => assert_eq!(reason, expected),
+            (Ok(answer), Answer::Hint(entry)) => assert_eq!(found(&answer["hint"]), told(entry), "{answer}"),
+            (Ok(answer), Answer::Count(expected)) => {
+                let counted = &answer[count];
+                let counted = counted.as_array().map_or_else(|| counted.as_u64(), |all| Some(all.len() as u64));
+                assert_eq!(counted, Some(*expected as u64), "{answer}");
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => assert_eq!(count, 0),
-            Err(_) => assert!(count > 1 && !all),
+            _ => panic!("{answer:?} {expected:?}"),
         }
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-    #[test]
-    fn agrees_with_the_model(ops in prop::collection::vec(op(), 50..120)) {
-        let mut run = Run::new();
-        for op in &ops {
-            run.step(op);
-        }
+impl StateMachineTest for Run {
+    type SystemUnderTest = Self;
+    type Reference = Semantics;
+
+    fn init_test(_: &Plain) -> Self {
+        Self { session: Self::store(), calls: 0, last: None }
     }
+
+    fn apply(mut run: Self, model: &Plain, step: Step) -> Self {
+        if let Some((answer, count)) = run.answered(&step) {
+            Self::check_answer(&answer, count, &model.answer);
+            return run;
+        }
+        match step {
+            Step::Query { .. } => run.query(model, &step),
+            Step::Clear => {
+                run.ask("import", &json!({"payload": {"components": {}}, "mode": "replace"})).unwrap();
+            }
+            Step::Advance(ms) => drop(run.session.clock.advance(ms)),
+            Step::Sweep => drop(run.session.store.sweep()),
+            Step::Again => {
+                // What was refused is not remembered.
+                if let Some((method, params, Ok(answer))) = &run.last {
+                    assert_eq!(run.keyed(method, params).as_ref(), Ok(answer));
+                }
+            }
+            Step::Promote => run.session = run.session.promoted(),
+            Step::Reload => {
+                let export = run.ask("export", &json!({})).unwrap();
+                let next = Self::store();
+                next.clock.advance(model.now - plain::START_MS);
+                run = Self { session: next, calls: run.calls, last: None };
+                run.ask("import", &json!({"payload": export["payload"], "mode": "replace"})).unwrap();
+            }
+            _ => unreachable!(),
+        }
+        run
+    }
+
+    fn check_invariants(run: &Self, model: &Plain) {
+        let answer = run.ask("query", &json!({"include_ineligible": true, "limit": 1000})).unwrap();
+        let sorted = |mut all: Vec<Value>| {
+            all.sort_by_key(Value::to_string);
+            all
+        };
+        let stored = answer["hints"].as_array().unwrap().iter().map(|row| found(&row["hint"])).collect();
+        assert_eq!(sorted(stored), sorted(model.live().map(told).collect()));
+        let deletions = run.ask("deletions", &json!({})).unwrap();
+        let counts = deletions["deletions"].as_array().unwrap().iter().map(|gone| gone["count"].as_u64().unwrap());
+        assert!(counts.eq(model.gone.iter().rev().map(|gone| model.alive(gone) as u64).filter(|count| *count > 0)));
+    }
+}
+
+/// So many sequences, if `PROPTEST_CASES` says nothing else.
+fn cases() -> Cases {
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(500, |_| Cases::default().cases);
+    Cases { cases, failure_persistence: None, ..Cases::default() }
+}
+
+prop_state_machine! {
+    #![proptest_config(cases())]
+    #[test]
+    fn agrees_with_the_model(sequential 50 => Run);
 }

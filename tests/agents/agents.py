@@ -15,8 +15,10 @@ from case import Case
 from code_index import Code  # noqa: F401 - it is run with the others
 from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for
 from records import Records  # noqa: F401 - it is run with the others
+from seeds import Learning, Seeds  # noqa: F401 - they are run with the others
 
-PLUGIN = Path(__file__).parents[2] / "cli/plugin"
+# The repository is the marketplace.
+REPOSITORY = Path(__file__).parents[2]
 
 
 def shared_behaviour(case: Case, agent: Program) -> None:
@@ -258,8 +260,9 @@ class Plugin(Case):
         self.assertTrue(self.home.nudge("doctor", client).endswith("all is well\n"))
 
     def test_claude_code_takes_the_folder(self) -> None:
-        self.home.run("claude", "plugin", "validate", str(PLUGIN))
-        self.home.run("claude", "plugin", "marketplace", "add", str(PLUGIN))
+        self.home.run("claude", "plugin", "validate", str(REPOSITORY))
+        self.home.run("claude", "plugin", "validate", str(REPOSITORY / "cli/plugin"))
+        self.home.run("claude", "plugin", "marketplace", "add", str(REPOSITORY))
         self.home.run("claude", "plugin", "install", "nudge@nudge", "--scope", "user")
         self.assertRegex(self.home.run("claude", "mcp", "list"), "plugin:nudge:nudge.*✔ Connected")
         self.brings_it_all("claude")
@@ -267,7 +270,7 @@ class Plugin(Case):
 
     def test_codex_takes_the_same_folder(self) -> None:
         (self.home.path / ".codex").mkdir()
-        self.home.run("codex", "plugin", "marketplace", "add", str(PLUGIN))
+        self.home.run("codex", "plugin", "marketplace", "add", str(REPOSITORY))
         self.home.run("codex", "plugin", "add", "nudge@nudge")
         self.brings_it_all("codex")
         shared_behaviour(self, self.start(Codex))

@@ -113,9 +113,10 @@ class Capture(Case):
         *_, answered = claude.asked("make them retry", (CONTEXT, {"task_description": "how should the clients retry?"}))
         self.assertIn("then spreads by itself", read_by_model(answered)[-1])
         claude.close()
-        # The session of the engine was none of the user's, and the last one was short: nobody was asked again.
+        # The session of the engine was none of the user's, and the last one was short: nobody was asked again. What the
+        # first one proposed has been merged.
         jobs = self.ended(2)
-        self.assertEqual(sorted(job["state"] for job in jobs), ["proposed", "skipped"])
+        self.assertEqual(sorted(job["state"] for job in jobs), ["reviewed", "skipped"])
 
     def test_a_session_of_codex_is_captured_too(self) -> None:
         home = self.home

@@ -9,12 +9,14 @@ from collections.abc import Callable
 class Model:
     """Plays `turns` in order, one for each request, then says "done"; keeps every request in `requests`.
 
-    A turn is `(tool, input)`, or a function that returns one when its time has come. Requests without tools are side errands of a client (a title, a summary); they are
-    answered with "done" and are not kept.
+    A turn is `(tool, input)`, or a function that returns one when its time has come. Who reads a text of `when` does that
+    turn instead, once: an agent and its subagents ask at the same time, in no order. Requests without tools are side
+    errands of a client (a title, a summary); they are answered with "done" and are not kept.
     """
 
     def __init__(self) -> None:
         self.turns: list[tuple[str, dict] | Callable[[], tuple[str, dict]]] = []
+        self.when: dict[str, tuple[str, dict]] = {}
         self.requests: list[dict] = []
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -25,6 +27,9 @@ class Model:
         if not request.get("tools"):
             return 0, None
         self.requests.append(request)
+        read = json.dumps(request)
+        for text in [text for text in self.when if text in read]:
+            return len(self.requests), self.when.pop(text)
         turn = self.turns.pop(0) if self.turns else None
         return len(self.requests), turn() if callable(turn) else turn
 

@@ -1,6 +1,7 @@
 """Records in the real Claude Code: what was fixed is saved, found from another project, and missed when it was not."""
 
 import json
+import subprocess
 
 from case import Case
 from programs import Claude, read_by_model, wait_for
@@ -12,11 +13,18 @@ MENDS = ("Bash", {"command": "touch mended"})
 TESTS = ("Bash", {"command": "cargo test -p mended"})
 REMINDER = "the turn before made a failing command work and saved no record"
 QUESTION = "this turn made a failing command work and saved no record"
+PLANNED = "this turn ended with an agreed plan and saved no record"
+DAY_MS = 24 * 3_600_000
 RECORD = {
     "kind": "issue",
     "title": "The lock file needs to be updated when the tests are run",
     "body": "Cargo wanted to write Cargo.lock; with --locked it does not. The workspace pins it for the mirror.",
     "status": "resolved",
+}
+SPEC = {
+    "kind": "spec",
+    "title": "How the shop retries",
+    "body": "With full jitter: a random time below a growing ceiling.",
 }
 
 
@@ -28,26 +36,42 @@ class Records(Case):
         claude.wait_for_server()
         return claude
 
-    def test_what_was_fixed_is_found_from_another_project_when_all_have_ended(self) -> None:
-        claude = self.prepared()
-        *_, saved = claude.asked("make the tests pass", FAILS, WORKS, (UPSERT, RECORD))
-        self.assertIn('"created":true', read_by_model(saved)[-1])
-        (idle,) = claude.asked("thanks, that is all")
-        self.assertNotIn("saved no record", "\n".join(read_by_model(idle)))
+    def next_session_elsewhere(self, claude: Claude) -> Claude:
+        """All processes have ended, and an agent begins in another repository."""
         claude.close()
         self.home.wait_for_the_end()
-
         other = self.home.path / "other"
         other.mkdir()
         self.home.run("git", "init", "--quiet", cwd=other)
         claude = Claude(self.home, cwd=other)
         self.addCleanup(claude.close)
         claude.wait_for_server()
+        return claude
+
+    def test_what_was_fixed_is_found_from_another_project_when_all_have_ended(self) -> None:
+        claude = self.prepared()
+        *_, saved = claude.asked("make the tests pass", FAILS, WORKS, (UPSERT, RECORD))
+        self.assertIn('"created":true', read_by_model(saved)[-1])
+        (idle,) = claude.asked("thanks, that is all")
+        self.assertNotIn("saved no record", "\n".join(read_by_model(idle)))
+        claude = self.next_session_elsewhere(claude)
         (idle,) = claude.asked("rename the variable, please")
         self.assertNotIn("record 1", "\n".join(read_by_model(idle)))
         (request,) = claude.asked("why does cargo say that the lock file needs to be updated?")
         self.assertIn("record 1 (issue, resolved, ", "\n".join(read_by_model(request)))
         self.assertIn(f", in {self.home.shop.name}) {RECORD['title']}: Cargo wanted", "\n".join(read_by_model(request)))
+
+    def test_it_is_found_the_next_day(self) -> None:
+        """The server's clock is moved: by a build with `test-clock`, whose clock stands until then."""
+        claude = self.prepared()
+        words = ["nudge", "call", "nudge.test_advance", json.dumps({"ms": 0})]
+        if subprocess.run(words, env=self.home.env, cwd=self.home.shop, capture_output=True).returncode:
+            self.skipTest("the clock of this nudge cannot be moved")
+        claude.asked("make the tests pass", FAILS, WORKS, (UPSERT, RECORD))
+        claude = self.next_session_elsewhere(claude)
+        self.home.nudge("call", "nudge.test_advance", json.dumps({"ms": DAY_MS}))
+        (request,) = claude.asked("why does cargo say that the lock file needs to be updated?")
+        self.assertIn("record 1 (issue, resolved, 24h ago, in shop)", "\n".join(read_by_model(request)))
 
     def test_a_turn_that_saved_nothing_is_reminded_of_with_the_next_prompt_once(self) -> None:
         claude = self.prepared()
@@ -85,6 +109,41 @@ class Records(Case):
         skipped = texts(5)
         self.assertIn("auto-persist skipped: the model saved nothing", skipped)
         self.assertEqual(skipped.count(QUESTION), 1, "once")
+
+    def test_a_subagent_that_plans_is_asked_before_it_ends(self) -> None:
+        self.home.allow(UPSERT)
+        self.home.nudge("init", "--yes", "--records=ask")
+        claude = ClaudeOnTerminal(self.home)
+        self.addCleanup(claude.close)
+        model = self.home.model
+        model.when[PLANNED] = (UPSERT, SPEC)
+        plan = {"description": "plan it", "prompt": "plan how the shop retries", "subagent_type": "Plan"}
+        claude.ask("have it planned", ("Agent", plan))
+        self.saved_once()
+
+    def test_a_person_s_agent_is_asked_when_its_plan_was_agreed(self) -> None:
+        self.home.allow(UPSERT)
+        self.home.nudge("init", "--yes", "--records=ask")
+        claude = ClaudeOnTerminal(self.home, "--permission-mode", "plan")
+        self.addCleanup(claude.close)
+        self.home.model.when[PLANNED] = (UPSERT, SPEC)
+        claude.ask("plan how the shop retries", ("ExitPlanMode", {"plan": "Retry with full jitter."}))
+        claude.agree("Exit plan mode?", lambda: len(self.home.model.requests) > 1)
+        self.saved_once()
+
+    def saved_once(self) -> None:
+        """Whoever was asked saves the plan, and nobody is asked again."""
+        requests = self.home.model.requests
+
+        def saved() -> bool | None:
+            texts = (text for request in list(requests) for text in read_by_model(request))
+            return any('"created":true' in text for text in texts) or None
+
+        wait_for("the record", saved)
+        records = [json.loads(line) for line in self.home.nudge("records", "list", "--json").splitlines()]
+        self.assertIn(SPEC["title"], json.dumps(records))
+        asked = {text for request in list(requests) for text in read_by_model(request) if PLANNED in text}
+        self.assertEqual(len(asked), 1, asked)
 
     def test_the_plugin_s_own_tools_are_there_under_their_names(self) -> None:
         """As its user has it who moves over from the plugin: server and permission by its name."""

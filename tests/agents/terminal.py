@@ -8,6 +8,8 @@ import struct
 import subprocess
 import termios
 import threading
+import time
+from collections.abc import Callable
 
 from programs import Home, wait_for
 
@@ -19,7 +21,7 @@ IDLE = "\N{EIGHT SPOKED ASTERISK} Claude Code"
 class ClaudeOnTerminal:
     """Its user has answered the questions of a first start."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *flags: str) -> None:
         self.home = home
         file = home.path / ".claude.json"
         known = json.loads(file.read_text()) if file.exists() else {}
@@ -29,14 +31,14 @@ class ClaudeOnTerminal:
         file.write_text(json.dumps(known))
         self.person, end = os.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        words = ["claude", "--model", "claude-sonnet-4-5"]
+        words = ["claude", "--model", "claude-sonnet-4-5", *flags]
         self.process = subprocess.Popen(
             words, env=home.env, cwd=home.shop, stdin=end, stdout=end, stderr=end, start_new_session=True
         )
         os.close(end)
         self._said = bytearray()
         threading.Thread(target=self._read, daemon=True).start()
-        self.wait_for("for shortcuts")
+        self.wait_for("plan mode on" if "plan" in flags else "for shortcuts")
 
     def _read(self) -> None:
         try:
@@ -57,7 +59,25 @@ class ClaudeOnTerminal:
         self._said.clear()
         os.write(self.person, prompt.encode())
         self.wait_for(prompt.split()[-1])
+        self.press_enter()
+
+    def press_enter(self) -> None:
         os.write(self.person, b"\r")
+
+    def agree(self, question: str, has_heard: Callable[[], bool]) -> None:
+        """Takes the first answer to a question. It is shown before it takes a key, so the key is pressed until it does, as
+        a person would; at the empty prompt after it the same key does nothing."""
+        self.wait_for(question)
+        pressed = 0.0
+
+        def heard() -> bool | None:
+            nonlocal pressed
+            if time.monotonic() > pressed + 1:
+                pressed = time.monotonic()
+                self.press_enter()
+            return has_heard() or None
+
+        wait_for(f"an end of {question}", heard)
 
     def close(self) -> None:
         self.process.kill()

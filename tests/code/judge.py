@@ -1,11 +1,14 @@
 """Precision and recall of the calls that are resolved, against an oracle: judge.py OURS.tsv ORACLE.jsonl [-v] [--own]
+[--recall GOAL]
 
-`--own` judges only places where the extractor saw a call, for oracles that list all references."""
+`--own` judges only places where the extractor saw a call, for oracles that list all references. With the goal of recall
+it ends with 1 where that or the goal of precision is missed."""
 import collections
 import json
 import random
 import sys
 
+PRECISION = 0.985
 NOT_CALLABLE = ("param", "statement", "Parameter", "BindingElement", "instance", "TypeParameter")
 ours = {}
 for line in open(sys.argv[1]):
@@ -54,3 +57,11 @@ if "-v" in sys.argv:
     for label, list_ in (("WRONG", wrongs), ("MISS", misses)):
         for entry in random.sample(list_, min(25, len(list_))):
             print(label, *entry)
+if "--recall" in sys.argv:
+    goal = float(sys.argv[sys.argv.index("--recall") + 1])
+    precision, recall = good / max(good + bad, 1), good / max(total, 1)
+    if precision < PRECISION:
+        print(f"precision {precision:.4f} is below {PRECISION}", file=sys.stderr)
+    if recall < goal:
+        print(f"recall {recall:.3f} is below {goal}", file=sys.stderr)
+    sys.exit(precision < PRECISION or recall < goal)

@@ -17,11 +17,11 @@ STATES = {"open", "resolved", "archived"}
 # How many of what each set has, and whether the half with odd ids is there to tune with.
 SETS = {
     "set-a": {
-        "tuned": True, "records": 100, "projects": 12, "idle": 60, "same": 35, "different": 35, "hard": 22,
+        "tuned": True, "records": 100, "projects": 12, "idle": {"idle.jsonl": 60, "idle-d.jsonl": 20, "idle-e.jsonl": 30}, "same": 35, "different": 35, "hard": 22,
         "groups": {"paraphrase": 110, "exact": 45, "misspelt": 20, "language": 25},
     },
     "set-b": {
-        "tuned": False, "records": 50, "projects": 6, "idle": 30, "same": 15, "different": 15, "hard": 10,
+        "tuned": False, "records": 50, "projects": 6, "idle": {"idle.jsonl": 30, "idle-c.jsonl": 20, "idle-d.jsonl": 20, "idle-e.jsonl": 30}, "same": 15, "different": 15, "hard": 10,
         "groups": {"paraphrase": 55, "exact": 22, "misspelt": 10, "language": 13},
     },
 }
@@ -267,11 +267,17 @@ def check_near(rows, questions, records, faults):
         faults.say(name, "no question wants it")
 
 
-def check_idle(rows, questions, want, faults):
-    check_ids("idle.jsonl", rows, "i", 2, faults)
-    check_distinct("questions.jsonl and idle.jsonl", [row["query"] for row in rows + questions], faults)
-    if len(rows) != want["idle"]:
-        faults.say("idle.jsonl", f"{len(rows)} prompts, {want['idle']} are wanted")
+def check_idle(idle, questions, records, want, faults):
+    projects = {record["project"] for record in records.values()}
+    for name, rows in idle.items():
+        check_ids(name, rows, "i", 2, faults)
+        if len(rows) != want["idle"][name]:
+            faults.say(name, f"{len(rows)} prompts, {want['idle'][name]} are wanted")
+        for row in rows:
+            if row["project"] not in projects:
+                faults.say(f"{name} {row['id']}", f"no record is of the project {row['project']}")
+    for name, rows in idle.items():
+        check_distinct(name, [row["query"] for row in rows + questions], faults)
 
 
 def check_pairs(rows, want, faults):
@@ -310,14 +316,15 @@ def check_set(folder, want, faults):
     rows = read(folder / "records.jsonl", record_fields, faults)
     questions = read(folder / "questions.jsonl", question_fields, faults, may=["hard"])
     near = read(folder / "near.jsonl", {"topic": str, "records": list}, faults)
-    idle = read(folder / "idle.jsonl", dict.fromkeys(("id", "project", "query"), str), faults)
+    prompt_fields = dict.fromkeys(("id", "project", "query"), str)
+    idle = {name: read(folder / name, prompt_fields, faults) for name in want["idle"]}
     pairs = read(folder / "pairs.jsonl", pair_fields, faults)
     records = {row["id"]: row for row in rows}
 
     check_records(rows, want, faults)
     check_questions(questions, records, want, faults)
     check_near(near, questions, records, faults)
-    check_idle(idle, questions, want, faults)
+    check_idle(idle, questions, records, want, faults)
     check_pairs(pairs, want, faults)
 
     tell(folder.name, want, rows, questions, near, idle, pairs, records)
@@ -340,7 +347,7 @@ def tell(name, want, rows, questions, near, idle, pairs, records):
     several = sum(len(row["wanted"]) > 1 for row in questions)
     print(f"  {elsewhere} want a record of another project, {several} more than one")
     print(f"  paraphrases: {searches} searches, {len(paraphrases) - searches} prompts; {hard} hard ones among them")
-    print(f"  {len(near)} topics of near records, {len(idle)} idle prompts, {len(pairs)} pairs")
+    print(f"  {len(near)} topics of near records, {sum(map(len, idle.values()))} idle prompts, {len(pairs)} pairs")
 
 
 def main():

@@ -107,6 +107,9 @@ class Verdict:
             return True
         if line.name is None or line.hint in self.row["forbidden"]:
             return False
+        if (line.hint or "").startswith("seed:") and line.at_start and not self.row.get("quiet"):
+            # What its own files say is what the start in a repository is for.
+            return True
         wanted = self.row["needed"] + self.row["allowed"]
         return (
             line.hint in wanted

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ALSO = "- also here: "
 # `(set 3h ago by codex; ...` and `(3h, codex, 4x; ...`: the age is the first thing in the parentheses.
@@ -20,6 +20,7 @@ class Line:
     hint: str | None  # the id of the hint in the row; None when it is none of them
     tells: bool  # its value; a name in a list of names tells nothing
     said: str  # the text without what the hint itself says
+    at_start: bool = False  # under the heading of what a start tells
 
 
 def value_text(value):
@@ -46,13 +47,16 @@ def read(text, hints):
     for hint in hints.values():
         named.setdefault(shown_name(hint), []).append(hint)
     found = []
+    at_start = False
     for line in text.split("\n"):
+        if line.startswith("Nudge: "):
+            at_start = "stored earlier for where you are" in line
         if line.startswith(ALSO):
             for name in line.removeprefix(ALSO).rsplit(" (", 1)[0].split(", "):
                 hint = named[name][0]["id"] if name in named else None
                 found.append(Line(name + ", ", name, hint, False, ""))
         elif line.startswith("- "):
-            found.append(read_line(line, named))
+            found.append(replace(read_line(line, named), at_start=at_start))
     return found
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import events
 import lines
+import manifests
 
 BIN = os.path.abspath(os.environ.get("NUDGE_BIN", "target/release/nudge"))
 # Put together here, so that no file holds what looks like one.
@@ -50,6 +51,7 @@ class Play:
             "LANG": "C.UTF-8",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
+            **({"NUDGE_LEARN": "1"} if row.get("seeded") else {}),
             **self.row.get("env", {}),
         }
         self.model = model
@@ -75,6 +77,8 @@ class Play:
             for other in fixture.get("others", []):
                 self.repository(other)
             self.serve()
+            if self.row.get("seeded"):
+                self.seed()
             if not any(step.get("load") in ("early", "rest") for step in self.row["history"]):
                 self.load(self.row["store"])
             for step in self.row["history"]:
@@ -170,6 +174,21 @@ class Play:
             used = stored + timedelta(hours=hint["age_h"] * 0.7)
             document |= {"use_count": hint["uses"], "last_used_at": events.stamp(min(now, used))}
         return document
+
+    def seed(self):
+        """Seeds the repository; its hints stand beside the row's, by their names."""
+        manifests.write(self.base)
+        command = [BIN, "seed", "--json"]
+        seeded = subprocess.run(command, env=self.env, cwd=self.base, capture_output=True, text=True, check=True)
+        for seed in json.loads(seeded.stdout)["seeds"]:
+            name = f"seed:{seed['component']}/{seed['key']}"
+            hint = {field: seed[field] for field in ("component", "key")}
+            self.hints[name] = hint | {
+                "id": name,
+                "values": [seed["command"]],
+                "meta": {"reason": seed["reason"], "scope": {"repo": "here"}},
+                "age_h": 0,
+            }
 
     def await_expiry(self):
         passing = {(h["component"], h["key"]) for h in self.row["store"] if h.get("expire")}

@@ -59,6 +59,7 @@ def arguments():
         help="prompts and failures alone, with everything stored before the session began",
     )
     parser.add_argument("--crowd", action="store_true", help="30 more hints scoped to the repository")
+    parser.add_argument("--seeded", action="store_true", help="the repository's own commands seeded, and learning on")
     parser.add_argument("--model", metavar="FOLDER", help="a model's folder, by which hints are found by meaning too")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure is worse than in floor.json")
     parser.add_argument("--update", action="store_true", help="write the figures to floor.json")
@@ -71,7 +72,13 @@ def arguments():
 def section(path, options):
     """By what name the floor knows what was played."""
     name = os.path.splitext(os.path.basename(path))[0]
-    return name + " --full-start" * options.full_start + " --crowd" * options.crowd + " --model" * bool(options.model)
+    flags = {
+        "--full-start": options.full_start,
+        "--crowd": options.crowd,
+        "--seeded": options.seeded,
+        "--model": options.model,
+    }
+    return " ".join([name, *(flag for flag, is_on in flags.items() if is_on)])
 
 
 def prepared(path, options):
@@ -83,6 +90,9 @@ def prepared(path, options):
             notes = json.load(file)
         for row in rows:
             row["store"] += [note_of(note, row["fixture"]["dir"]) for note in notes]
+    for row in rows if options.seeded else []:
+        # Without git there is no repository to seed.
+        row["seeded"] = bool(row["fixture"].get("branch"))
     if options.full_start:
         rows = [row for row in rows if {"load": "early"} in row["history"]]
         for row in rows:

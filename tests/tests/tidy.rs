@@ -1,5 +1,10 @@
 //! Tests of the code and its documents: what a reader relies on and a compiler does not see.
 
+#[path = "tidy/map.rs"]
+mod map;
+#[path = "tidy/platforms.rs"]
+mod platforms;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +45,9 @@ fn source_files_are_short_and_finished() {
     for name in files().iter().filter(|name| is_source(name)) {
         let text = read(name);
         let lines = text.lines().count();
-        assert!(lines <= MAX_LINES, "{name} has {lines} lines; split it");
+        // What is generated nobody reads from end to end.
+        let is_written = !text.starts_with("// Generated from ");
+        assert!(!is_written || lines <= MAX_LINES, "{name} has {lines} lines; split it");
         for word in &unfinished {
             assert!(!text.contains(word.as_str()), "{name} holds a {word}");
         }
@@ -59,23 +66,79 @@ fn files_of_others_are_read_by_one_reader() {
         ("cli/src/cmd/editor.rs", "a file of our own, in a folder of our own"),
     ];
     let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
-    let shipped = |name: &&String| {
-        let is_ours = ["nudge/", "cli/", "bindings/"].iter().any(|folder| name.starts_with(folder));
-        is_ours && name.contains("/src/") && is_source(name) && !name.contains("test")
+    let opens_one = |code: &str| {
+        code.lines().any(|line| opens.iter().any(|open| line.contains(open)) && !line.contains("LogFile::open("))
     };
-    let mut found = Vec::new();
-    for name in files().iter().filter(shipped) {
-        let text = read(name);
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-        if code.clone().any(|line| opens.iter().any(|open| line.contains(open)) && !line.contains("LogFile::open(")) {
-            found.push(name.clone());
-        }
-    }
+    let mut found: Vec<_> = shipped().into_iter().filter(|(_, code)| opens_one(code)).map(|(name, _)| name).collect();
     found.sort();
     let mut allowed = ALLOWED.map(|(name, _)| name.to_owned());
     allowed.sort();
     assert_eq!(found, allowed);
+}
+
+/// The sources of what is shipped, by name: their code, without tests and comments.
+fn shipped() -> Vec<(String, String)> {
+    let is_ours = |name: &String| {
+        let is_ours = ["nudge/", "cli/", "bindings/"].iter().any(|folder| name.starts_with(folder));
+        is_ours && name.contains("/src/") && is_source(name) && !name.contains("test")
+    };
+    let code = |name: &String| {
+        let text = read(name);
+        let code =
+            text.split("#[cfg(test)]").next().and_then(|code| code.split("#[cfg(all(test").next()).unwrap_or_default();
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    files().into_iter().filter(is_ours).map(|name| (name.clone(), code(&name))).collect()
+}
+
+/// What `nudge/docs/privacy.md` says of what leaves the machine rests on this: whoever opens a connection, or starts a
+/// program that may open one, is known here, with the reason.
+#[test]
+fn connections_and_programs_are_known() {
+    const KNOWN: [(&str, &str); 20] = [
+        ("cli/src/agents/doctor.rs", "Nudge itself, to be tried out"),
+        ("cli/src/agents/doctor/launch.rs", "what stands in the settings of a client, as that would"),
+        ("cli/src/agents/init.rs", "a client's own command that registers a server"),
+        ("cli/src/agents/login.rs", "systemctl or launchctl"),
+        ("cli/src/args/source.rs", "no program: a word of the command line"),
+        ("cli/src/cmd/editor.rs", "the user's editor"),
+        ("cli/src/cmd/serve/detach.rs", "Nudge itself"),
+        ("cli/src/cmd/source.rs", "Nudge itself"),
+        ("cli/src/cmd/tour.rs", "Nudge itself"),
+        ("cli/src/cmd/ui/open.rs", "the user's browser"),
+        ("cli/src/context.rs", "git, which looks at files"),
+        ("nudge/client/src/connection.rs", "this machine's loopback"),
+        ("nudge/embed/src/fetch.rs", "curl: a model that its user has asked for"),
+        ("nudge/sources/brain/src/bolt/link.rs", "the graph server of `brain.bolt`"),
+        ("nudge/sources/brain/src/capture/pull_request.rs", "gh: a pull request of a captured session"),
+        ("nudge/sources/brain/src/capture/repo.rs", "git: the branch of a captured session"),
+        ("nudge/sources/brain/src/git.rs", "git, which makes a repository"),
+        ("nudge/sources/brain/src/llm/agent.rs", "the user's own agent, or a command"),
+        ("nudge/sources/brain/src/llm/web.rs", "the API of `brain.llm`"),
+        ("nudge/sources/code/src/git.rs", "git, which looks at files"),
+    ];
+    let marks = ["TcpStream::connect", "UdpSocket", "Command::new(", "ureq::", "neo4j::"];
+    let reaches_out = |code: &str| marks.iter().any(|mark| code.contains(mark));
+    let found: Vec<_> = shipped().into_iter().filter(|(_, code)| reaches_out(code)).map(|(name, _)| name).collect();
+    assert_eq!(found, KNOWN.map(|(name, _)| name));
+}
+
+/// A message that the page of troubles quotes, but does not show happening, is somewhere in the sources: each of its parts
+/// between two `…`, in one file.
+#[test]
+fn messages_that_are_quoted_are_printed() {
+    // A text that goes on in the next line is one.
+    let whole = |code: String| code.split("\\\n").map(str::trim_start).collect::<String>();
+    let sources: Vec<_> = shipped().into_iter().map(|(_, code)| whole(code)).collect();
+    let page = read("nudge/docs/troubleshooting.md");
+    let blocks = page.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut seen = 0;
+    for message in blocks.flat_map(str::lines) {
+        let is_in = |code: &String| message.split('…').all(|part| code.contains(part.trim().trim_end_matches('.')));
+        assert!(sources.iter().any(is_in), "nobody prints: {message}");
+        seen += 1;
+    }
+    assert!(seen > 5, "the page quotes messages");
 }
 
 #[test]
@@ -125,13 +188,20 @@ fn assert_named_tests_exist(page: &str, section: &str) {
 #[test]
 fn the_pages_list_what_there_is() {
     let methods = read("nudge/docs/methods.md");
-    for method in nudge::methods() {
-        assert!(methods.contains(&format!("| `{}` |", method.name)), "{} is missing", method.name);
-        assert!(
-            !method.tool || methods.contains(&format!("`{}`", method.tool_name())),
-            "{} is missing",
-            method.tool_name()
-        );
+    for method in nudge_cli::server::methods::all() {
+        let row = methods.lines().find_map(|line| line.strip_prefix(&format!("| `{}` |", method.name)));
+        let row = row.unwrap_or_else(|| panic!("{} is missing", method.name));
+        // What it takes is named, with a question mark where it may be left out.
+        let (params, _) = row.split_once(" | ").unwrap();
+        let schema = (method.params)();
+        let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        for name in schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name) {
+            let named = if required(name) { format!("`{name}`") } else { format!("`{name}?`") };
+            assert!(params.contains(&named), "{}: {named} is not among{params}", method.name);
+        }
+    }
+    for tool in nudge::methods().iter().filter(|method| method.tool).map(|method| method.tool_name()) {
+        assert!(methods.contains(&format!("`{tool}`")), "{tool} is missing");
     }
     for kind in ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0) {
         assert!(methods.contains(&format!("| `{}` | {} |", kind.reason(), kind.code())), "{kind:?} is missing");
@@ -172,7 +242,7 @@ fn settings_table() -> String {
 fn every_cited_section_exists() {
     let page = read("nudge/docs/semantics.md");
     let there: Vec<u32> = page.lines().filter_map(|line| leading_number(line.strip_prefix("## ")?)).collect();
-    assert_eq!(there, (1..=19).collect::<Vec<_>>(), "the sections of the page, in order");
+    assert_eq!(there, (1..=20).collect::<Vec<_>>(), "the sections of the page, in order");
     let mut seen = 0;
     for name in files().iter().filter(|name| cites(name)) {
         for section in cited(&read(name), name.starts_with("nudge/docs/")) {
@@ -301,12 +371,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-hints", &["nudge-core"]),
     ("nudge-storage", &["nudge-core"]),
     ("nudge-embed", &["nudge-core"]),
+    ("nudge-seed", &["nudge-core"]),
     ("nudge-client", &["nudge-core", "nudge-hints"]),
-    ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-malloc"]),
+    ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-malloc", "nudge-seed"]),
     ("nudge-capi", &["nudge-hints", "nudge-client"]),
     ("nudge-python", &["nudge-hints", "nudge-client"]),
     ("nudge-node", &["nudge-hints", "nudge-client"]),
     ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),
+    ("nudge-instructions", &["nudge-core", "nudge-hints"]),
     (
         "nudge-bench",
         &[
@@ -328,13 +400,7 @@ const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-storage"];
 /// Nothing depends upward or sideways: core knows nobody, sources know core, the binary knows all.
 #[test]
 fn no_crate_depends_upward_or_sideways() {
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap();
     let names: Vec<_> = packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"nudge-core") && names.len() > 7, "{names:?}");
@@ -359,4 +425,41 @@ fn no_crate_depends_upward_or_sideways() {
             assert!(is_listed || allowed.contains(&used), "{name} may not use {used}; see ARCHITECTURE.md");
         }
     }
+}
+
+/// What Cargo knows of the workspace.
+fn metadata() -> serde_json::Value {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    serde_json::from_slice(&metadata.stdout).unwrap()
+}
+
+/// Whoever builds a crate builds what it names, needed or not.
+#[test]
+fn every_dependency_is_used() {
+    let metadata = metadata();
+    let files = files();
+    let sources: Vec<_> =
+        files.iter().map(Path::new).filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
+    let mut unused = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();
+        let own = folder.strip_prefix(root().canonicalize().unwrap()).unwrap();
+        let targets = package["targets"].as_array().unwrap().iter().map(|target| target["src_path"].as_str().unwrap());
+        let mut text: String = targets.map(|path| fs::read_to_string(path).unwrap()).collect();
+        text.extend(sources.iter().filter(|path| path.starts_with(own)).map(|path| read(path.to_str().unwrap())));
+        let words: std::collections::HashSet<_> =
+            text.split(|sign: char| !(sign.is_alphanumeric() || sign == '_')).collect();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap().replace('-', "_");
+            if !words.contains(name.as_str()) {
+                unused.push(format!("{name} of {}", own.display()));
+            }
+        }
+    }
+    assert!(unused.is_empty(), "nothing names {unused:?}");
 }

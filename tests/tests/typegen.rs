@@ -7,13 +7,19 @@
 //! - `bindings/node/sources.d.ts`: an interface for each source and for the params of each method, and `Sources`,
 //!   which `Store` extends.
 //!
+//! Of all methods of a server it writes `nudge/docs/openrpc.json` and `nudge/docs/schemas/`, too.
+//!
 //! `NUDGE_TYPEGEN_OUT` names a folder for the same with the demo source, against which the checks of both bindings
 //! type-check `tests/demo/use.py` and `tests/demo/use.mts`.
 
+#[path = "typegen/openrpc.rs"]
+mod openrpc;
 #[path = "typegen/python.rs"]
 mod python;
 #[path = "typegen/schema.rs"]
 mod schema;
+#[path = "typegen/sentences.rs"]
+mod sentences;
 #[path = "typegen/typescript.rs"]
 mod typescript;
 
@@ -26,6 +32,8 @@ use schema::{Kind, Namespace, Param, Verb};
 /// The generated files, from the root of the repository.
 const PYTHON: &str = "bindings/python/python/nudge/_sources.pyi";
 const TYPESCRIPT: &str = "bindings/node/sources.d.ts";
+const OPENRPC: &str = "nudge/docs/openrpc.json";
+const SCHEMAS: &str = "nudge/docs/schemas";
 
 /// How to write them again.
 const HOW: &str = "UPDATE=1 cargo test -p nudge-tests --test typegen";
@@ -62,13 +70,36 @@ fn with_demo() -> Vec<Namespace> {
 #[test]
 fn the_types_in_the_tree_are_those_of_the_sources() {
     let sources = namespaces(nudge_cli::sources::all());
-    for (name, wanted) in [(PYTHON, python::stubs(&sources)), (TYPESCRIPT, typescript::declarations(&sources))] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-        if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {
-            fs::write(&path, &wanted).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), wanted, "{name} is old; {HOW} writes it anew");
+    is_in_the_tree(PYTHON, &python::stubs(&sources));
+    is_in_the_tree(TYPESCRIPT, &typescript::declarations(&sources));
+}
+
+#[test]
+fn the_files_for_programs_are_those_of_the_methods() {
+    let methods = nudge_cli::server::methods::all();
+    is_in_the_tree(OPENRPC, &openrpc::document(&methods));
+    let schemas = openrpc::schemas(&methods);
+    for (name, schema) in &schemas {
+        is_in_the_tree(&format!("{SCHEMAS}/{name}"), schema);
     }
+    for entry in fs::read_dir(tree().join(SCHEMAS)).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(schemas.iter().any(|(known, _)| *known == name), "{SCHEMAS}/{name} is of no method; remove it");
+    }
+}
+
+fn tree() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// With `UPDATE=1` the file is written; else it must be that already.
+fn is_in_the_tree(name: &str, wanted: &str) {
+    let path = tree().join(name);
+    if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, wanted).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), wanted, "{name} is old; {HOW} writes it anew");
 }
 
 #[test]

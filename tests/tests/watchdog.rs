@@ -1,4 +1,4 @@
-//! Row 25 of the security checklist (`cli/tests/checklist.rs`): an event loop that stands still. It needs the binary of
+//! Row 25 of the security checklist (`cli/tests/checklist/main.rs`): an event loop that stands still. It needs the binary of
 //! the vectors, which can be told to (`NUDGE_BIN`).
 #![cfg(unix)]
 

@@ -116,7 +116,7 @@ impl nudge_match {
     }
 }
 
-/// Looks up the best hint of a key that fits the context.
+/// Finds the best hint of a key that fits.
 ///
 /// `NUDGE_E_NOT_FOUND` when there is none; the error's data say why (`near_misses`, `missing_context`).
 #[unsafe(no_mangle)]

@@ -443,7 +443,7 @@ pub unsafe extern "C" fn nudge_bump(
     })
 }
 
-/// Forgets a hint.
+/// Deletes a hint, one of its variants, or all of them.
 ///
 /// `out` may be NULL; the result is that of `nudge.delete_hint`, `{"deleted", "previous", "deleted_count"}`.
 /// `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is given,

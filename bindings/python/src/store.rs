@@ -172,7 +172,7 @@ impl NativeStore {
         Self(Arc::clone(&backend.0))
     }
 
-    /// The best variant of a key that fits `context`, or None.
+    /// Finds the best hint of a key that fits. None is a miss.
     ///
     /// `context` is None, a `Context`, a dict or other mapping (a TypedDict such as `ContextDict`), or
     /// any object with such attributes (a dataclass); keep a `Context` or a `view` for repeated calls.

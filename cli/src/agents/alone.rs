@@ -1,4 +1,4 @@
-//! One `nudge init` at a time: two would each record what they found, and lose what the other did.
+//! One process at a time: two would each write what they found, and lose what the other did.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 
-/// Time to wait for another `nudge init`, which may be asking its user.
+/// Time to wait for another process: `nudge init` may be asking its user.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -45,7 +45,7 @@ impl Alone {
                 Err(error) => return Err(unusable(error)),
             }
             if begun.elapsed() > PATIENCE {
-                return Err(Error::unavailable("Another `nudge init` is at work; try again when it has ended."));
+                return Err(Error::unavailable("Another `nudge` command has it; try again when that has ended."));
             }
             std::thread::sleep(POLL);
         }

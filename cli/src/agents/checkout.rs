@@ -1,12 +1,19 @@
-//! What an agent's checkout has of the files that a hint names.
+//! What an agent's checkout says of a hint that is told there: whether the files and targets that it names are there, and
+//! whether the file that it came from has changed since.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use crate::{committed, seed};
 
 /// Most folders between a cwd and the top of its repository.
 const MAX_DEPTH: usize = 64;
 
 /// The folders of a repository that an agent is in, the innermost first; none outside a repository.
 pub struct Checkout(Vec<PathBuf>);
+
+/// Hints by name (`component/key`), with the file that they came from and that says something else now.
+pub type Others = BTreeMap<String, String>;
 
 impl Checkout {
     /// The folders from `cwd` up to the top of its repository, which is the first that has a `.git`.
@@ -26,17 +33,38 @@ impl Checkout {
         Self(Vec::new())
     }
 
-    /// Returns the line, with a word on the first of its paths that is in none of the folders.
-    pub fn marked(&self, line: String, paths: &[String]) -> String {
-        let is_there = |path: &&String| self.0.iter().any(|folder| folder.join(path).symlink_metadata().is_ok());
+    /// The hints of this checkout whose files have changed since, and that stand as they are: somebody changed them, or
+    /// has not looked at the file yet.
+    pub fn others(&self) -> Others {
+        let Some(top) = self.0.last() else { return Others::new() };
+        let seeded = seed::Clones::look().ok().and_then(|clones| clones.get(top).cloned());
+        let seeded = seeded.into_iter().flat_map(|clone| clone.others().collect::<Vec<_>>());
+        committed::others(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
+    }
+
+    /// What is to be said of a hint with these paths and this command: the first path that is in none of the folders, else
+    /// a target that its file does not know, else the file that says something else now.
+    pub fn doubt(&self, name: &str, paths: &[String], command: Option<&str>, others: &Others) -> Option<String> {
         if self.0.is_empty() {
-            return line;
+            return None;
         }
-        let Some(missing) = paths.iter().find(|path| !is_there(path)) else { return line };
-        match line.strip_suffix(')') {
-            Some(open) => format!("{open}; {missing} not found here)"),
-            None => format!("{line} ({missing} not found here)"),
-        }
+        let is_there = |path: &&String| self.0.iter().any(|folder| folder.join(path).symlink_metadata().is_ok());
+        let missing = || paths.iter().find(|path| !is_there(path)).map(|path| format!("{path} not found here"));
+        let gone = || {
+            let nudge_seed::Gone { target, file } = nudge_seed::gone(&self.0, command?)?;
+            Some(format!("no {target} in {file}"))
+        };
+        let other = || others.get(name).map(|file| format!("{file} changed since"));
+        missing().or_else(gone).or_else(other)
+    }
+}
+
+/// The line, with a word of doubt at its end.
+pub fn marked(line: String, doubt: Option<&str>) -> String {
+    let Some(doubt) = doubt else { return line };
+    match line.strip_suffix(')') {
+        Some(open) => format!("{open}; {doubt})"),
+        None => format!("{line} ({doubt})"),
     }
 }
 
@@ -52,12 +80,19 @@ mod tests {
         std::fs::create_dir(top.join(".git")).unwrap();
         std::fs::write(top.join("build.sh"), "").unwrap();
         std::fs::write(top.join("web/x.js"), "").unwrap();
-        let marked =
-            |cwd: &Path, path: &str| Checkout::around(Some(cwd)).marked("a/b: x (3h)".into(), &[path.to_owned()]);
+        std::fs::write(top.join("Makefile"), "test:\n").unwrap();
+        let others = Others::from([("a/b".to_owned(), "Makefile".to_owned())]);
+        let said = |cwd: &Path, name: &str, path: &str, command: Option<&str>| {
+            let doubt = Checkout::around(Some(cwd)).doubt(name, &[path.to_owned()], command, &others);
+            marked("x (3h)".into(), doubt.as_deref())
+        };
         for path in ["build.sh", "web/x.js", "x.js", "src"] {
-            assert_eq!(marked(&top.join("web"), path), "a/b: x (3h)", "{path}");
+            assert_eq!(said(&top.join("web"), "a/c", path, Some("make test")), "x (3h)", "{path}");
         }
-        assert_eq!(marked(top, "x.js"), "a/b: x (3h; x.js not found here)");
-        assert_eq!(Checkout::around(None).marked("a".into(), &["x".to_owned()]), "a");
+        assert_eq!(said(top, "a/b", "x.js", Some("make lint")), "x (3h; x.js not found here)");
+        assert_eq!(said(top, "a/b", "web", Some("make lint")), "x (3h; no lint in Makefile)");
+        assert_eq!(said(top, "a/b", "web", Some("make test")), "x (3h; Makefile changed since)");
+        assert_eq!(Checkout::around(None).doubt("a/b", &["x".to_owned()], None, &others), None);
+        assert_eq!(marked("x".into(), Some("y")), "x (y)");
     }
 }

@@ -16,6 +16,7 @@ const MAX_KEY_BYTES: usize = 255;
 pub struct Event {
     /// The format of the answer.
     pub answer: ReplyForm,
+    /// What happened.
     pub moment: Moment,
     /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
     pub tool: Option<String>,
@@ -65,20 +66,38 @@ impl ReplyForm {
 /// The kinds of events that Nudge reacts to.
 #[derive(PartialEq)]
 pub enum Moment {
-    /// A session or a subagent begins, or its context was compacted (`fresh`). `begins` is a session's own first start.
-    Start { fresh: bool, begins: bool },
+    /// A session or a subagent begins, or its context was compacted.
+    Start {
+        /// The context was compacted.
+        fresh: bool,
+        /// It is a session's own first start.
+        begins: bool,
+    },
     /// The user sent a prompt.
     Prompt(String),
     /// A command failed.
-    Failed { command: String, error: String, exit_code: Option<i64> },
+    Failed {
+        /// The line that was run.
+        command: String,
+        /// What it printed, as far as the client tells.
+        error: String,
+        /// The code it ended with, where the client tells.
+        exit_code: Option<i64>,
+    },
     /// A command worked.
-    Worked { command: String },
+    Worked {
+        /// The line that was run.
+        command: String,
+    },
     /// A tool was used, of which there is nothing to learn.
     Used,
     /// The agent is about to end its turn.
     Stop,
-    /// The session has ended; its file, where the client keeps one.
-    End { transcript: PathBuf },
+    /// The session has ended.
+    End {
+        /// The file that the client keeps of it.
+        transcript: PathBuf,
+    },
 }
 
 /// Prints no texts, as they may hold secrets.

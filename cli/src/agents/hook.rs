@@ -3,23 +3,28 @@
 //! An agent waits for it, so it never fails and never blocks: its exit code is 0, and it prints nothing
 //! when there is nothing to say, or when it would take too long.
 
+use std::cell::OnceCell;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nudge::{ErrorKind, Result};
+use nudge::{ErrorKind, HintValue, Result};
 use nudge_core::settings::Values;
 use nudge_core::suggest::{Digest, MAX_CONFIRM_MS, SuggestEvent, SuggestTold};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::capture;
-use super::checkout::Checkout;
+use super::checkout::{Checkout, marked};
 use super::event::{self, Event, Moment};
 use crate::args::Global;
-use crate::running::RunningSession;
+use crate::running::{RunningSession, parsed_as};
 use crate::settings;
 use crate::sources;
+use crate::{committed, seed};
 
 /// Smallest output limit with which suggestions are asked for: with less there is no room to print any.
 const MIN_BYTES: usize = 200;
@@ -66,7 +71,7 @@ fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
         return capture::ended(&event, transcript, values).ok();
     }
     let notice = match event.moment {
-        Moment::Start { begins: true, .. } => capture::begins(&event, values),
+        Moment::Start { begins: true, .. } => notice(&event, values),
         _ => None,
     };
     let max_bytes = values.count("hook.bytes");
@@ -95,6 +100,39 @@ fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
     tickets.iter().try_for_each(|ticket| hook.as_ref()?.confirm(ticket).ok())
 }
 
+/// What the user is told when a session begins.
+fn notice(event: &Event, values: &Values) -> Option<String> {
+    let top = event.cwd.clone().or_else(nudge_client::process_cwd).and_then(|cwd| seed::top_of(&cwd));
+    let untrusted = top.and_then(|top| committed::mention(&top).ok().flatten());
+    let all: Vec<_> = capture::begins(event, values).into_iter().chain(untrusted).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// The command lines of the hints that are told.
+#[derive(Default, Deserialize)]
+struct Commands {
+    suggestions: Vec<Told>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    name: String,
+    #[serde(default)]
+    hint: Option<ToldHint>,
+}
+
+#[derive(Deserialize)]
+struct ToldHint {
+    value: HintValue,
+}
+
+impl Commands {
+    fn of(&self, name: &str) -> Option<&str> {
+        let told = self.suggestions.iter().find(|told| told.name == name)?;
+        told.hint.as_ref()?.value.command_line()
+    }
+}
+
 struct Hook<'a> {
     session: RunningSession,
     event: &'a Event,
@@ -107,7 +145,6 @@ impl Hook<'_> {
     fn text(&self) -> Result<(String, Vec<String>)> {
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
         let checkout = Checkout::around(cwd.as_deref());
-        let marked = |line: String, paths: &[String]| checkout.marked(line, paths);
         let mut digest = Digest::new(self.max_bytes, list_of);
         let ended = match &self.event.moment {
             Moment::Worked { command } => Some((command, json!({"ok": true}))),
@@ -123,47 +160,70 @@ impl Hook<'_> {
         if self.max_bytes < MIN_BYTES {
             return Ok(Default::default());
         }
-        match &self.event.moment {
-            Moment::Start { fresh, .. } => {
-                let told = self.suggest(SuggestEvent::Start, digest.room(), &json!({"fresh": fresh}))?;
-                digest.add(SuggestEvent::Start.heading(), told, marked);
-            }
-            Moment::Prompt(prompt) => {
-                let told = self.suggest(SuggestEvent::Prompt, digest.room(), &json!({"prompt": end_of(prompt)}))?;
-                let started = told.started;
-                digest.add(SuggestEvent::Prompt.heading(), told, marked);
-                // At the session's start no server may have run, or had any hints. A failure here does not lose
-                // the suggestions for the prompt.
-                if self.event.session.is_some()
-                    && !started
-                    && let Ok(told) = self.suggest(SuggestEvent::Start, digest.room(), &json!({}))
-                {
-                    digest.add(SuggestEvent::Start.heading(), told, marked);
-                }
-            }
+        if matches!(self.event.moment, Moment::Start { .. } | Moment::Prompt(_) | Moment::Failed { .. }) {
+            self.seed(cwd.as_deref());
+        }
+        let (event, more) = match &self.event.moment {
+            Moment::Start { fresh, .. } => (SuggestEvent::Start, json!({"fresh": fresh})),
+            Moment::Prompt(prompt) => (SuggestEvent::Prompt, json!({"prompt": end_of(prompt)})),
             Moment::Failed { command, error, .. } => {
-                let more = json!({"command": command, "error": end_of(error)});
-                let told = self.suggest(SuggestEvent::Failure, digest.room(), &more)?;
-                digest.add(SuggestEvent::Failure.heading(), told, marked);
+                (SuggestEvent::Failure, json!({"command": command, "error": end_of(error)}))
             }
-            Moment::Worked { .. } | Moment::Used => {
-                let told = self.suggest(SuggestEvent::Tool, digest.room(), &json!({}))?;
-                digest.add(SuggestEvent::Tool.heading(), told, marked);
-            }
+            Moment::Worked { .. } | Moment::Used => (SuggestEvent::Tool, json!({})),
             // It was noted already, and nobody is left to read anything.
-            Moment::End { .. } => {}
+            Moment::End { .. } => return Ok(Default::default()),
             // Nobody is there to read a further turn, and the caller would get it in the place of the answer.
-            Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {}
-            Moment::Stop => {
-                let told = self.suggest(SuggestEvent::Stop, digest.room(), &json!({}))?;
-                digest.add(SuggestEvent::Stop.heading(), told, marked);
+            Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {
+                return Ok(Default::default());
             }
+            Moment::Stop => (SuggestEvent::Stop, json!({})),
+        };
+        let started = self.tell(event, &more, &mut digest, &checkout)?;
+        // At the session's start no server may have run, or had any hints. A failure here does not lose the suggestions
+        // for the prompt.
+        if matches!(event, SuggestEvent::Prompt) && self.event.session.is_some() && !started {
+            let _ = self.tell(SuggestEvent::Start, &json!({}), &mut digest, &checkout);
         }
         let tickets = digest.tickets().to_owned();
         Ok((digest.finish(), tickets))
     }
 
-    fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<SuggestTold> {
+    /// Brings the commands that this clone's files name in step with them, where its user wants that. What fails does not
+    /// keep anything from being shown.
+    fn seed(&self, cwd: Option<&Path>) {
+        let call = |method: &str, params: &Map<String, Value>| {
+            let answer = self.session.call(method, params)?;
+            parsed_as(&answer)
+        };
+        let Some(top) = cwd.and_then(seed::top_of) else { return };
+        let _ = seed::refresh(&top, &call, false);
+        if committed::is_there(&top)
+            && let Some(repo) = self.session.repository(&top)
+        {
+            let _ = committed::load(&top, &repo, &call);
+        }
+    }
+
+    /// Adds what there is to tell at an event; whether the client session was told something before.
+    fn tell<L: Fn(&str) -> Option<&'static str>>(
+        &self,
+        event: SuggestEvent,
+        more: &Value,
+        digest: &mut Digest<L>,
+        checkout: &Checkout,
+    ) -> Result<bool> {
+        let answer = self.suggest(event, digest.room(), more)?;
+        let told: SuggestTold = parsed_as(&answer)?;
+        let commands: Commands = parsed_as(&answer).unwrap_or_default();
+        let (started, others) = (told.started, OnceCell::new());
+        digest.add(event.heading(), told, |line, name, paths| {
+            let others = others.get_or_init(|| checkout.others());
+            marked(line, checkout.doubt(name, paths, commands.of(name), others).as_deref())
+        });
+        Ok(started)
+    }
+
+    fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<Box<RawValue>> {
         let params = json!({"event": event, "limit": event.lines(), "max_bytes": max_bytes});
         let mut all = more.clone();
         // No longer than this process lives: after that nobody shows the answer.

@@ -13,7 +13,7 @@ use super::config::text_of;
 use super::here::InitPaths;
 use super::plan::{File, Plan, PriorEntries, shell_line, summary_line};
 use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
-use super::{agents_md, keep, login, within};
+use super::{agents_md, commands, keep, login, within};
 use crate::args::{Capture, Init};
 use crate::cmd::{ask, ask_which, is_yes};
 use crate::{children, programs};
@@ -42,7 +42,8 @@ pub fn run(args: &Init) -> Result<String> {
     let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
     let block = if args.agents_md { agents_md::plan()? } else { None };
     // A project is shared, and what is kept is each user's own.
-    let mut kept = if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name), args.capture)? };
+    let mut kept =
+        if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name), args.capture, args.learn)? };
     let keeping = keep::plan(&kept)?;
     let unit = if args.login || (!args.project && login::is_possible()) { login::plan(&here.place)? } else { None };
     // An existing unit is updated like all other files.
@@ -54,12 +55,16 @@ pub fn run(args: &Init) -> Result<String> {
         ("a server from your login on", if wants_unit { &unit } else { &None }),
     ];
     shown.add_own(&of_nudge);
+    let offer = if args.project { None } else { commands::Offer::here() };
+    shown.summary.extend(offer.as_ref().map(commands::Offer::line));
     if args.print {
         return refused_or(&broken, shown.summary + &shown.lines);
     }
     tell(shown.summary.trim_end());
+    // Where nobody can be asked, that alone is no reason to refuse.
+    let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
-    if !changes && kept.is_empty() && wanted.is_empty() {
+    if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
         let done = if broken.is_empty() { "nothing to change\n" } else { "" };
         return refused_or(&broken, done.into());
     }
@@ -76,6 +81,7 @@ pub fn run(args: &Init) -> Result<String> {
             made.push(choice);
         }
     }
+    let offer = offer.filter(|offer| agreed(args.yes, &offer.question()).unwrap_or_default());
     let keeps = keep::is_on(&made);
     if !keeps && !args.project && !starts_at_login(args, unit.as_ref(), wants_unit) {
         tell("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
@@ -109,6 +115,7 @@ pub fn run(args: &Init) -> Result<String> {
         apply(OURS, PriorEntries::default(), &file, &here, &mut record)?;
         let _ = writeln!(done, "{}: written", file.path.display());
     }
+    done += &offer.map_or(Ok(String::new()), |offer| offer.accept())?;
     if starts_now {
         done += &login::start();
     } else if wants_unit {
@@ -339,15 +346,21 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
             None => files.push((change.path.clone(), vec![change])),
         }
     }
-    if files.is_empty() {
+    let ends_seeds = args.clients.is_empty() && !args.project && commands::is_any();
+    if files.is_empty() && !ends_seeds {
         return Ok("nothing to undo\n".into());
     }
-    tell(&files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display())));
+    let changed =
+        files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display()));
+    tell(if files.is_empty() { "Agents are told commands that repositories name." } else { &changed });
     if !agreed(args.yes, "Take Nudge out of them?")? {
         return Err(Error::invalid("Nothing was changed."));
     }
     record.changes = kept;
     let (mut done, mut broken) = (String::new(), Vec::new());
+    if ends_seeds {
+        done += &commands::undo()?;
+    }
     for (path, changes) in files.into_iter().rev() {
         match undo_file(here, &path, &changes) {
             Ok("") => {}

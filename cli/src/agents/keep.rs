@@ -1,5 +1,5 @@
 //! What `nudge init` switches on in the user's own settings: hints that are kept for next time (semantics section 12),
-//! records (section 17), and the capture of sessions (section 20).
+//! records (section 17), the capture of sessions (section 19), and learning (section 20).
 
 use std::path::Path;
 
@@ -18,6 +18,8 @@ const RECORDS: &str = "records.on";
 const CAPTURE: &str = "records.capture";
 /// The setting that makes knowledge of sessions that end.
 const SESSIONS: &str = "capture";
+/// The setting that makes hints of commands that worked where near ones had failed.
+const LEARN: &str = "learn";
 
 /// What somebody may agree to.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,11 +32,12 @@ pub struct Choice {
 }
 
 /// What nobody has said anything about yet. `capture` is what the command line says of records, `sessions` whether it
-/// says that those that end are captured: nobody is asked about that, and it is off where nobody says so.
+/// says that those that end are captured, `learn` whether it says that commands are learned: nobody is asked about these,
+/// and they are off where nobody says so.
 ///
 /// # Errors
 /// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
-pub fn open(capture: Option<&str>, sessions: bool) -> Result<Vec<Choice>> {
+pub fn open(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<Choice>> {
     let values = settings::read()?;
     if sessions && sources::capture::root(&values).is_none() {
         return Err(Error::unavailable("Sessions go into a brain; `nudge brain use DIR` names yours first."));
@@ -61,6 +64,10 @@ pub fn open(capture: Option<&str>, sessions: bool) -> Result<Vec<Choice>> {
     if sessions && !values.is_on(SESSIONS) {
         let question = "Have a model read sessions that end, for what is worth knowing?";
         choices.push(Choice { question, said: true, values: vec![(SESSIONS, true.into())] });
+    }
+    if learn && !values.is_on(LEARN) {
+        let question = "Learn which commands work where near ones failed?";
+        choices.push(Choice { question, said: true, values: vec![(LEARN, true.into())] });
     }
     Ok(choices)
 }
@@ -95,8 +102,10 @@ pub fn is_settings(path: &Path) -> bool {
 /// As [`Config::read`].
 pub fn removal(path: &Path) -> Result<Option<File>> {
     let mut config = Config::read(path, Form::Toml)?;
-    let made: Vec<_> =
-        [KEEP, RECORDS, SESSIONS].into_iter().filter(|name| config.get(&place(name)) == Some(true.into())).collect();
+    let made: Vec<_> = [KEEP, RECORDS, SESSIONS, LEARN]
+        .into_iter()
+        .filter(|name| config.get(&place(name)) == Some(true.into()))
+        .collect();
     if made.is_empty() {
         return Ok(None);
     }

@@ -184,6 +184,14 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text, false)
 }
 
+/// Replaces a file atomically; it is readable by the user alone.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_private(path: &Path, text: &str) -> Result<()> {
+    replace(path, text, true)
+}
+
 /// Removes a file, if it is there; links to it stay.
 ///
 /// # Errors
@@ -241,6 +249,10 @@ fn as_usual(new: &mut tempfile::Builder<'_, '_>) {
 fn as_usual(_: &mut tempfile::Builder<'_, '_>) {}
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let message = format!("Cannot write {}: {error}; make it writable and try again.", path.display());
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
+        _ => "make it writable",
+    };
+    let message = format!("Cannot write {}: {error}; {advice} and try again.", path.display());
     Error::unavailable(message)
 }

@@ -9,8 +9,8 @@ use super::Args;
 /// The groups in their order, each with its commands in theirs. Those of other sources than the hints come last.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["init", "try", "doctor", "ui"]),
-    ("Hints", &["set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
-    ("Share", &["export", "import"]),
+    ("Hints", &["seed", "set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
+    ("Share", &["save", "trust", "export", "import"]),
     ("Server", &["serve", "status", "stats", "watch", "config", "model", "forget", "stop"]),
     ("For programs", &["hook", "call", "completions", "man"]),
 ];
@@ -45,7 +45,9 @@ pub fn command() -> Command {
 /// Returns the first sentence of what a command does.
 fn gist(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    about.split(['.', ':', ';']).next().unwrap_or_default().to_owned()
+    // The point in `.nudge.json` ends nothing.
+    let end = [". ", ": ", "; "].iter().filter_map(|end| about.find(end)).min();
+    about[..end.unwrap_or(about.len())].trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -68,6 +70,28 @@ mod tests {
         let mut there: Vec<_> = shown.filter(is_own).collect();
         there.sort_unstable();
         assert_eq!(there, grouped, "what is new belongs into a group");
+    }
+
+    #[test]
+    fn a_gist_ends_with_the_sentence_and_not_within_a_name() {
+        for (about, first) in [
+            ("Write them into its .nudge.json, to be committed.", "Write them into its .nudge.json, to be committed"),
+            ("Ask: here; there. Then go", "Ask"),
+            ("Delete it; it can be restored.", "Delete it"),
+            ("Go. Then stop", "Go"),
+        ] {
+            assert_eq!(gist(&Command::new("one").about(about)), first);
+        }
+    }
+
+    #[test]
+    fn what_people_read_of_a_source_names_no_tool_of_models() {
+        for source in sources::all() {
+            let mut command = super::super::command();
+            let Some(command) = command.find_subcommand_mut(source.name) else { continue };
+            let help = command.render_help().to_string();
+            assert!(!help.contains("nudge_"), "{help}");
+        }
     }
 
     #[test]

@@ -206,6 +206,9 @@ pub struct List {
     /// List the hints of this component.
     #[arg(add = complete::components())]
     pub component: Option<String>,
+    /// Those that were learned from commands that failed and then worked.
+    #[arg(long, conflicts_with = "component")]
+    pub learned: bool,
     /// Show secret values.
     #[arg(long, requires = "component")]
     pub reveal: bool,

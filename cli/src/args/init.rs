@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 /// The names of the coding agents that are known, in the order in which they are told.
-pub const CLIENTS: [&str; 7] = ["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
+pub const CLIENTS: &[&str] = &["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
 
 /// `nudge init`
 #[derive(Debug, ClapArgs)]
@@ -38,6 +38,9 @@ pub struct Init {
     /// Capture sessions that end: a model reads them, and proposes what is worth knowing on a branch of your brain.
     #[arg(long, conflicts_with_all = ["undo", "project"])]
     pub capture: bool,
+    /// Learn: a command that failed and a near one that then worked become a hint.
+    #[arg(long, conflicts_with_all = ["undo", "project"])]
+    pub learn: bool,
     /// Start a server at login, so that hints outlive the agents.
     #[arg(long, conflicts_with = "undo")]
     pub login: bool,
@@ -79,4 +82,8 @@ pub struct Doctor {
     /// Anything else is told, and not started.
     #[arg(long)]
     pub project: bool,
+    /// Look at the stored hints instead: which name files that are gone, fail, are doubled, were never used, or can fit
+    /// nowhere; and what to do.
+    #[arg(long, conflicts_with_all = ["clients", "project"])]
+    pub hints: bool,
 }

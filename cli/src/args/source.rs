@@ -227,11 +227,16 @@ impl Param {
     }
 }
 
+/// What a source is: its guide goes on with the names of tools, which are for models.
+fn about(source: &SourceSpec) -> &'static str {
+    source.guide.split_once(": ").map_or(source.guide, |(about, _)| about)
+}
+
 fn command(source: &'static SourceSpec) -> Command {
     Command::new(source.name)
         // `nudge signal send` as well.
         .aliases(source.name.strip_suffix('s'))
-        .about(source.guide)
+        .about(about(source))
         .after_help(format!("Example:\n  nudge {} --help", source.name))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -260,11 +265,17 @@ fn with_params_alone(command: Command) -> Command {
 /// Adds the params of a verb, and an example with the words before it.
 fn with_params(command: Command, word: &Word, before: &str) -> Command {
     let params = word.params();
-    let example = params.iter().filter(|param| param.is_required || param.is_argument);
-    let example = example.fold(format!("  {before} {}", word.name), |line, param| {
+    let needed = params.iter().filter(|param| param.is_required || param.is_argument);
+    let needed = needed.map(|param| {
         let value = if param.is_words() { "WORDS".to_owned() } else { param.name.to_ascii_uppercase() };
-        if param.is_positional() { format!("{line} {value}") } else { format!("{line} --{} {value}", param.flag()) }
+        if param.is_positional() { value } else { format!("--{} {value}", param.flag()) }
     });
+    let words = match word.method.example {
+        Some(words) if word.edited.is_none() => words.to_owned(),
+        _ => needed.collect::<Vec<_>>().join(" "),
+    };
+    let example = format!("  {before} {} {words}", word.name);
+    let example = example.trim_end();
     let command = command.args(params.iter().map(Param::arg));
     let command = if word.method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
     // The flags of the context would describe the command as themselves.

@@ -1,12 +1,11 @@
 //! `nudge doctor`
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+mod hints;
+
+use std::time::Instant;
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_client::RuntimeDir;
-use nudge_core::clock::SystemClock;
-use nudge_core::embed::Model;
 use serde_json::{Map, Value, json};
 
 use super::source::open_alone;
@@ -15,12 +14,13 @@ use crate::agents::doctor;
 use crate::args::{Doctor, Global};
 use crate::{output, settings, sources};
 
-/// How long a model may take to load.
-const MODEL_WAIT: Duration = Duration::from_secs(10);
-
 /// Prints the report. The exit code is 1 when a check has failed.
 pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
-    let mut data = data()?;
+    if args.hints {
+        return hints::run(global);
+    }
+    let (session, status) = session(global);
+    let mut data = data(&status)?;
     let clients = match doctor::clients(args) {
         // What is kept is looked at all the same.
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -30,7 +30,6 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
         clients => clients?,
     };
     let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let session = session(global);
     let has_failed = |check: &Value| check["ok"] == false;
     let checks = clients.iter().filter_map(|client| client["checks"].as_array());
     let wrong = checks.flatten().chain(&data).chain([&session]).any(has_failed);
@@ -41,16 +40,20 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
 }
 
 /// Checks what sources keep in files, and the model. What nobody uses is left out, but for the model: without it things
-/// are found by words alone.
-fn data() -> Result<Vec<Value>> {
+/// are found by words alone. `status` is that of the session, null where none runs: what its server has open, such as a
+/// model, is nothing that this process could tell.
+fn data(status: &Value) -> Result<Vec<Value>> {
     let values = settings::read()?;
     let mut checks = Vec::new();
     for spec in sources::all().iter().filter(|spec| spec.alone) {
-        let standing = open_alone(spec, &values).map(|source| {
-            let status = source.in_use().then(|| source.status().remove(spec.name)).flatten();
-            source.close();
-            status
-        });
+        let standing = match status[spec.name] {
+            Value::Object(_) => Ok(Some(status[spec.name].clone())),
+            _ => open_alone(spec, &values).map(|source| {
+                let status = source.in_use().then(|| source.status().remove(spec.name)).flatten();
+                source.close();
+                status
+            }),
+        };
         let check = match standing {
             Ok(None) => continue,
             Ok(Some(status)) => match status["error"].as_str() {
@@ -61,14 +64,23 @@ fn data() -> Result<Vec<Value>> {
         };
         checks.push(named(spec.name, check));
     }
-    let check = match sources::models(&values, &settings::data_dir(&values), Arc::new(SystemClock)).get(MODEL_WAIT) {
-        Model::Ready(model) => json!({"ok": true, "detail": model.id()}),
-        Model::Absent => json!({"ok": null, "detail": "none; things are found by words alone (`nudge model add`)"}),
-        Model::Loading => json!({"ok": null, "detail": "it takes long to load; try again"}),
-        Model::Failed(error) => failed(error.message()),
+    let check = match sources::model_id(&values, &settings::data_dir(&values)) {
+        Ok(Some(id)) => model(&id, status),
+        Ok(None) => json!({"ok": null, "detail": "none; things are found by words alone (`nudge model add`)"}),
+        Err(error) => failed(error.message()),
     };
     checks.push(named("model", check));
     Ok(checks)
+}
+
+/// The model whose files are here. Whether it works is known to the session that has it in memory; nobody loads it to ask.
+fn model(id: &str, status: &Value) -> Value {
+    let state = sources::all().iter().find_map(|spec| status[spec.name]["model"].as_str());
+    match state {
+        Some("failed") => failed(&format!("The session could not load {id}; see its log, or take another one.")),
+        Some("ready") => json!({"ok": true, "detail": format!("{id}, in the session's memory")}),
+        _ => json!({"ok": true, "detail": format!("{id}, by its files; loaded when it is asked for")}),
+    }
 }
 
 fn named(name: &str, mut check: Value) -> Value {
@@ -82,12 +94,13 @@ fn failed(message: &str) -> Value {
     json!({"ok": false, "detail": what, "fix": fix})
 }
 
-/// Checks that the session answers, and how fast. A missing session is no failure: the first agent starts it.
-fn session(global: &Global) -> Value {
-    let failed = |error: &Error| failed(error.message());
+/// Checks that the session answers, and how fast; and what it says of itself. A missing session is no failure: the first
+/// agent starts it.
+fn session(global: &Global) -> (Value, Value) {
+    let failed = |error: &Error| (failed(error.message()), Value::Null);
     match RuntimeDir::find(global.runtime_dir.as_deref()) {
         Ok(Some(dir)) if dir.is_held() => {}
-        Ok(_) => return json!({"ok": null, "detail": "none runs; the first agent starts one"}),
+        Ok(_) => return (json!({"ok": null, "detail": "none runs; the first agent starts one"}), Value::Null),
         Err(error) => return failed(&error),
     }
     let begun = Instant::now();
@@ -98,7 +111,7 @@ fn session(global: &Global) -> Value {
             for name in ["role", "pid", "port", "version", "hints", "members"] {
                 out[name] = status[name].clone();
             }
-            out
+            (out, status)
         }
         Err(error) => failed(&error),
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{CommandOutput, RunningSession, add, parsed, tell};
 use crate::args::{ContextFlags, Global, List};
 use crate::output;
+use crate::server::session::learn::LEARNED;
 
 /// Largest number of hints that a query returns; a component holds fewer unless its limit was raised.
 const LIMIT: u64 = 1000;
@@ -16,6 +17,15 @@ const FEW: u64 = 20;
 
 pub fn run(args: List, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
+    if args.learned {
+        let mut params = everything(None);
+        add(&mut params, "tags", vec![LEARNED.to_owned()]);
+        let learned = session.call_here("nudge.query", params, &ContextFlags::default())?;
+        if parsed(&learned)?["hints"].as_array().is_some_and(Vec::is_empty) && !session.json {
+            tell("nothing was learned; `nudge init --learn` switches it on, for agents that have hooks");
+        }
+        return session.render(&learned, output::all_hints);
+    }
     let Some(component) = args.component else {
         let all = session.call("nudge.list_components", &Map::new())?;
         let hints = counts(&parsed(&all)?).map(|(_, count)| count).sum::<u64>();

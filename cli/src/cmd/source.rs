@@ -2,6 +2,7 @@
 
 mod edit;
 
+use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::serve::detach::{apart, leave_the_terminal};
 use super::watch::{Wait, nobody_reads};
-use super::{CommandOutput, Form, RunningSession, json, parsed, print, tell, text_or_stdin};
+use super::{CommandOutput, Form, RunningSession, ask, json, parsed, print, tell, text_or_stdin};
 use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{connect, given, raw};
@@ -31,9 +32,15 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     {
         return edit::run(&call, edited, global);
     }
+    if let Some(question) = call.method.question
+        && std::io::stdin().is_terminal()
+        && !ask(question)
+    {
+        return Err(Error::invalid("Nothing was changed."));
+    }
     let (is_document, report) = (call.method.is_document, call.method.report);
     let call = SourceVerb { params: with_stdin(call.params)?, ..call };
-    let answer = answer(call, global)?;
+    let answer = finished(&call, answer(call.clone(), global)?, global)?;
     if is_document {
         return Ok(json(&answer));
     }
@@ -42,6 +49,19 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     let code = u8::from(report.is_refused);
     let shown = if global.json { json(&answer) } else { output::report(&report).into() };
     Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
+}
+
+/// Adds to an answer what its method's row says, where the settings want it.
+fn finished(call: &SourceVerb, answer: Box<RawValue>, global: &Global) -> Result<Box<RawValue>> {
+    let Some(finish) = call.method.finish else { return Ok(answer) };
+    if !settings::read()?.is_on(finish.setting) {
+        return Ok(answer);
+    }
+    let mut answer = parsed(&answer)?;
+    with_host(call.source, global, |host| {
+        (finish.run)(&call.params, &mut answer, host);
+        raw(&answer)
+    })
 }
 
 /// Puts stdin in the place of a text that is `-`.
@@ -126,6 +146,14 @@ fn with_context(call: SourceVerb) -> Map<String, Value> {
 
 /// Runs a command that stays, until it is stopped or nobody reads what it says.
 fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<CommandOutput> {
+    let source = call.source;
+    let params = raw(&with_context(call))?;
+    with_host(source, global, |host| (long.run)(&params, host))?;
+    Ok(String::new().into())
+}
+
+/// Runs something of a source's in this process, with what the command line lends.
+fn with_host<T>(source: &SourceSpec, global: &Global, run: impl FnOnce(&CommandHost<'_>) -> Result<T>) -> Result<T> {
     let stop = StopFlag::default();
     end_by_signal(&stop)?;
     let gone = stop.clone();
@@ -144,7 +172,6 @@ fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<Command
             stop.set();
         }
     };
-    let source = call.source;
     let keep = |name: &str, value: &str| keep(source, name, value, global);
     let show = |text: &str, event: &Value| {
         let (text, form) =
@@ -158,12 +185,11 @@ fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<Command
         keep: &keep,
         show: &show,
         open: &|| host_alone(source, &settings::read()?),
+        list: &|name| Ok(settings::read()?.list(name)),
         program: &programs::find,
         behind: &|words| behind(source, words),
     };
-    let params = raw(&with_context(call))?;
-    (long.run)(&params, &host)?;
-    Ok(String::new().into())
+    run(&host)
 }
 
 /// Starts another command of a source in a process of its own. This one leaves the terminal first, so that what ends its

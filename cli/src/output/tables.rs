@@ -42,6 +42,21 @@ pub fn hints(result: &Value, reveal: bool) -> String {
     listed(result, false, reveal)
 }
 
+/// The output of `seed`: component, key, command, and what the files say of each.
+pub fn seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
+    let rows: Vec<_> = wanted.map(|row| (row.map(visible).to_vec(), false)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 16, 0), cut("COMMAND", 24, 0), cut("FROM", 20, 1)], rows)
+}
+
+/// The output of `doctor --hints`: component, key, what is wrong, what to do.
+pub fn findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String {
+    let rows = found.map(|row| (row.map(visible).to_vec(), false)).collect();
+    fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 12, 0), cut("WHAT", 24, 0), cut("TO DO", 24, 0)], rows)
+}
+
 /// The columns of a list of hints. Where there is no room for all, use goes first, then age, then the variant's name.
 const COLUMNS: [Column<'_>; 9] = [
     cut("COMPONENT", 16, 0),

@@ -8,6 +8,7 @@ pub mod dead;
 pub mod history;
 pub mod journal;
 pub mod keeper;
+pub mod learn;
 pub mod open;
 pub mod proxies;
 pub mod role;

@@ -34,6 +34,7 @@ impl Desk {
     fn place(&self, command: &mut Command) {
         command.env("NUDGE_DATA_DIR", self.home.path().join("data"));
         command.env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
+        command.env("XDG_STATE_HOME", self.home.path().join("state"));
         command.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
     }
 

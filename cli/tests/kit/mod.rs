@@ -47,7 +47,7 @@ pub fn home() -> TempDir {
 }
 
 /// Takes our own variables out of what a command inherits.
-fn clean(command: &mut Command) {
+pub fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("NUDGE_") {
             command.env_remove(name);
@@ -130,6 +130,20 @@ impl Serve {
             }
         });
         Self { stdin: child.stdin.take(), child, lines, file, runtime: runtime.to_owned() }
+    }
+
+    /// One more server, started by this command, once the PRIMARY of the session tells of it. `server.pid` does not.
+    pub fn stand_by(mut command: Command, runtime: &Path) -> Self {
+        let child = command.spawn().unwrap();
+        let pid = child.id();
+        let file = RuntimeDir::open(Some(runtime)).unwrap().read_server_file().unwrap();
+        let mut serve = Self::attach_to(child, runtime, file);
+        serve.initialize("2025-11-25");
+        wait_for("the PROXY", PATIENCE, || {
+            let status = serve.call("nudge.status", &json!({}));
+            status["result"]["proxies"].as_array().unwrap().contains(&json!(pid)).then_some(())
+        });
+        serve
     }
 
     pub fn token(&self) -> &str {

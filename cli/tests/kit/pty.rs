@@ -82,6 +82,20 @@ impl Pty {
     }
 }
 
+/// Runs a command with a terminal for all its streams, and presses the keys after each question: whether it worked, and
+/// what it said.
+pub fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
+    let (mut terminal, end) = Pty::open();
+    command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    for (question, keys) in answers {
+        terminal.wait_for(question);
+        terminal.press(keys.as_bytes());
+    }
+    (child.wait().unwrap().success(), terminal.finish())
+}
+
 /// Runs a command with a terminal as stdout and stderr; the rest as it is.
 pub fn on_terminal(command: Command) -> (ExitStatus, String) {
     on_terminal_of(command, None)

@@ -77,6 +77,9 @@ const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
 const JOIN_POLL: Duration = Duration::from_millis(1);
 /// Time for which an ending server tries for a `primary.lock` that is held.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
+/// The same where the session was stopped, so that nobody serves it any more: who holds the lock then clears up as well, of
+/// fifty that end at once on a busy machine for longer.
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Membership in the session, which lives as long as it has members. Ends when dropped, and when the
 /// process dies.
@@ -155,12 +158,17 @@ impl RuntimeDir {
     }
 
     /// Tries for `primary.lock` during [`END_TIMEOUT`]. Ending servers and probing clients hold it for
-    /// microseconds; a PRIMARY holds it for as long as it lives, and then removes everything itself.
+    /// microseconds; a PRIMARY holds it for as long as it lives, and then removes everything itself. Where there is none to
+    /// do so, because the session was stopped, whoever ends last has to get it.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
-        let deadline = Instant::now() + END_TIMEOUT;
+        let begun = Instant::now();
+        let goes_on = || {
+            let passed = begun.elapsed();
+            passed < END_TIMEOUT || (passed < STOPPED_TIMEOUT && self.session() == SessionState::Stopped)
+        };
         loop {
             match self.try_lock()? {
-                None if Instant::now() < deadline => sleep(JOIN_POLL),
+                None if goes_on() => sleep(JOIN_POLL),
                 tried => return Ok(tried),
             }
         }

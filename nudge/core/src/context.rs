@@ -157,7 +157,12 @@ struct Inner {
 
 /// Returns true for a folder or a branch that a context may hold.
 fn can_be_told(text: &str) -> bool {
-    text.len() <= MAX_CWD_BYTES && !text.chars().any(char::is_control)
+    text.len() <= MAX_CWD_BYTES && !has_control(text)
+}
+
+fn has_control(text: &str) -> bool {
+    // The bytes of nearly all texts say it.
+    if text.is_ascii() { text.bytes().any(|byte| byte.is_ascii_control()) } else { text.chars().any(char::is_control) }
 }
 
 impl Context {
@@ -178,7 +183,7 @@ impl Context {
                 return Err(Error::invalid("`context.cwd` may have 4,096 bytes at most."));
             }
             Some(cwd) => Some(
-                Subject::cwd(&cwd, windows)
+                Subject::cwd(cwd, windows)
                     .ok_or_else(|| Error::invalid("`context.cwd` must be an absolute folder without `..`."))?,
             ),
         };
@@ -190,7 +195,7 @@ impl Context {
             ),
         };
         let branch = spec.branch.filter(|branch| !branch.is_empty());
-        if cwd.iter().map(Subject::as_str).chain(branch.as_deref()).any(|text| text.chars().any(char::is_control)) {
+        if cwd.iter().map(Subject::as_str).chain(branch.as_deref()).any(has_control) {
             return Err(Error::invalid("`context.cwd` and `context.branch` may not hold control characters."));
         }
         if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
@@ -209,7 +214,7 @@ impl Context {
         Ok(Self(Arc::new(Inner {
             cwd,
             repo,
-            branch: branch.map(|branch| Subject::branch(&branch)),
+            branch: branch.map(Subject::branch),
             os: spec.os,
             env,
             files_open: spec.files_open.into(),
@@ -261,7 +266,7 @@ impl Context {
         if !can_be_told(&joined) {
             return None;
         }
-        let cwd = Subject::cwd(&joined, windows)?;
+        let cwd = Subject::cwd(joined, windows)?;
         let below = |top: &str| {
             cwd.as_str()
                 .strip_prefix(top)

@@ -282,45 +282,43 @@ impl Scope {
                 repo.is_none(),
                 met.map(|entry| format!("repo={entry} matched")),
                 listed,
-                repo.map(Repo::to_string),
+                || repo.map(Repo::to_string),
             ));
         }
         if !self.branch.is_empty() {
             let branch = context.branch_subject();
             let met = first_match(&self.branch, branch, steps)?.and(branch);
             let listed = self.branch.iter().map(|glob| glob.as_str().to_owned());
-            let name = branch.map(|branch| branch.as_str().to_owned());
             out.push(condition(
                 "branch",
                 branch.is_none(),
-                met.map(|branch| format!("branch={} allowed", branch.as_str())),
+                met.map(|branch| ["branch=", branch.as_str(), " allowed"].concat()),
                 listed,
-                name,
+                || branch.map(|branch| branch.as_str().to_owned()),
             ));
         }
         if self.os != 0 {
             let met = context.os().filter(|os| self.os & os.bit() != 0);
             let listed = self.os().map(|os| os.as_str().to_owned());
-            let name = context.os().map(|os| os.as_str().to_owned());
             out.push(condition(
                 "os",
                 context.os().is_none(),
-                met.map(|os| format!("os={} allowed", os.as_str())),
+                met.map(|os| ["os=", os.as_str(), " allowed"].concat()),
                 listed,
-                name,
+                || context.os().map(|os| os.as_str().to_owned()),
             ));
         }
         let absent = !context.has_env();
         for name in &self.env_required {
             let met = context.env(name).is_some();
-            let reason = if met { format!("env {name} present") } else { format!("env {name} is not set") };
+            let reason = ["env ", name, if met { " present" } else { " is not set" }].concat();
             out.push(Condition { field: "env", met, absent, reason });
         }
         for (name, values) in &self.env_match {
             let met = context.env(name).and_then(|value| values.iter().find(|allowed| *allowed == value));
             // The caller's own value is never shown, as it may be a secret.
             let reason = match met {
-                Some(value) => format!("env {name}={value} matched"),
+                Some(value) => ["env ", name, "=", value, " matched"].concat(),
                 None => format!("env {name} is not {}", values.join(" or ")),
             };
             out.push(Condition { field: "env", met: met.is_some(), absent, reason });
@@ -332,9 +330,9 @@ impl Scope {
         let cwd = context.cwd_subject();
         let met = first_match(&self.cwd, cwd, steps)?;
         let listed = self.cwd.iter().map(|glob| glob.as_str().to_owned());
-        let name = cwd.map(|cwd| cwd.as_str().to_owned());
+        let name = || cwd.map(|cwd| cwd.as_str().to_owned());
         let mut out =
-            condition("cwd", cwd.is_none(), met.map(|glob| format!("cwd matched {}", glob.as_str())), listed, name);
+            condition("cwd", cwd.is_none(), met.map(|glob| ["cwd matched ", glob.as_str()].concat()), listed, name);
         if let (None, Some(cwd)) = (met, cwd) {
             // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
             let above = find(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
@@ -402,12 +400,12 @@ fn condition(
     absent: bool,
     met: Option<String>,
     listed: impl Iterator<Item = String>,
-    have: Option<String>,
+    have: impl FnOnce() -> Option<String>,
 ) -> Condition {
     let is_met = met.is_some();
     let reason = met.unwrap_or_else(|| {
         let listed = listed.collect::<Vec<_>>().join(" or ");
-        match have {
+        match have() {
             Some(have) => format!("{field} {have} is not {listed}"),
             None => format!("{field} is unknown, {listed} is wanted"),
         }

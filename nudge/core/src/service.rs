@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::near::nearest;
 use crate::report::Report;
+use crate::source::Finish;
 use crate::steps::Steps;
 
 mod info;
@@ -94,12 +95,18 @@ pub struct Method {
     pub is_command: bool,
     /// The param that needs no flag on the command line, though it is not required.
     pub argument: Option<&'static str>,
+    /// What follows the word in its help's example, where the params that are required are not enough.
+    pub example: Option<&'static str>,
     /// How a person changes in an editor what it writes.
     pub edited: Option<&'static Edited>,
     /// Its answer is a file for programs.
     pub is_document: bool,
     /// What a person is told of its answer, on the command line; else its members, one by one.
     pub report: Option<fn(&serde_json::Value) -> Report>,
+    /// What the command line adds to its answer, where a setting says so.
+    pub finish: Option<&'static Finish>,
+    /// What whoever sits at the terminal is asked before it is called.
+    pub question: Option<&'static str>,
 }
 
 /// How `nudge SOURCE edit NUMBER` works: what is there is read, a person changes it in an editor, and what differs is
@@ -140,9 +147,12 @@ impl Method {
             verb: None,
             is_command: false,
             argument: None,
+            example: None,
             edited: None,
             is_document: false,
             report: None,
+            finish: None,
+            question: None,
         }
     }
 
@@ -165,6 +175,12 @@ impl Method {
         Self { argument: Some(name), ..self }
     }
 
+    /// The same, with what follows its word in the example of its help.
+    #[must_use]
+    pub const fn example(self, words: &'static str) -> Self {
+        Self { example: Some(words), ..self }
+    }
+
     /// The same, with an answer that is a file for programs: the command line prints it as JSON, however it is asked.
     #[must_use]
     pub const fn document(self) -> Self {
@@ -175,6 +191,19 @@ impl Method {
     #[must_use]
     pub const fn reports(self, report: fn(&serde_json::Value) -> Report) -> Self {
         Self { report: Some(report), ..self }
+    }
+
+    /// The same, with what the command line adds to its answer.
+    #[must_use]
+    pub const fn finished(self, finish: &'static Finish) -> Self {
+        Self { finish: Some(finish), ..self }
+    }
+
+    /// The same, which the command line calls only when whoever sits at the terminal says yes to this. A script is not
+    /// asked.
+    #[must_use]
+    pub const fn asks(self, question: &'static str) -> Self {
+        Self { question: Some(question), ..self }
     }
 
     /// The same, with `edit` as a further verb.

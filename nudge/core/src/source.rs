@@ -34,7 +34,7 @@ use crate::settings::{Setting, Values};
 use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
 
 pub use alone::NoSession;
-pub use work::{StopFlag, Worker};
+pub use work::{StopFlag, Worker, give_way, gives_way};
 
 /// The description of a source, known without opening it.
 #[derive(Debug)]
@@ -77,6 +77,16 @@ pub struct LongCommand {
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
 }
 
+/// What the command line adds to the answer of a method, in its own process: what a server may not do for whoever asks it,
+/// such as sending texts of its user's elsewhere.
+#[derive(Debug)]
+pub struct Finish {
+    /// The switch among the settings of the source that says so.
+    pub setting: &'static str,
+    /// Adds it, from the params and the answer. What keeps it from that stands in the answer.
+    pub run: fn(&Map<String, Value>, &mut Value, &CommandHost<'_>),
+}
+
 /// The things that the command line lends a [`LongCommand`].
 pub struct CommandHost<'a> {
     /// The time.
@@ -92,6 +102,8 @@ pub struct CommandHost<'a> {
     pub show: &'a dyn Fn(&str, &Value),
     /// The things that the source would be lent in this process, alone.
     pub open: &'a dyn Fn() -> Result<Host<'static>>,
+    /// Reads a list among all of the user's settings, those of other parts too; empty for none.
+    pub list: &'a dyn Fn(&str) -> Result<Vec<String>>,
     /// Finds a program by its name, wherever its user has it.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// Starts another command of the source in a process that outlives this one and its caller.

@@ -192,9 +192,9 @@ fn parts(run: &str, take: &mut impl FnMut(String)) {
     }
 }
 
-/// One letter or digit says nothing.
+/// One letter or digit says nothing, whatever marks it has; nor do marks without a letter.
 fn says_something(part: &str) -> bool {
-    part.chars().nth(1).is_some()
+    part.chars().filter(|c| !is_combining_mark(*c)).nth(1).is_some()
 }
 
 /// Each two neighbouring characters of the same kind; one alone by itself.
@@ -273,6 +273,7 @@ mod tests {
             ("deploy到staging", "deploy 到 staging"),
             ("데이터베이스", "데이 이터 터베 베이 이스"),
             ("a b 1 -", ""),
+            ("\u{329} \u{301}\u{301} e\u{301} 4\u{329}", ""),
             ("тесты", "тесты"),
         ] {
             assert_eq!(folded(text), split, "{text}");

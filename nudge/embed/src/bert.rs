@@ -1,7 +1,8 @@
 //! A BERT model that is loaded: from the tokens of a text to its vector.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use nudge_core::source::gives_way;
 use rten::{RunOptions, ThreadPool, Value};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, NdTensorView};
@@ -23,7 +24,10 @@ pub struct Bert {
     positions: Vec<f32>,
     network: rten::Model,
     /// One thread of its own: whoever embeds many texts shares the machine with whoever it is for.
-    threads: Arc<ThreadPool>,
+    threads: OnceLock<Arc<ThreadPool>>,
+    /// One that gives way, for whoever does: a prompt waits for the other one. The engine says nothing of how its threads
+    /// are started, but a thread begins as far behind as the one that starts it; so each is made by who needs it first.
+    threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 
 impl Bert {
@@ -44,7 +48,12 @@ impl Bert {
             position.iter_mut().zip(&kinds).for_each(|(sum, kind)| *sum += kind);
         }
         let network = network::load(&config, weights, precision)?;
-        Ok(Self { config, words, positions, network, threads: Arc::new(ThreadPool::with_num_threads(1)) })
+        Ok(Self { config, words, positions, network, threads: OnceLock::new(), threads_behind: OnceLock::new() })
+    }
+
+    fn threads(&self) -> &Arc<ThreadPool> {
+        let threads = if gives_way() { &self.threads_behind } else { &self.threads };
+        threads.get_or_init(|| Arc::new(ThreadPool::with_num_threads(1)))
     }
 
     pub fn config(&self) -> &Config {
@@ -68,7 +77,7 @@ impl Bert {
             self.words.add(token, sum);
         }
         let sums = NdTensor::from_data([tokens.len(), hidden], sums);
-        let options = RunOptions::default().with_thread_pool(Some(self.threads.clone()));
+        let options = RunOptions::default().with_thread_pool(Some(self.threads().clone()));
         let result = self.network.run_one(sums.view().into(), Some(options));
         let result: Value = result.map_err(|error| unusable(format!("could not compute a vector ({error})")))?;
         let vectors: NdTensor<f32, 2> =

@@ -57,6 +57,8 @@ pub struct Files {
     bytes: [Option<Vec<u8>>; 5],
     weights: File,
     known: Option<&'static Known>,
+    /// The one that they say they are: all but the weights are its.
+    passes_for: Option<&'static Known>,
     /// SHA-256 over the names and hashes of all files, in hex.
     hash: String,
 }
@@ -87,17 +89,27 @@ impl Files {
         let weights = weights.ok_or_else(|| broken(format!("has no {WEIGHTS}")))?;
         let named = || FILES.iter().zip(&hashes).filter_map(|((name, _), hash)| Some((*name, hash.as_deref()?)));
         let is = |known: &&Known| known.files.iter().all(|file| named().any(|it| it == (file.name, file.sha256)));
+        let describes = |known: &&Known| {
+            let mut files = known.files.iter().filter(|file| file.name != WEIGHTS);
+            files.all(|file| named().any(|it| it == (file.name, file.sha256)))
+        };
         let mut all = Sha256::new();
         for (name, hash) in named() {
             all.update(format!("{hash} {name}\n"));
         }
         let hash = hex(&all.finalize());
-        Ok(Self { bytes, weights, known: KNOWN.iter().find(is), hash })
+        let (known, passes_for) = (KNOWN.iter().find(is), KNOWN.iter().find(describes));
+        Ok(Self { bytes, weights, known, passes_for, hash })
     }
 
     /// The model of the table that these files are, byte by byte.
     pub fn known(&self) -> Option<&'static Known> {
         self.known
+    }
+
+    /// The model of the table that these files say they are and are not: its weights are others.
+    pub fn passes_for(&self) -> Option<&'static Known> {
+        self.passes_for.filter(|_| self.known.is_none())
     }
 
     pub fn weights(&self) -> &File {

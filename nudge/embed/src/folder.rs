@@ -11,7 +11,7 @@ use nudge_core::foreign::{self, Links};
 use nudge_core::source::DataDir;
 
 use crate::fetch::Outcome;
-use crate::files::{FILES, Files, hash_of, max_bytes, unreadable};
+use crate::files::{FILES, Files, WEIGHTS, hash_of, max_bytes, unreadable};
 use crate::{Download, Fault, KNOWN, Known, Pinned, Precision, SentenceModel, archive, broken};
 
 /// The folder into which a model is copied.
@@ -68,6 +68,14 @@ impl ModelFolder {
     /// # Errors
     /// `E_UNAVAILABLE` when the folder cannot be read.
     pub fn list(&self) -> Result<Vec<Stored>> {
+        let mut found = self.folders()?;
+        // What is left of a download beside the whole model is no second one.
+        found.dedup_by(|later, first| later.name == first.name);
+        Ok(found)
+    }
+
+    /// All folders, whole ones before what is left of a download of the same name.
+    fn folders(&self) -> Result<Vec<Stored>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| self.unreadable(&error))?,
@@ -88,7 +96,7 @@ impl ModelFolder {
             let name = name.strip_suffix(PART).unwrap_or(&name).to_owned();
             found.push(Stored { name, folder, bytes, complete });
         }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found.sort_by(|a, b| (&a.name, !a.complete).cmp(&(&b.name, !b.complete)));
         Ok(found)
     }
 
@@ -154,7 +162,19 @@ impl ModelFolder {
         let draft = Draft::begin(self.0.join(ADDING))?;
         let shown = |fault: Fault| fault.of(from);
         archive::take(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
-        let known = Files::read(&draft.0).map_err(shown)?.known();
+        let files = Files::read(&draft.0).map_err(shown)?;
+        let known = files.known();
+        // Weights of somebody else's training are described alike; whoever means these gives them a name.
+        if let Some(like) = files.passes_for().filter(|_| name.is_none()) {
+            let weights = like.files.iter().filter(|file| file.name == WEIGHTS);
+            let other = |fault: Fault| {
+                let message = fault.of(from).message().trim_end_matches(['.', ' ']).to_owned();
+                Error::invalid(format!("{message} It says it is {}; if it is another, give it a --name.", like.name))
+            };
+            for file in weights {
+                check_file(&draft.0, file).map_err(other)?;
+            }
+        }
         let name = name.or(known.map(|known| known.name)).map_or_else(|| archive::name_of(from), str::to_owned);
         check_name(&name)?;
         self.refuse_second(&name)?;
@@ -178,7 +198,7 @@ impl ModelFolder {
             return Err(Error::not_found(format!("There is no model {name}, nor any other.")));
         }
         let _lock = self.lock()?;
-        let stored = self.list()?;
+        let stored = self.folders()?;
         let (gone, others): (Vec<_>, Vec<_>) = stored.into_iter().partition(|model| model.name == name);
         if gone.is_empty() {
             let others = others.into_iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
@@ -219,6 +239,8 @@ impl ModelFolder {
     /// Gives a folder that is whole its name.
     fn put(&self, folder: &Path, name: &str) -> Result<Stored> {
         fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable(&error))?;
+        // What an interrupted download has left of it is of no more use.
+        let _ = fs::remove_dir_all(self.0.join(format!("{name}{PART}")));
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
         stored.ok_or_else(|| {
             Error::unavailable(format!("The model {name} was removed while it was added; add it again."))

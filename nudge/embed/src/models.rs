@@ -8,9 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::embed::Model;
 use nudge_core::error::{Error, Result};
+use nudge_core::source::{give_way, gives_way};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::files::FILES;
+use crate::files::{FILES, Files};
 use crate::{ModelFolder, Precision, SentenceModel};
 
 /// How long a model stays that nobody asks for.
@@ -26,6 +27,26 @@ pub enum Choice {
     Folder(PathBuf),
     /// Among those that were added: the one of this name, or [the one to take](ModelFolder::chosen).
     Added(ModelFolder, Option<String>),
+}
+
+impl Choice {
+    fn folder(&self) -> Result<Option<PathBuf>> {
+        match self {
+            Self::Folder(folder) => Ok(folder.is_dir().then(|| folder.clone())),
+            Self::Added(models, name) => models.chosen(name.as_deref()),
+        }
+    }
+
+    /// Which model would be loaded, `None` where there is none: the [id](nudge_core::embed::Embedder::id) that its files
+    /// make by their hashes. They are read once and no network is made of them, so that it takes no memory to speak of.
+    ///
+    /// # Errors
+    /// `E_INVALID` when a file is missing or describes no network that could be run.
+    pub fn id(&self) -> Result<Option<String>> {
+        let Some(folder) = self.folder()? else { return Ok(None) };
+        let id = Files::read(&folder).and_then(|files| Ok(files.id(&files.config()?, Precision::default())));
+        id.map(Some).map_err(|fault| fault.of(&folder))
+    }
 }
 
 /// Lends the model to all who need it in this process. Clones are the same.
@@ -152,10 +173,7 @@ impl Models {
     /// # Errors
     /// Those of [`ModelFolder::chosen`].
     pub fn folder(&self) -> Result<Option<PathBuf>> {
-        match &self.0.choice {
-            Choice::Folder(folder) => Ok(folder.is_dir().then(|| folder.clone())),
-            Choice::Added(models, name) => models.chosen(name.as_deref()),
-        }
+        self.0.choice.folder()
     }
 
     /// Drops the model when nobody has asked for so long. Returns true then: its memory is free, and a process that
@@ -172,7 +190,12 @@ impl Models {
     fn begin(&self, slot: &mut Slot, files: Stamp) {
         let shared = self.0.clone();
         let folder = files.folder.clone();
+        // The thread is behind as well then, and so is all that it starts.
+        let is_behind = gives_way();
         let load = move || {
+            if is_behind {
+                give_way();
+            }
             let held = match SentenceModel::load(&folder, Precision::default()) {
                 Ok(model) => Held::Ready(Arc::new(model)),
                 Err(error) => Held::Failed(error),

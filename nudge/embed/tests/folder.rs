@@ -195,9 +195,24 @@ fn the_known_model_is_known_by_its_bytes() {
     let mut weights = fs::read(folder.join("model.safetensors")).unwrap();
     weights[50_000_000] ^= 1;
     fs::write(folder.join("model.safetensors"), weights).unwrap();
-    let error = models.add(&folder, Some(KNOWN[0].name)).unwrap_err();
-    assert!(error.message().contains("has a model.safetensors with SHA-256 "), "{error}");
+    // Also under the name of its folder, as it says it is the known one; whoever means it gives it a name.
+    for name in [Some(KNOWN[0].name), None] {
+        let error = models.add(&folder, name).unwrap_err();
+        assert!(error.message().contains("has a model.safetensors with SHA-256 "), "{error}");
+        assert_eq!(error.message().contains("--name"), name.is_none(), "{error}");
+    }
     assert!(left(&models).is_empty());
+    assert_eq!(models.add(&folder, Some("mine")).unwrap().name, "mine");
+}
+
+#[test]
+fn what_an_interrupted_download_left_goes_when_its_model_is_added() {
+    let (place, models) = place();
+    let folder = Tiny::new(1).write(&place.path().join("from"));
+    models.add(&folder, Some("one")).unwrap();
+    fs::create_dir(models.path().join("two.part")).unwrap();
+    models.add(&folder, Some("two")).unwrap();
+    assert_eq!(names(&models), ["one", "two"]);
 }
 
 #[test]

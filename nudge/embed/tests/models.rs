@@ -47,6 +47,32 @@ impl Scene {
 }
 
 #[test]
+fn which_model_it_would_be_is_told_without_loading_it() {
+    let scene = Scene::new();
+    let choice = Choice::Added(scene.added.clone(), None);
+    assert_eq!(choice.id().unwrap(), None);
+    scene.add(1, "a");
+    let id = choice.id().unwrap();
+    assert!(matches!(scene.models.look(), Model::Loading), "nothing was loaded");
+    assert_eq!(id.as_deref(), Some(scene.ready().id()));
+    fs::write(scene.added.path().join("a/config.json"), "{}").unwrap();
+    let error = choice.id().unwrap_err();
+    assert!(error.message().contains("take another one"), "{error}");
+}
+
+/// As a kill between the end of an add and the end of its tidying leaves it.
+#[test]
+fn what_is_left_of_a_download_is_no_second_model() {
+    let scene = Scene::new();
+    scene.add(1, "a");
+    fs::create_dir(scene.added.path().join("a.part")).unwrap();
+    let listed: Vec<_> = scene.added.list().unwrap().into_iter().map(|one| (one.name, one.complete)).collect();
+    assert_eq!(listed, [("a".to_owned(), true)]);
+    scene.added.remove("a").unwrap();
+    assert_eq!(scene.added.list().unwrap(), []);
+}
+
+#[test]
 fn a_model_is_absent_until_it_is_added_and_loaded_when_it_is_asked_for() {
     let scene = Scene::new();
     assert!(matches!(scene.models.get(LONG), Model::Absent) && matches!(scene.models.look(), Model::Absent));

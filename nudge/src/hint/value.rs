@@ -114,6 +114,11 @@ impl HintValue {
         }
     }
 
+    /// Returns the relative paths that the value names, four at most: of files and folders of a repository.
+    pub fn paths(&self) -> Vec<String> {
+        crate::method::suggest::named_paths(self)
+    }
+
     /// Returns the command line that an agent would run: `cmd`, or a plain string (semantics section 10).
     pub fn command_line(&self) -> Option<&str> {
         match self {

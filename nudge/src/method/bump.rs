@@ -65,7 +65,7 @@ impl Recordable for Bumped {
 }
 
 impl Nudge {
-    /// Counts a use (semantics section 1).
+    /// Counts a use of a hint, which raises it for next time (semantics section 1).
     ///
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.

@@ -68,7 +68,7 @@ impl Recordable for Deleted {
 }
 
 impl Nudge {
-    /// Deletes a hint (semantics section 1).
+    /// Deletes a hint, one of its variants, or all of them (semantics section 1).
     ///
     /// # Errors
     /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.

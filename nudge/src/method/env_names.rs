@@ -63,7 +63,7 @@ pub struct EnvNamesAsked {
 }
 
 impl Nudge {
-    /// Lists the environment variables that a call could depend on (semantics section 9).
+    /// Lists the environment variables that the scopes of the candidates mention (semantics section 9).
     ///
     /// # Errors
     /// `E_INVALID`.

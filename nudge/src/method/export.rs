@@ -44,7 +44,7 @@ pub struct Exported {
 }
 
 impl Nudge {
-    /// Exports the store or a component (semantics section 6): components and keys in byte order.
+    /// Exports the store, or one component (semantics section 6). Components and keys are in byte order.
     ///
     /// # Errors
     /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.

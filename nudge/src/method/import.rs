@@ -110,8 +110,8 @@ struct Incoming {
 }
 
 impl Nudge {
-    /// Imports a payload (semantics section 6). A wrong hint is skipped; a wrong payload, a secret in
-    /// a retained key, and a quota refuse the whole.
+    /// Imports an export, or a payload written by hand (semantics section 6). A wrong hint is skipped; a wrong payload,
+    /// a secret in a retained key, and a quota refuse the whole.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.

@@ -47,7 +47,7 @@ impl Recordable for Matched {
 }
 
 impl Nudge {
-    /// Counts the outcome of a command for the eligible hints that hold it (semantics section 10).
+    /// Counts how a command ended, for the hints that say it (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.

@@ -111,7 +111,7 @@ pub struct QueryRow {
 }
 
 impl Nudge {
-    /// Searches (semantics section 6). An unknown component gives an empty list.
+    /// Searches the hints that fit, best first (semantics section 6). An unknown component gives an empty list.
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.

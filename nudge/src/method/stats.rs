@@ -26,7 +26,7 @@ pub struct Stats {
 }
 
 impl Nudge {
-    /// Returns the statistics of use.
+    /// Tells how often hints were asked for and suggested, and what came of it.
     pub fn stats(&self) -> Stats {
         let hints = self.store.counts(self.now()).iter().map(|(_, count)| count).sum();
         let (all, sessions, hours) = self.suggester.stats();

@@ -46,7 +46,7 @@ pub struct Limits {
 }
 
 impl Nudge {
-    /// Returns the size of the store and its limits.
+    /// Tells what is stored, and the limits.
     pub fn status(&self) -> Status {
         let now = self.now();
         let counts = self.store.counts(now);

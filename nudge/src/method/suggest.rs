@@ -33,6 +33,7 @@ pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
 use line::{line, name};
 pub(crate) use meaning::Meanings;
+pub(crate) use paths::named as named_paths;
 use rank::Ranked;
 
 /// Bytes of the shortest line that there can be.
@@ -68,7 +69,7 @@ pub struct SuggestedHint {
 }
 
 impl Nudge {
-    /// Returns the hints to show to an agent now (semantics section 10).
+    /// Tells what an agent should be told now, unasked (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -76,7 +77,8 @@ impl Nudge {
         self.suggester.suggest(params, || self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
     }
 
-    /// Returns the same as one text for a prompt: a heading and a line for each hint, at most `max_bytes` (2,000) in all.
+    /// Tells what `suggest` does, as one text for a prompt. It has a heading and a line for each hint, and at most
+    /// `max_bytes` (2,000).
     ///
     /// ```
     /// # use nudge::{Nudge, SetHint, Suggest, SuggestEvent};
@@ -97,8 +99,8 @@ impl Nudge {
         suggest::digest(params, lists, |params| self.suggest(params))
     }
 
-    /// Confirms that the suggestions of a ticket were shown (semantics section 10). A ticket that is not known, or was
-    /// confirmed before, changes nothing.
+    /// Confirms that what `suggest` or `digest` lent under a ticket was shown (semantics section 10). A ticket that is
+    /// not known, or was confirmed before, changes nothing.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -106,7 +108,7 @@ impl Nudge {
         self.suggester.told(params, self.now())
     }
 
-    /// Returns the hints that a question in words brings to mind. They do not count as shown.
+    /// Finds what a question in words brings to mind. These hints do not count as shown.
     ///
     /// # Errors
     /// `E_INVALID`.

@@ -103,7 +103,7 @@ impl Deletion {
 }
 
 impl Nudge {
-    /// Returns the last deletions, newest first. Expired hints do not count as deleted.
+    /// Lists what was deleted or replaced last, newest first. Expired hints do not count as deleted.
     pub fn deletions(&self) -> Deletions {
         let now = self.now();
         let live = |deleted: &Deleted| {
@@ -113,7 +113,7 @@ impl Nudge {
         Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
-    /// Restores the hints of a deletion, or a value that was replaced, as they were, except for those stored anew or expired since.
+    /// Brings back what was deleted or replaced. Hints come as they were, except for those stored anew or expired since.
     ///
     /// # Errors
     /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored

@@ -72,7 +72,7 @@ pub struct ConditionMet {
 }
 
 impl Nudge {
-    /// Explains what `get_hint` returns for the same params, or why it returns nothing.
+    /// Explains what `get` returns, or why it returns nothing.
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.
@@ -151,7 +151,12 @@ fn verdict(hints: &[Candidate], lead: impl FnOnce() -> String, context: &Context
         let (mine, next) = (a.scope().specificity(), b.scope().specificity());
         format!("it is more specific (scope fields given: {mine}, the next {next})")
     } else if first.score.total_cmp(&second.score).is_ne() {
-        format!("as specific as the next, it scores higher ({:.4}, the next {:.4})", first.score, second.score)
+        let [mine, next] = [first.score, second.score].map(|score| format!("{score:.4}"));
+        if mine == next {
+            "as specific as the next, and almost equal in score, it was set or used later".to_owned()
+        } else {
+            format!("as specific as the next, it scores higher ({mine}, the next {next})")
+        }
     } else if a.updated_at != b.updated_at {
         "all else equal, it was set later than the next".to_owned()
     } else {
@@ -206,5 +211,9 @@ mod tests {
         set(&store, "three", "/w/*", "dev", 1);
         clock.advance(0);
         assert!(why(&store).1.contains("comes first by name"), "{}", why(&store).1);
+        // Two numbers that read alike are no reason.
+        clock.advance(1000);
+        set(&store, "three", "/w/*", "dev", 1);
+        assert!(why(&store).1.ends_with("it was set or used later."), "{}", why(&store).1);
     }
 }

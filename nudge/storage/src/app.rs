@@ -6,9 +6,24 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, SystemClock};
 use nudge_core::source::{DataDir, Fence, Host, NoSession};
+use rusqlite::Connection;
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
+/// The migration that gives a file the table of its generation: a name that changes when a backup is put in its place, and
+/// by which whoever remembers rows by their numbers learns that these are others now ([`generation`]).
+pub const GENERATION: &str = "\
+CREATE TABLE generation(name BLOB NOT NULL) STRICT;
+INSERT INTO generation VALUES (randomblob(16));";
+
+/// The generation of a file whose schema has [`GENERATION`].
+///
+/// # Errors
+/// What SQLite refuses.
+pub fn generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
+    c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
+}
+
 /// How long a call waits for a place, for this process's other calls and for other processes, unless told otherwise.
 pub const WAIT: Duration = Duration::from_secs(5);
 

@@ -25,6 +25,8 @@ const KEPT: usize = 3;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of a date such as `2026-11-23`.
 const DATE_BYTES: usize = 10;
+/// Bytes of a time such as `2026-11-23T12:00:00`.
+const SECOND_BYTES: usize = 19;
 
 /// The date of a copy, in UTC.
 pub(crate) fn date(now: Millis) -> String {
@@ -60,6 +62,38 @@ pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i6
         let _ = folder.remove(&name);
     }
     Ok(())
+}
+
+/// Keeps what is about to be replaced, which `write` fills, under a name that no other copy has: it may be all there is
+/// of it. Its path.
+fn keep_apart(
+    place: &Place,
+    now: Millis,
+    what: &str,
+    write: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<PathBuf, Failure> {
+    let path = place.folder.join(FOLDER);
+    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+    // No colon: not every file system takes it in a name.
+    let time = rfc3339::text(now)[..SECOND_BYTES].replace(':', "-");
+    let mut names = (1..).map(|at: u32| {
+        let again = if at == 1 { String::new() } else { format!(".{at}") };
+        format!("{}-{time}-{what}{again}.db", place.name)
+    });
+    // The empty file holds the name until what belongs there is whole.
+    let name = loop {
+        let Some(name) = names.next() else { return Err(refusal(&path, "has no name left").into()) };
+        match folder.create_new(&name) {
+            Ok(_) => break name,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(refusal(&path, error).into()),
+        }
+    };
+    let kept = put(place, &name, write);
+    if kept.is_err() {
+        let _ = folder.remove(&name);
+    }
+    kept.map(|()| path.join(name))
 }
 
 /// Puts a copy of this name, which `write` fills, in the place of one that has it.
@@ -125,8 +159,8 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 }
 
 /// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
-/// the new contents; no file is moved or removed. What was there is `backups/NAME-replaced.db` then, or, when it is
-/// damaged, as it was, `backups/NAME-damaged.db`; the path of that is returned.
+/// the new contents; no file is moved or removed. What was there is `backups/NAME-TIME-replaced.db` then, or, when it is
+/// damaged, as it was, `backups/NAME-TIME-damaged.db`; the path of that is returned. Neither is ever overwritten.
 ///
 /// # Errors
 /// `E_INVALID` when the copy is not one of this kind of database; `E_UNAVAILABLE` when it is damaged or newer, or the
@@ -159,7 +193,7 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     }
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
-        let kept = keep_replaced(&mut into, &place)?;
+        let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
         open::empty(&into)?;
         let deadline = Instant::now() + opening.wait;
         let backup = Backup::new(&from, &mut into)?;
@@ -169,35 +203,43 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
             }
             std::thread::sleep(PAUSE);
         }
+        drop(backup);
+        begin_generation(&into)?;
         Ok(kept)
     }))
 }
 
+/// Tells those who remember rows of before that these are others. One of an earlier version has no generation: it gets one
+/// when it is brought up to date.
+fn begin_generation(c: &Connection) -> Result<(), Failure> {
+    if c.table_exists(None, "generation")? {
+        c.execute("UPDATE generation SET name = randomblob(16)", [])?;
+    }
+    Ok(())
+}
+
 /// Copies what is about to be replaced, unless there is nothing; its path.
-fn keep_replaced(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, Failure> {
-    let at = |name: String| place.folder.join(FOLDER).join(name);
-    let name = format!("{}-replaced.db", place.name);
+fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     let kept = open::look(c).and_then(|seen| {
         if seen.is_empty {
             return Ok(None);
         }
-        put(place, &name, |part| vacuum_into(c, part)).map(|()| Some(at(name.clone())))
+        keep_apart(place, now, "replaced", |part| vacuum_into(c, part)).map(Some)
     });
-    kept.or_else(|failure| if failure.is_damage() { keep_damaged(c, place) } else { Err(failure) })
+    kept.or_else(|failure| if failure.is_damage() { keep_damaged(c, place, now) } else { Err(failure) })
 }
 
 /// Copies the bytes of a damaged database, of which some may yet be read by other means.
 ///
 /// SQLite is asked for them: another descriptor on the file would give up its locks when it is closed.
-fn keep_damaged(c: &mut Connection, place: &Place) -> Result<Option<PathBuf>, Failure> {
+fn keep_damaged(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     // Else a damaged schema is in the way of everything.
     let _ = c.pragma_update(None, "writable_schema", true);
     // What is no database at all has no pages that could be read.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
-    let name = format!("{}-damaged.db", place.name);
     let path = place.folder.join(FOLDER);
-    put(place, &name, |part| std::fs::write(part, &*bytes).map_err(|error| refusal(&path, error).into()))?;
-    Ok(Some(path.join(name)))
+    let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal(&path, error).into());
+    keep_apart(place, now, "damaged", write).map(Some)
 }
 
 /// The path of a file that is there, without links where such a path is usual.

@@ -111,14 +111,14 @@ impl Place {
 
     /// The refusal of a damaged file, which stays as it is.
     fn damaged(&self) -> Error {
-        let recover = format!("`nudge {} recover", self.name);
+        let name = self.name;
         let refused = if let Some(backup) = backup::newest(self) {
             let path = backup.display();
-            let rest = format!("is damaged; {recover} {path}` puts its newest backup in its place");
+            let rest = format!("is damaged; `nudge {name} recover {path}` puts its newest backup in its place");
             self.refusal(&rest).with("backup", backup.to_string_lossy())
         } else {
             let rest = format!(
-                "is damaged and has no backup of its own; if you have one, {recover} FILE` puts it in its place, else move it away when no nudge runs, to begin anew"
+                "is damaged and has no backup of its own; if you have one, `nudge {name} recover FILE` puts it in its place, else move it away when no nudge runs, to begin anew"
             );
             self.refusal(&rest)
         };

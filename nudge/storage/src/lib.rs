@@ -31,7 +31,7 @@ pub mod rank;
 pub mod search;
 pub mod vectors;
 
-pub use app::{APPLICATION_ID, App, Kept, Opening, WAIT};
+pub use app::{APPLICATION_ID, App, GENERATION, Kept, Opening, WAIT, generation};
 pub use backup::restore;
 pub use check::Health;
 pub use db::Db;

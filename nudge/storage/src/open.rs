@@ -4,6 +4,7 @@
 //! process then writes into the middle of a transaction. So no file of a database is ever opened here but by SQLite,
 //! and by the one call that makes it, before SQLite has it.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nudge_core::dir::{Dir, FileKind, Unfit};
@@ -52,6 +53,8 @@ pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> R
 fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opened, Failure> {
     create(place)?;
     let mut c = connect(place, left)?;
+    // Before the database is looked at: another process may make it and its first copy between two looks.
+    let backup = backup::newest(place);
     let seen = match look(&c) {
         Err(failure) if failure.is_damage() && app.kept == Kept::Cache => {
             empty(&c)?;
@@ -59,7 +62,7 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opene
         }
         seen => seen?,
     };
-    judge(place, app, &seen)?;
+    judge(place, app, &seen, backup)?;
     // It is ours: what it logged may be copied back when the last connection ends.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -137,8 +140,8 @@ pub(crate) fn version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses what is another program's, what a later version wrote, and what has lost everything.
-fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
+/// Refuses what is another program's, what a later version wrote, and what is empty though a copy was there before.
+fn judge(place: &Place, app: &App, seen: &Seen, backup: Option<PathBuf>) -> Result<(), Failure> {
     let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
     if seen.application != APPLICATION_ID && !is_unused {
         return Err(place.refusal("is another program's and is left alone; move it away").into());
@@ -146,7 +149,7 @@ fn judge(place: &Place, app: &App, seen: &Seen) -> Result<(), Failure> {
     if seen.version > app.version() {
         return Err(place.newer().into());
     }
-    if is_unused && let Some(backup) = backup::newest(place) {
+    if is_unused && let Some(backup) = backup {
         let rest = format!(
             "is empty, and its newest backup is not; `nudge {} recover {}` puts that in its place, or move the backups away to begin anew",
             place.name,

@@ -6,10 +6,18 @@
 //! they make a vector that is near to anything. Such a question is in pieces to the model's tokenizer, which is made for
 //! the texts that it has learned from; so a model of many languages understands more without being told.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
 
 /// By meaning: what the share of the words that a text holds counts beside the cosine.
 const WORDS_BESIDE: f64 = 0.2;
+/// What it counts that a text holds the question's names letter by letter, whichever way the rest is told: a model has
+/// a name in pieces that mean something else, and of words alone the rest of a sentence weighs more than the one word that
+/// only this text has.
+const NAMES: f64 = 0.2;
 /// What it counts that a text is of the project where the question is asked.
 const PROJECT: f64 = 0.1;
 /// By words alone: what their weight counts, the share of them, and the weight of their trigrams.
@@ -26,6 +34,8 @@ pub struct Evidence {
     pub bm25: f64,
     /// The share of the question's words that it holds, weighed by how rare each is: 0 to 1.
     pub coverage: f64,
+    /// The share of the names among these words that it holds letter by letter, likewise.
+    pub names: f64,
     /// The weight of their trigrams, 0 and more.
     pub trigrams: f64,
     /// The cosine of its meaning and the question's, -1 to 1; `None` where a vector is missing.
@@ -46,8 +56,8 @@ pub struct Relevance {
 }
 
 impl Evidence {
-    /// How much meaning counts: nothing without a vector.
-    fn by_meaning(&self) -> f64 {
+    /// How much meaning counts, 0 to 1, and words alone the rest: nothing without a vector.
+    pub fn by_meaning(&self) -> f64 {
         if self.cosine.is_some() { self.understood } else { 0.0 }
     }
 
@@ -57,12 +67,12 @@ impl Evidence {
     }
 
     /// What the weight of the words says, 0 to 0.6.
-    pub fn stems(&self) -> f64 {
+    fn stems(&self) -> f64 {
         STEMS * share(self.bm25, HALF_STEMS)
     }
 
     /// Returns how relevant the text is: what meaning says and what words alone say, mixed by how much of the question
-    /// the model understands, and a little for the project.
+    /// the model understands, and a little for names and for the project.
     ///
     /// ```
     /// use nudge_storage::rank::Evidence;
@@ -82,10 +92,15 @@ impl Evidence {
 
     /// The score alone.
     pub fn score(&self) -> f64 {
-        self.addends().iter().map(|(_, part)| part).sum::<f64>().clamp(0.0, 1.0)
+        self.sum().clamp(0.0, 1.0)
     }
 
-    fn addends(&self) -> [(&'static str, f64); 5] {
+    /// The sum of the addends, by which texts stand in order: of two that are both as relevant as can be, one is more so.
+    pub fn sum(&self) -> f64 {
+        self.addends().iter().map(|(_, part)| part).sum()
+    }
+
+    fn addends(&self) -> [(&'static str, f64); 6] {
         let by_meaning = self.by_meaning();
         let by_words = 1.0 - by_meaning;
         [
@@ -93,8 +108,53 @@ impl Evidence {
             ("stems", by_words * self.stems()),
             ("words", (by_meaning * WORDS_BESIDE + by_words * WORDS) * self.coverage),
             ("trigrams", by_words * GRAMS * share(self.trigrams, HALF_GRAMS)),
+            ("names", NAMES * self.names),
             ("project", if self.is_here { PROJECT } else { 0.0 }),
         ]
+    }
+}
+
+/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. It is what one order can be held against
+/// that is made by [`Evidence`]; both evaluation sets are (`tests/brain/orders`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranks {
+    /// How little the first ranks differ: the larger, the less.
+    pub k: f64,
+    /// What the order by words counts.
+    pub words: f64,
+    /// What the order by meaning counts.
+    pub meaning: f64,
+}
+
+impl Ranks {
+    /// The weights that were the best of those tried on the questions of `tests/brain/`.
+    pub const CHOSEN: Self = Self { k: 10.0, words: 0.3, meaning: 1.0 };
+    /// As the brain's specification has them.
+    pub const SPECIFIED: Self = Self { k: 60.0, words: 1.0, meaning: 1.0 };
+
+    /// What both orders give each text, best first in either, as a share of the most that they can give. Where one has
+    /// nothing, the other is all.
+    ///
+    /// ```
+    /// use nudge_storage::rank::Ranks;
+    ///
+    /// let fused = Ranks::SPECIFIED.fuse(&["a", "b"], &["b", "c"]);
+    /// assert!(fused["b"].sum() > fused["a"].sum() && fused["a"].sum() > fused["c"].sum());
+    /// assert!((Ranks::CHOSEN.fuse(&["a"], &[])["a"].sum() - 1.0).abs() < 1e-9);
+    /// ```
+    pub fn fuse<K: Copy + Eq + Hash>(&self, words: &[K], meaning: &[K]) -> HashMap<K, Parts, RandomState> {
+        let lists = [("words", words, self.words), ("similarity", meaning, self.meaning)];
+        let lists = lists.into_iter().filter(|(_, list, _)| !list.is_empty());
+        let most: f64 = lists.clone().map(|(.., weight)| weight / (self.k + 1.0)).sum();
+        let mut scores: HashMap<K, Parts, RandomState> = HashMap::default();
+        for (name, list, weight) in lists {
+            let mut rank = self.k;
+            for text in list {
+                rank += 1.0;
+                scores.entry(*text).or_default().push(name, weight / rank / most);
+            }
+        }
+        scores
     }
 }
 
@@ -108,7 +168,15 @@ mod tests {
     use super::*;
 
     fn evidence() -> Evidence {
-        Evidence { bm25: 5.0, coverage: 0.5, trigrams: 10.0, cosine: Some(0.4), understood: 0.25, is_here: true }
+        Evidence {
+            bm25: 5.0,
+            coverage: 0.5,
+            trigrams: 10.0,
+            cosine: Some(0.4),
+            understood: 0.25,
+            is_here: true,
+            names: 0.5,
+        }
     }
 
     #[test]
@@ -120,6 +188,7 @@ mod tests {
             ("stems", 0.75 * 0.3),
             ("words", 0.25 * 0.1 + 0.75 * 0.2),
             ("trigrams", 0.75 * 0.15),
+            ("names", 0.1),
             ("project", 0.1),
         ] {
             assert!((addend(name) - expected).abs() < 1e-9, "{name} {parts:?}");

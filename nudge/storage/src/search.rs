@@ -48,7 +48,7 @@ pub use words::Words;
 /// Most words of a question that are looked for, the rarest ones.
 const MAX_WORDS: usize = 16;
 /// A word that more than one in so many texts have says little and costs most.
-const COMMON_SHARE: usize = 4;
+const COMMON_SHARE: usize = 3;
 /// Of fewer texts, none is so common that it is left out.
 const MIN_TEXTS: usize = 64;
 /// The words that stay, however common.
@@ -134,6 +134,11 @@ impl Asked {
         self.near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ")
     }
 
+    /// Whether it is a name that some text holds letter by letter.
+    fn is_held_name(&self) -> bool {
+        self.texts > 0 && self.near.is_empty() && words::is_name(&self.word)
+    }
+
     /// What it counts: less when others stand for it.
     fn worth(&self) -> f64 {
         if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
@@ -147,6 +152,8 @@ pub struct Held {
     pub bm25: f64,
     /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
     pub coverage: f64,
+    /// The share of the question's names that it holds letter by letter, weighed likewise.
+    pub names: f64,
     /// Which words, one bit each.
     words: u32,
 }
@@ -174,11 +181,15 @@ pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> ru
     let terms = terms(c, of, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
+    let names: f64 = terms.iter().filter(|term| term.asked.is_held_name()).map(|term| rarity(term.asked.texts)).sum();
     for (at, term) in terms.iter().enumerate() {
         let share = term.asked.worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
         for row in &term.rows {
             let held = found.rows.entry(*row).or_default();
             held.coverage += share;
+            if names > 0.0 && term.asked.is_held_name() {
+                held.names += rarity(term.asked.texts) / names;
+            }
             held.words |= 1 << at;
         }
     }

@@ -35,20 +35,25 @@ pub struct RecordedStore {
     pub store: Nudge,
     pub clock: Arc<ManualClock>,
     pub records: Arc<Records>,
+    config: Config,
 }
 
 impl RecordedStore {
     pub fn new(limit: usize) -> Self {
+        Self::with(limit, Config::default())
+    }
+
+    pub fn with(limit: usize, config: Config) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
         let records = Arc::new(Records { limit, ..Records::default() });
-        let store = Nudge::with_log(Config::default(), clock.clone(), Box::new(Arc::clone(&records)));
-        Self { store, clock, records }
+        let store = Nudge::with_log(config.clone(), clock.clone(), Box::new(Arc::clone(&records)));
+        Self { store, clock, records, config }
     }
 
     /// The process dies; another one takes over what was recorded.
     pub fn promoted(self) -> Self {
         let clock: Arc<dyn Clock> = self.clock.clone();
-        let store = Nudge::with_log(Config::default(), clock, Box::new(Arc::clone(&self.records)));
+        let store = Nudge::with_log(self.config.clone(), clock, Box::new(Arc::clone(&self.records)));
         let records = self.records.all.lock().unwrap().clone();
         assert_eq!(store.restore(records.iter().map(Vec::as_slice)), 0);
         Self { store, ..self }

@@ -87,6 +87,18 @@ pub fn scope(at: usize) -> ScopeSpec {
     }
 }
 
+/// The scopes of a key's variants; three of the four fit [`place`].
+pub fn variants(count: usize) -> Vec<ScopeSpec> {
+    let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
+    let all = [
+        ScopeSpec { branch: vec!["feature/*".into()], ..cwd("/work/mono/**") },
+        ScopeSpec { os: vec![Os::Linux], ..cwd("**/svc-*/**") },
+        ScopeSpec { os: vec![Os::Linux], ..ScopeSpec::default() },
+        ScopeSpec { branch: vec!["main".into()], os: vec![Os::Darwin], ..ScopeSpec::default() },
+    ];
+    all.into_iter().take(count).collect()
+}
+
 /// One made-up hint.
 #[derive(Clone)]
 pub struct Seed {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use nudge_core::embed::{Embedder, Loaded, Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Host, Source, StopFlag};
 use nudge_records::SOURCE;
 use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::vectors::{encode, unit};
@@ -191,14 +192,36 @@ impl Desk {
         };
         let host = Host::alone(self.folder(), &SOURCE, &[]).expect("the defaults are allowed");
         let opened = (SOURCE.open)(Host { models, ..host });
-        Records(opened.expect("the folder is there"))
+        Records::at_work(opened.expect("the folder is there"))
     }
 }
 
-/// The records, as the session calls them.
-pub struct Records(Arc<dyn Source>);
+/// The records, as the session calls them, with the worker beside them that a session has.
+pub struct Records {
+    source: Arc<dyn Source>,
+    stop: StopFlag,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        self.stop.set();
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+}
 
 impl Records {
+    fn at_work(source: Arc<dyn Source>) -> Self {
+        let stop = StopFlag::default();
+        let worker = {
+            let (source, stop) = (Arc::clone(&source), stop.clone());
+            thread::spawn(move || source.work(&stop))
+        };
+        Self { source, stop, worker: Some(worker) }
+    }
+
     /// Params as a call carries them.
     pub fn raw(params: &Value) -> Box<RawValue> {
         to_raw_value(params).expect("it is JSON")
@@ -206,7 +229,7 @@ impl Records {
 
     /// A call, as its answer travels.
     pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
-        self.0.call(&format!("nudge.records.{verb}"), params).expect("the params are right")
+        self.source.call(&format!("nudge.records.{verb}"), params).expect("the params are right")
     }
 
     /// A call, read.
@@ -218,6 +241,6 @@ impl Records {
     /// is refused.
     pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
         let by = Caller::named("bench").with_key(Some(key));
-        self.0.call_by(by, "nudge.records.upsert", &Self::raw(params))
+        self.source.call_by(by, "nudge.records.upsert", &Self::raw(params))
     }
 }

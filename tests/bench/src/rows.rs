@@ -53,6 +53,8 @@ pub const ALL: &[Row] = &[
     Row { name: "records-search", cpus: Cpus::One, programs: NONE, run: records::search },
     Row { name: "records-write", cpus: Cpus::One, programs: NONE, run: records::write },
     Row { name: "brain-cut", cpus: Cpus::One, programs: NONE, run: brain::cutting },
+    Row { name: "brain-index", cpus: Cpus::One, programs: NONE, run: brain::index },
+    Row { name: "brain-memory", cpus: Cpus::One, programs: OURS, run: brain::memory },
     Row { name: "brain-question", cpus: Cpus::Two, programs: NONE, run: brain::question },
     Row { name: "code-index", cpus: Cpus::One, programs: code::PROGRAMS, run: code::index },
     Row { name: "code-read", cpus: Cpus::One, programs: code::read::PROGRAMS, run: code::read::extraction },

@@ -95,7 +95,7 @@ class RecordsSource:
 
         `query`: What you want to know.
         `kind`: Absent or `all`: every kind.
-        `status`: Absent or `all`: wherever it stands; archived ones last.
+        `status`: Absent or `all`: wherever it stands; archived ones behind those as relevant.
         `project`: The project that counts more. Absent: that of the context; `*`: none.
         `limit`: 1 to 50; 5 when absent.
         `explain`: Say why each was found.
@@ -172,7 +172,7 @@ class RecordsSource:
         id: int,
         forever: bool | None = None,
     ) -> dict[str, Any]:
-        """It can be restored for 30 days.
+        """Delete a record; it can be restored for 30 days.
 
         `id`: The record.
         `forever`: Nothing of it stays, nor of what it said before; also of one that is deleted already.
@@ -220,6 +220,21 @@ class RecordsSource:
 
     def projects(self) -> dict[str, Any]:
         """Every project with records."""
+
+    def join_projects(
+        self,
+        *,
+        from_: str,
+        into: str,
+        context: ContextLike | None = None,
+    ) -> dict[str, Any]:
+        """Make two projects one, as after a rename: records, repositories and the name of the first are the
+        second's.
+
+        `from_`: The project whose records move, by its name.
+        `into`: The project that they move to; the one of the context may be without a record yet.
+        `context`: Where you are.
+        """
 
     def export(
         self,

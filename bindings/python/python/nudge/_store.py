@@ -195,7 +195,9 @@ class Store(Telling):
         limit: int | None = None,
         include_ineligible: bool = False,
     ) -> t.QueryResult:
-        """Searches; best first, at most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
+        """Searches the hints that fit, best first.
+
+        At most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
 
         `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value and
         reason; the words of `text` all stand in the hint, in any case. `include_ineligible` adds what does not fit.
@@ -220,7 +222,9 @@ class Store(Telling):
         context: ContextLike | None = None,
         variant: str | None = None,
     ) -> t.BumpResult:
-        """Counts `delta` uses (1; 1 to 1,000) of what `get` returns in `context`, or of `variant`.
+        """Counts a use of a hint, which raises it for next time.
+
+        `delta` uses (1; 1 to 1,000) of what `get` returns in `context`, or of `variant`.
 
         Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
 
@@ -234,7 +238,9 @@ class Store(Telling):
         return result
 
     def delete(self, component: str, key: str, *, variant: str | None = None, all: bool = False) -> t.DeleteResult:
-        """Deletes a hint; of several variants the one named, or `all`. `undo` brings it back.
+        """Deletes a hint, one of its variants, or all of them.
+
+        Of several variants the one named, or `all`. `undo` brings it back.
 
         Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
 
@@ -248,7 +254,7 @@ class Store(Telling):
         return result
 
     def list_components(self) -> t.ComponentsResult:
-        """Every component with how many hints it has, by name.
+        """Lists the components with how many hints each has.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -261,7 +267,9 @@ class Store(Telling):
     def export(
         self, *, component: str | None = None, include_secrets: bool = False, format: Literal["json"] | None = None
     ) -> t.ExportResult:
-        """The store, or one component, as `import_` and `nudge import` take it.
+        """Exports the store, or one component.
+
+        The payload is what `import_` and `nudge import` take.
 
         Raises `NotFoundError` for an unknown component.
 
@@ -281,7 +289,9 @@ class Store(Telling):
         mode: Literal["merge", "replace"] | None = None,
         allow_secret: bool = False,
     ) -> t.ImportResult:
-        """Loads hints of an export, or of a hand-written payload: `{"components": {NAME: {"hints": {KEY: value}}}}`.
+        """Imports an export, or a payload written by hand.
+
+        By hand it is `{"components": {NAME: {"hints": {KEY: value}}}}`.
 
         With "merge" (the default) the later `updated_at` wins; "replace" empties the store first. A wrong hint
         is skipped and listed.
@@ -305,7 +315,7 @@ class Store(Telling):
         keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> t.EnvNamesResult:
-        """The environment variables that the scopes of these hints mention.
+        """Lists the environment variables that the scopes of the candidates mention.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"env_required": "CI"})
@@ -317,7 +327,9 @@ class Store(Telling):
         return result
 
     def why(self, component: str, key: str, context: ContextLike | None = None) -> t.WhyResult:
-        """Why `get` returns what it returns, or nothing: every variant with each condition.
+        """Explains what `get` returns, or why it returns nothing.
+
+        Every variant is there, with each condition and each part of its score.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"branch": "dev"})
@@ -328,7 +340,7 @@ class Store(Telling):
         return result
 
     def deletions(self) -> t.DeletionsResult:
-        """The last calls that deleted hints, newest first.
+        """Lists what was deleted or replaced last, newest first.
 
         >>> nudge.Store().deletions()
         {'deletions': []}
@@ -337,7 +349,9 @@ class Store(Telling):
         return result
 
     def undo(self, id: int | None = None) -> t.UndoResult:
-        """Brings back what was deleted or replaced; the last when `id` is None.
+        """Brings back what was deleted or replaced.
+
+        The last, when `id` is None.
 
         Raises `NotFoundError`, `ConflictError` (all of it is stored anew), `QuotaError`.
 
@@ -350,7 +364,9 @@ class Store(Telling):
         return result
 
     def stats(self) -> t.StatsResult:
-        """How often hints were asked for by `call` and `query` and suggested, and what came of it.
+        """Tells how often hints were asked for and suggested, and what came of it.
+
+        In process `get` does not count as asked for; `call` and `query` do.
 
         >>> nudge.Store().stats()["suggestions"]
         0
@@ -359,7 +375,7 @@ class Store(Telling):
         return result
 
     def status(self) -> t.StatusResult:
-        """What is stored, by whom, and the limits.
+        """Tells what is stored, and the limits.
 
         >>> nudge.Store(max_hints=10).status()["limits"]["hints"]
         10

@@ -31,8 +31,10 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.SuggestResult:
-        """What to tell an agent now: at the start, for a `prompt`, after `command` failed with `error`, or, for what
-        cannot wait, after a `tool` was used or before a turn ends (`stop`).
+        """Tells what an agent should be told now, unasked.
+
+        At the start, for a `prompt`, after `command` failed with `error`, or, for what cannot wait, after a `tool` was
+        used or before a turn ends (`stop`).
 
         To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
         `max_bytes` of lines (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
@@ -71,10 +73,10 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.DigestResult:
-        """What `suggest` tells, as one text to put into a prompt: a heading and a line for each hint, or `""`.
+        """Tells what `suggest` does, as one text for a prompt.
 
-        The text has at most `max_bytes` (2,000), and `limit` lines: 14 at a start, 6 at a prompt, 3 at a failure when
-        None. The other options are those of `suggest`.
+        It is a heading and a line for each hint, or `""`. It has at most `max_bytes` (2,000), and `limit` lines: 14 at
+        a start, 6 at a prompt, 3 at a failure when None. The other options are those of `suggest`.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"repo": "org/shop"})
@@ -95,7 +97,9 @@ class Telling(Sources):
         return result
 
     def told(self, client_session: str, ticket: str) -> t.ToldResult:
-        """Confirms that an answer of `suggest` or `digest` was shown; `told` is how many lines count as told by it.
+        """Confirms that what `suggest` or `digest` lent under a ticket was shown.
+
+        `told` is how many lines count as told by it.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -115,7 +119,9 @@ class Telling(Sources):
         max_bytes: int | None = None,
         sources: Sequence[str] = (),
     ) -> t.RecallResult:
-        """What a question in words brings to mind, of all sources or of those named; nothing counts as told.
+        """Finds what a question in words brings to mind.
+
+        Of all sources, or of those named; nothing counts as told.
 
         At most `limit` lines (10; 1 to 100), and `max_bytes` of them (4,000). Never a secret.
 
@@ -137,7 +143,9 @@ class Telling(Sources):
         context: ContextLike | None = None,
         client_session: str | None = None,
     ) -> t.OutcomeResult:
-        """Tells how a command ended, for the hints that say it: it worked (`ok`), or it failed.
+        """Counts how a command ended, for the hints that say it.
+
+        It worked (`ok`), or it failed.
 
         A hint that failed three times since it last worked comes last, and says so.
 

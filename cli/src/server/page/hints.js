@@ -140,7 +140,8 @@ export async function drawDetail() {
   const row = state.chosen === null ? null : rowOf(state.chosen)
   if (!row) {
     explained = ''
-    document.body.classList.remove('reading')
+    // Hints are drawn in whatever view somebody reads.
+    if (state.view === 'hints') document.body.classList.remove('reading')
     fill(detail)
     return
   }

@@ -247,7 +247,8 @@ class RecordForm {
   close() {
     forgetRecord()
     drawRecord()
-    if (shown.record) detail.focus({preventScroll: true})
+    // A new one was begun from the list.
+    if (this.record && shown.record) detail.focus({preventScroll: true})
     else tell('left')
   }
 

@@ -182,10 +182,13 @@ function staysOpen() {
   return isEditingRecord()
 }
 
+/** All that the rows show. */
+const rowsPicture = () => JSON.stringify([shown.rows, shown.pairs, shown.id, shown.pair, shown.mode, shown.project])
+
 function drawRows() {
   const {rows, pairs, next, project: name, mode} = shown
   fill(found, pairs ? pairWords(pairs) : foundWords())
-  const picture = JSON.stringify([rows, pairs, shown.id, shown.pair, mode, name])
+  const picture = rowsPicture()
   if (picture === rowsDrawn) return
   rowsDrawn = picture
   more.hidden = Boolean(pairs) || !next
@@ -270,7 +273,8 @@ async function choose(name, goes = false) {
       one.scrollIntoView({block: 'nearest'})
     }
   }
-  rowsDrawn = ''
+  // They show it already: rows drawn anew while a button is held down would lose the click.
+  rowsDrawn = rowsPicture()
   if (goes) document.body.classList.add('reading')
   looking = look(pair?.ids)
   await looking

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
 use super::journal::{Records, SessionJournal, SourceJournal};
+use super::learn::Learning;
 use crate::server::memory;
 
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
@@ -45,7 +46,7 @@ pub struct Lent<'a> {
 pub struct OpenSources {
     all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     clock: Arc<dyn Clock>,
-    suggest: Arc<SuggestService>,
+    suggest: Arc<dyn Service>,
     /// One for each, in their order: what wakes one is no news for another.
     stops: Vec<StopFlag>,
     models: Arc<dyn Models>,
@@ -91,20 +92,20 @@ impl OpenSources {
             }
         }
         let asked = all.clone();
-        let suggest = SuggestService::new(
+        let suggest: Arc<dyn Service> = Arc::new(SuggestService::new(
             lent.settings.count("suggest_max"),
             Arc::clone(&lent.clock),
             Arc::clone(&lent.models),
             asked,
-        );
+        ));
+        let suggest = match all.first() {
+            Some((_, hints)) if lent.settings.is_on("learn") => {
+                Arc::new(Learning::new(suggest, Arc::clone(hints) as _, Arc::clone(&lent.clock)))
+            }
+            _ => suggest,
+        };
         let stops = all.iter().map(|_| StopFlag::default()).collect();
-        Ok(Self {
-            all,
-            clock: Arc::clone(&lent.clock),
-            suggest: Arc::new(suggest),
-            stops,
-            models: Arc::clone(&lent.models),
-        })
+        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, stops, models: Arc::clone(&lent.models) })
     }
 
     /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
@@ -122,7 +123,7 @@ impl OpenSources {
     /// The services that answer calls: the suggestions of all sources, then each by itself.
     pub fn services(&self) -> Vec<Arc<dyn Service>> {
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
-        std::iter::once(Arc::clone(&self.suggest) as Arc<dyn Service>).chain(each).collect()
+        std::iter::once(Arc::clone(&self.suggest)).chain(each).collect()
     }
 
     /// The methods that all of them answer together.

@@ -61,9 +61,13 @@ pub struct Subject {
 
 impl Subject {
     /// Makes a subject of an absolute folder; `None` when it is relative or holds a `..` segment.
-    pub fn cwd(cwd: &str, windows: bool) -> Option<Self> {
-        let backslashes = windows || is_drive(cwd) || cwd.starts_with(r"\\");
-        let text = if backslashes { collapse(&cwd.replace('\\', "/")) } else { collapse(cwd) };
+    pub fn cwd(cwd: impl Into<String>, windows: bool) -> Option<Self> {
+        let cwd = cwd.into();
+        if is_plain(&cwd) && !windows {
+            return Some(Self { text: cwd.into(), folded: None });
+        }
+        let backslashes = windows || is_drive(&cwd) || cwd.starts_with(r"\\");
+        let text = if backslashes { collapse(&cwd.replace('\\', "/")) } else { collapse(&cwd) };
         let absolute = text.starts_with('/') || (is_drive(&text) && text.as_bytes().get(2) == Some(&b'/'));
         if !absolute || text.split('/').any(|segment| segment == "..") {
             return None;
@@ -73,7 +77,7 @@ impl Subject {
     }
 
     /// Makes a subject of a branch; any name is accepted.
-    pub fn branch(name: &str) -> Self {
+    pub fn branch(name: impl Into<Box<str>>) -> Self {
         Self { text: name.into(), folded: None }
     }
 
@@ -307,6 +311,17 @@ pub fn collapse(text: &str) -> String {
         out.push('/');
     }
     out
+}
+
+/// Returns true for a folder below the root in its normal form, as nearly all are: told in one look at its bytes. False may
+/// be said of others, too.
+fn is_plain(cwd: &str) -> bool {
+    let mut last = b' ';
+    let is_odd = |byte: u8| {
+        let after = std::mem::replace(&mut last, byte) == b'/';
+        byte == b'\\' || (after && matches!(byte, b'/' | b'.'))
+    };
+    cwd.len() > 1 && cwd.starts_with('/') && !cwd.ends_with('/') && !cwd.bytes().any(is_odd)
 }
 
 /// Returns true for a text that [`collapse`] leaves as it is; false may also be said of the root.

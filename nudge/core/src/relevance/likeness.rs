@@ -1,14 +1,14 @@
-//! Words that are much alike: one with a wrong letter, or the begin of another.
+//! Words that are much alike: one with a wrong letter, or the beginning of another.
 
 use super::Entry;
 use crate::words::Word;
 
-/// What a word counts that is found by the begin of another, with one wrong letter, in a short word, or with two.
+/// What a word counts that is found by the beginning of another, with one wrong letter, in a short word, or with two.
 const BEGIN: f64 = 0.6;
 const ONE_WRONG: f64 = 0.85;
 const ONE_WRONG_OF_FIVE: f64 = 0.65;
 const TWO_WRONG: f64 = 0.65;
-/// Letters from which one or two of a word may be wrong, and from which the begin of a word counts for it.
+/// Letters from which one or two of a word may be wrong, and from which the beginning of a word counts for it.
 const MIN_ONE_WRONG: usize = 5;
 const MIN_TWO_WRONG: usize = 8;
 const MIN_BEGIN: usize = 5;

@@ -1,5 +1,6 @@
 //! The work of a source in the background.
 
+use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,30 @@ const WHEN_DONE: Duration = Duration::from_mins(10);
 const WHEN_NOT: Duration = Duration::from_mins(1);
 /// How long a caller goes round where there is no worker.
 const STANDING_IN: Duration = Duration::from_secs(1);
+
+/// How far a thread that gives way stands back.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NICE: i32 = 10;
+
+thread_local! {
+    static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets everybody else go before this thread, at the disk too, which goes by the same number, and before the threads that
+/// it starts from now on. A system on which that would be about the whole process is left alone.
+pub fn give_way() {
+    IS_BEHIND.set(true);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        // Who started us may have gone further.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+    }
+}
+
+/// Whether this thread [gives way](give_way). Work that it has others do is theirs to do likewise.
+pub fn gives_way() -> bool {
+    IS_BEHIND.get()
+}
 
 /// Set once, when a source is to end its work. Clones are the same flag.
 #[derive(Debug, Clone, Default)]
@@ -84,9 +109,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Works until the flag is set. A round returns whether all is done; one that fails is tried again.
+    /// Works until the flag is set, and [gives way](give_way) to others. A round returns whether all is done; one that fails is tried again.
     pub fn run(&self, stop: &StopFlag, round: impl Fn() -> Result<bool>) {
         let _ = self.0.set(stop.clone());
+        give_way();
         loop {
             let wait = if round().unwrap_or(false) { WHEN_DONE } else { WHEN_NOT };
             if stop.wait_for_news(wait) {

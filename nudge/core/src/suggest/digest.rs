@@ -145,7 +145,7 @@ pub fn digest<I>(
     params.limit.get_or_insert(event.lines());
     let told = suggest(params)?;
     let (omitted, late, started, ticket) = (told.omitted, told.late.clone(), told.started, told.ticket.clone());
-    digest.add(event.heading(), told.into(), |line, _| line);
+    digest.add(event.heading(), told.into(), |line, _, _| line);
     Ok(DigestText { text: digest.finish(), omitted, late, started, ticket })
 }
 
@@ -196,9 +196,9 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         self.max_bytes.saturating_sub(used + FRAME_BYTES)
     }
 
-    /// Adds suggestions under a `head`. `marked` gets each line with the paths that it names, and returns what is shown:
-    /// who can see the agent's files says which are not there.
-    pub fn add(&mut self, head: &'static str, told: SuggestTold, marked: impl Fn(String, &[String]) -> String) {
+    /// Adds suggestions under a `head`. `marked` gets each line with the name of what it tells and the paths that it names,
+    /// and returns what is shown: who can see the agent's files says which are not there.
+    pub fn add(&mut self, head: &'static str, told: SuggestTold, marked: impl Fn(String, &str, &[String]) -> String) {
         let changed: Vec<_> = told
             .changes
             .into_iter()
@@ -215,8 +215,8 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         self.offers.extend(told.suggestions.into_iter().map(|ToldLine { source, name, line, paths, more }| Offer {
             head,
             source,
+            line: format!("- {}\n", untagged(&marked(line, &name, &paths))),
             name: untagged(&name),
-            line: format!("- {}\n", untagged(&marked(line, &paths))),
             tool: more.method.replace('.', "_"),
             shape: Shape::Name,
         }));
@@ -343,7 +343,7 @@ mod tests {
         matches!(source, "hints" | "").then_some("nudge.query")
     }
 
-    fn as_it_is(line: String, _: &[String]) -> String {
+    fn as_it_is(line: String, _: &str, _: &[String]) -> String {
         line
     }
 

@@ -1,7 +1,8 @@
 //! How well units are found: puts the questions of an evaluation set (`tests/brain/`) to the source in each of its
 //! ways, and prints what share of the answers came, for the half that was tuned on and the half that was held out.
 //!
-//! Beside it stands what plain searches make of the same texts: FTS5 as it is, and the vectors alone.
+//! Beside it stands what plain searches make of the same texts: FTS5 as it is, and the vectors alone. With `--check` it fails
+//! when a figure of `tests/brain/floor.json` falls, by words alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,6 +23,8 @@ use serde_json::{Value, json};
 
 /// The variable that names the folder of a model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
+/// By how much a figure may fall by chance, or because a package has a new version.
+const MARGIN: f64 = 0.02;
 /// Results that count.
 const LIMIT: usize = 10;
 
@@ -90,8 +93,14 @@ impl Score {
     }
 }
 
+/// What came of all questions: nDCG@10 and the share of linked units, tuned on and held out.
+struct Figures {
+    gain: [f64; 2],
+    linked: [f64; 2],
+}
+
 /// Puts all questions to something that answers with ids, best first, and prints what came of it.
-fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -> Vec<String>) {
+fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -> Vec<String>) -> Figures {
     let (mut halves, mut times) = ([Score::default(), Score::default()], Vec::new());
     let mut linked = [(0.0, 0.0); 2];
     for question in questions {
@@ -107,10 +116,12 @@ fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -
         }
     }
     times.sort_unstable();
+    let gain = [0, 1].map(|half| halves[half].gain / halves[half].count);
     let [tuned, held] = halves.map(|half| half.shown());
     let median = times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64() * 1e3;
-    let [linked, linked_held] = linked.map(|(sum, of)| sum / of);
-    println!("{name:<34} {tuned} {linked:.3}   {held} {linked_held:.3} {median:>8.2} ms");
+    let linked = linked.map(|(sum, of)| sum / of);
+    println!("{name:<34} {tuned} {:.3}   {held} {:.3} {median:>8.2} ms", linked[0], linked[1]);
+    Figures { gain, linked }
 }
 
 /// The ids that a source answers.
@@ -210,6 +221,23 @@ fn gate(source: &dyn Source, questions: &[Question]) {
     }
 }
 
+/// Compares with the figures in the tree, which may not fall by more than chance, and with a plain search.
+fn check(any_word: &Figures, words: &Figures, related: &Figures) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/brain/floor.json");
+    let floor: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    for (name, values) in
+        [("nDCG@10", words.gain), ("nDCG@10 with relations", related.gain), ("linked with relations", related.linked)]
+    {
+        for (half, value) in ["tuned on", "held out"].into_iter().zip(values) {
+            let least = floor[name][half].as_f64().unwrap();
+            assert!(value >= least - MARGIN, "{name}, {half}, is {value:.3}, and was {least:.3}");
+        }
+    }
+    let sum = |figures: &Figures| figures.gain.iter().sum::<f64>();
+    assert!(sum(words) >= sum(any_word), "a plain search finds more: {:.3} of {:.3}", sum(words), sum(any_word));
+    println!("no worse than before");
+}
+
 fn main() {
     let set = std::env::args().nth(1).expect("the folder of a set");
     let set = Path::new(&set).canonicalize().unwrap();
@@ -227,14 +255,19 @@ fn main() {
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
     evaluate("FTS5, all words", &questions, |one| plain.by_words(bare(&one.query).iter().map(String::as_str), " "));
-    evaluate("FTS5, any word", &questions, |one| plain.by_words(bare(&one.query).iter().map(String::as_str), " OR "));
+    let any_word = evaluate("FTS5, any word", &questions, |one| {
+        plain.by_words(bare(&one.query).iter().map(String::as_str), " OR ")
+    });
     evaluate("FTS5, any word that says something", &questions, |one| {
         plain.by_words(Words::of_query(&one.query).iter(), " OR ")
     });
-    evaluate("words: relevance", &questions, |one| ids(&*lexical, one, 0));
+    let words = evaluate("words: relevance", &questions, |one| ids(&*lexical, one, 0));
     let ranks = open(&set, "ranks", Arc::new(NoModels));
     evaluate("words: bm25", &questions, |one| ids(&*ranks, one, 0));
-    evaluate("words: relevance, with relations", &questions, |one| ids(&*lexical, one, 2));
+    let related = evaluate("words: relevance, with relations", &questions, |one| ids(&*lexical, one, 2));
+    if std::env::args().any(|argument| argument == "--check") {
+        return check(&any_word, &words, &related);
+    }
     gate(&*lexical, &questions);
     let Some(folder) = std::env::var_os(MODEL) else { return };
     let model: Arc<dyn Embedder> = Arc::new(SentenceModel::load(Path::new(&folder), Precision::default()).unwrap());

@@ -5,18 +5,21 @@
 //! asks a model, puts what it proposes through the gates, and commits what is left. `nudge brain review` merges it where
 //! there is no remote.
 
+mod deny;
 mod gate;
 mod job;
-pub(crate) mod llm;
 mod near;
+mod own;
 mod prompt;
-mod pull_request;
+pub(crate) mod pull_request;
 mod repo;
-mod transcript;
+pub mod transcript;
 mod view;
+mod wording;
 mod work;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Method;
@@ -34,8 +37,9 @@ use crate::config::Config;
 use crate::source::{Brains, VARIABLE, at_home};
 use job::{Job, State};
 use repo::Repo;
-use work::{PREFIX, Worker};
+use work::{PREFIX, Preview, Worker};
 
+pub use deny::is_denied;
 pub use job::{Jobs, SessionEnd};
 
 /// `nudge brain capture`
@@ -114,11 +118,6 @@ pub fn root(settings: &Values) -> Option<PathBuf> {
     Some(at_home(&root)).filter(|root| root.is_absolute())
 }
 
-/// Whether sessions in a folder are never captured: it is one of these, or in one.
-pub fn is_denied(denied: &[String], cwd: Option<&Path>) -> bool {
-    cwd.is_some_and(|cwd| denied.iter().any(|folder| cwd.starts_with(at_home(folder.trim_end_matches('/')))))
-}
-
 fn named(settings: &Values) -> Result<PathBuf> {
     let none = || Error::unavailable("There is no brain: `nudge brain use DIR` names the one that sessions go to.");
     root(settings).ok_or_else(none)
@@ -130,7 +129,7 @@ fn named(settings: &Values) -> Result<PathBuf> {
 /// What keeps it from beginning; how a session fared stands in its job.
 pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let Capture { transcript, dry_run, detach, after } = wire::params(params)?;
-    if detach {
+    if detach && !dry_run {
         return (host.behind)(&["capture", "--after", "60"]);
     }
     let lent = (host.open)()?;
@@ -138,7 +137,8 @@ pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let jobs = Jobs::open(&data)?;
     let brains = Brains::open(lent);
     let (clock, program, stop) = (&*host.clock, host.program, &host.stop);
-    let worker = Worker { jobs: &jobs, brains: &brains, settings: &settings, clock, program, stop };
+    let denied = (host.list)("capture_deny")?;
+    let worker = Worker { jobs: &jobs, brains: &brains, settings: &settings, clock, program, stop, denied: &denied };
     let now = host.clock.now();
     let Some(transcript) = transcript else {
         let cutoff = after.map_or(i64::MAX, |seconds| now.saturating_sub(seconds.saturating_mul(1_000)));
@@ -146,7 +146,12 @@ pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
             jobs.all().into_iter().filter(|job| !job.state.is_done() && (job.tries == 0 || job.tried_at < cutoff));
         let mut count = 0;
         for job in open {
-            count += usize::from(one(&worker, &job.id, host)?);
+            count += if dry_run {
+                show(&worker, job, host)?;
+                1
+            } else {
+                usize::from(one(&worker, &job.id, host)?)
+            };
         }
         if count == 0 {
             (host.say)("no session waits", &json!({"jobs": []}));
@@ -156,12 +161,13 @@ pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let transcript = std::path::absolute(&transcript).map_err(|_| Error::invalid("`transcript` must be a file."))?;
     let end = SessionEnd { session: String::new(), transcript, cwd: None };
     let root = named(&settings)?;
-    if dry_run {
-        return show_requests(&worker, &end, &root, host);
-    }
-    let Some(job) = jobs.note(&end, &root, now)? else {
+    let noted = if dry_run { jobs.would_note(&end, &root, now)? } else { jobs.note(&end, &root, now)? };
+    let Some(job) = noted else {
         return Err(Error::conflict("This session was captured already; `nudge brain jobs` says what became of it."));
     };
+    if dry_run {
+        return show(&worker, job, host);
+    }
     one(&worker, &job.id, host)?;
     Ok(())
 }
@@ -177,17 +183,21 @@ fn one(worker: &Worker<'_>, id: &str, host: &CommandHost<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Prints the exact requests.
-fn show_requests(worker: &Worker<'_>, end: &SessionEnd, root: &Path, host: &CommandHost<'_>) -> Result<()> {
-    // A job in a folder of its own, so that nothing is noted.
-    let place = tempfile::tempdir().map_err(|error| Error::unavailable(format!("There is no room ({error}).")))?;
-    let nowhere = Jobs::open(&nudge_core::source::DataDir::new(place.path().join("jobs")))?;
-    let job = nowhere.note(end, root, host.clock.now())?;
-    let mut job = job.ok_or_else(|| Error::invalid("The transcript is empty."))?;
-    let (asks, withheld) = worker.requests(&mut job)?;
-    for (at, ask) in asks.iter().enumerate() {
-        let bytes = ask.bytes();
-        (host.show)(&bytes, &json!({"request": at + 1, "of": asks.len(), "bytes": bytes, "withheld": withheld}));
+/// Prints the requests of a job, byte for byte, and sends none.
+fn show(worker: &Worker<'_>, mut job: Job, host: &CommandHost<'_>) -> Result<()> {
+    let id = one_line(&job.id, 40);
+    let Preview { requests, done, withheld, blocked } = worker.preview(&mut job)?;
+    let of = done + requests.len();
+    for (at, bytes) in requests.iter().enumerate() {
+        if at > 0 {
+            let line = format!("{id}: the titles of what the requests before bring are added to the next one");
+            (host.say)(&line, &json!({"job": job.id, "note": line}));
+        }
+        let event = json!({"job": job.id, "request": done + at + 1, "of": of, "bytes": bytes, "withheld": withheld});
+        (host.show)(bytes, &event);
+    }
+    if let Some(why) = blocked {
+        (host.say)(&format!("{id}: nothing would be sent. {why}"), &json!({"job": job.id, "sent": false, "note": why}));
     }
     Ok(())
 }
@@ -198,6 +208,7 @@ fn tell(job: &Job, host: &CommandHost<'_>) {
         State::Waiting | State::Asked | State::Committed | State::Branched | State::Pushed => "waits",
         State::Proposed => "proposed",
         State::Local | State::Remote => "to be reviewed",
+        State::Reviewed => "reviewed",
         State::Empty => "nothing worth keeping",
         State::Skipped => "skipped",
         State::Failed => "failed",
@@ -234,10 +245,15 @@ pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let List { scan, retry } = wire::params(params)?;
     let lent = (host.open)()?;
     let jobs = Jobs::open(&lent.data)?;
-    if retry {
-        for job in jobs.all() {
-            if let Some(mut held) = jobs.take(&job.id)? {
-                held.again()?;
+    let mut repos = BTreeMap::new();
+    for job in jobs.all() {
+        let end = review_of(&job, &mut repos);
+        if (retry || end.is_some())
+            && let Some(mut held) = jobs.take(&job.id)?
+        {
+            match end {
+                Some(note) => held.step(State::Reviewed, Some(note))?,
+                None => held.again()?,
             }
         }
     }
@@ -257,6 +273,19 @@ pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
         (host.say)("no session was captured; `nudge init --capture` switches it on", &json!({"jobs": []}));
     }
     Ok(())
+}
+
+/// How the review of a branch has ended, where it has.
+fn review_of(job: &Job, repos: &mut BTreeMap<PathBuf, Option<Repo>>) -> Option<&'static str> {
+    let (branch, commit) = (job.branch.as_deref()?, job.commit.as_deref()?);
+    if !matches!(job.state, State::Local | State::Remote | State::Proposed) {
+        return None;
+    }
+    let repo = repos.entry(job.brain.clone()).or_insert_with(|| Repo::open(&job.brain).ok()).as_ref()?;
+    if repo.is_merged(commit, job.target.as_deref()) {
+        return Some("Its branch is merged.");
+    }
+    repo.commit_of(&format!("refs/heads/{branch}")).is_none().then_some("Its branch was removed.")
 }
 
 /// The transcripts that clients keep on this machine.

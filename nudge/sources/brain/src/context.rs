@@ -1,10 +1,11 @@
 //! What the brain says of a task.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
-use nudge_core::embed::Thought;
+use nudge_core::embed::{Embedder, Thought};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::{four_decimals, rounded};
 use nudge_core::safety::secrets::SecretGuard;
@@ -15,11 +16,12 @@ use nudge_storage::search::Words;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::fusion::Candidate;
-use crate::graph::MAX_HOPS;
+use crate::fusion::{Candidate, Ranked};
+use crate::graph::{MAX_HOPS, Relations};
 use crate::index::Index;
 use crate::method::{AskContext, within};
 use crate::mirror::{Mirror, Walk, state};
+use crate::rerank;
 use crate::retrieve::{Answer, Explain, Filter, Question, find, reason, takes_related};
 use crate::source::Brains;
 
@@ -141,11 +143,23 @@ impl UnitRow {
     }
 }
 
+/// What is asked of an index.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    index: &'a Index,
+    words: &'a Words,
+    thought: Option<&'a (Arc<dyn Embedder>, Thought)>,
+    filter: Filter<'a>,
+}
+
 impl Brains {
     pub(crate) fn context(&self, params: AskContext) -> Result<Context> {
         let AskContext { task_description, limit, domain, tags, max_chars, hops, explain, context } = params;
         if task_description.len() > MAX_QUESTION_BYTES {
             return Err(Error::invalid("`task_description` may have 64 KiB; say it in fewer words."));
+        }
+        if task_description.trim().is_empty() {
+            return Err(Error::invalid("`task_description` is empty; say in a sentence what you are about to do."));
         }
         let index = self.brain(&context.build()?)?;
         self.count_question();
@@ -154,38 +168,67 @@ impl Brains {
         let hops = within("hops", hops, config.hops.unwrap_or(HOPS).min(MAX_HOPS), 0, MAX_HOPS)?;
         let chars = config.max_chars.unwrap_or(CHARS).clamp(FEW_CHARS, MAX_CHARS);
         let chars = within("max_chars", max_chars, chars, FEW_CHARS, MAX_CHARS)?;
-        let mut degraded = Vec::new();
-        if !self.refresh(&index)? {
-            degraded.push("stale: files have changed that are not read yet".to_owned());
-        }
+        let mut degraded = self.refresh(&index)?;
         let thought =
             Thought::asked(&task_description, self.models(), MODEL_WAIT).map_err(|why| degraded.push(why)).ok();
         let model = thought.as_ref().map(|(model, _)| &**model);
-        model.map(|model| self.make_up_alone(&index, model)).transpose()?;
+        if let Some(Err(error)) = model.map(|model| self.make_up_alone(&index, model)) {
+            degraded.push(error.message().to_owned());
+        }
         let words = Words::of_query(&task_description);
         let mirror = self.mirror(&index).filter(|_| takes_related(limit, hops));
         let mirror = mirror.map(|mirror| self.in_step(&index, mirror)).transpose()?;
         let mirror = mirror.and_then(|mirror| mirror.map_err(|why| degraded.push(why)).ok());
         let unanswered = RefCell::default();
         let filter = Filter { domain: domain.as_deref(), tags: &tags };
-        let (answer, without) = index.meanings.with(&index.db, model, |memory| {
+        let asked = Asked { index: &index, words: &words, thought: thought.as_ref(), filter };
+        let first = self.reranked(&task_description, asked).unwrap_or_else(|why| {
+            degraded.push(why);
+            Vec::new()
+        });
+        let (answer, without) = index.meanings.with(&index.db, model, |c, memory| {
             let thought = thought.as_ref().map(|(_, thought)| thought);
+            let fusion = self.fusion;
             let question =
-                Question { words: &words, known: &index.known, thought, memory, fusion: self.fusion, limit, hops };
+                Question { words: &words, known: &index.known, thought, memory, fusion, first: &first, limit, hops };
             let without = if thought.is_some() { memory.without() } else { 0 };
-            let found = index.db.read(|c| {
-                let answer = find(c, &Walk::new(c, mirror, &unanswered), question, filter)?;
-                told(c, answer, chars, explain)
-            });
+            let answer = find(c, &Walk::new(c, mirror, &unanswered), question, filter)?;
             let searched = Searched { units: memory.paths.len(), chunks: memory.chunks.len() };
-            (found.map(|found| Context { searched, ..found }), without)
+            Ok((Context { searched, ..told(c, answer, chars, explain)? }, without))
         })?;
         if without > 0 {
             self.work_on();
             degraded.push(format!("{without} sections have no vector yet; they are found by words"));
         }
         degraded.extend(unanswered.take());
-        Ok(Context { degraded, ..answer? })
+        Ok(Context { degraded, ..answer })
+    }
+
+    /// The units that a language model puts first, where the settings want one; else why none does. No lock is held while
+    /// it thinks.
+    fn reranked(&self, task: &str, asked: Asked<'_>) -> Result<Vec<i64>, String> {
+        let Some(reranker) = &self.reranker else { return Ok(Vec::new()) };
+        let Asked { index, words, thought, filter } = asked;
+        let (model, thought) = thought.map(|(model, thought)| (&**model, thought)).unzip();
+        let found = index.meanings.with(&index.db, model, |c, memory| {
+            let (known, fusion) = (&index.known, self.fusion);
+            let question = Question { words, known, thought, memory, fusion, first: &[], limit: rerank::MOST, hops: 0 };
+            let units = find(c, &Relations(c), question, filter)?.units;
+            let note = |one: &Ranked| {
+                let mut room = CHARS;
+                let best = one.chunks.first().map(|best| section(c, best.chunk, &mut room)).transpose()?.flatten();
+                let text = best.map(|section| section.text).unwrap_or_default();
+                Ok((one.unit, (safe(&UnitRow::of(c, one.unit)?.title), text)))
+            };
+            units.iter().map(note).collect::<Result<Vec<_>, Failure>>()
+        });
+        let found = found.map_err(|error| error.message().to_owned())?;
+        // One is in order.
+        if found.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let (units, notes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        Ok(reranker.order(task, &notes)?.into_iter().map(|at| units[at]).collect())
     }
 
     /// The mirror and the time that it has to answer, where it has what the index has; else why it is not asked.

@@ -304,7 +304,11 @@ fn flush(folder: &Path) {
 }
 
 fn unwritable(path: &str, error: &io::Error) -> Error {
-    Error::unavailable(format!("{path} cannot be written ({error}); make the brain's folder writable."))
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
+        _ => "make the brain's folder writable",
+    };
+    Error::unavailable(format!("{path} cannot be written ({error}); {advice}."))
 }
 
 #[cfg(test)]

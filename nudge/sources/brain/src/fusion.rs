@@ -1,11 +1,11 @@
 //! How units are ordered by what their chunks say: one function for each way, so that they can be compared.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
-use nudge_storage::rank::Evidence;
+use nudge_storage::rank::{Evidence, Ranks};
 
 /// Chunks of each list that count in a fusion of ranks.
 const LISTED: usize = 50;
@@ -15,16 +15,16 @@ const LISTED: usize = 50;
 pub enum Fusion {
     /// The relevance that every source has: the cosine and a little for words.
     Relevance,
-    /// The sum of `weight / (k + rank)` over both lists.
-    Ranks { k: f64, words: f64, meaning: f64 },
+    /// The ranks in both lists.
+    Ranks(Ranks),
 }
 
 impl Fusion {
     /// The way of this name.
     pub fn named(name: &str) -> Self {
         match name {
-            "ranks" => Self::Ranks { k: 10.0, words: 0.3, meaning: 1.0 },
-            "seed" => Self::Ranks { k: 60.0, words: 1.0, meaning: 1.0 },
+            "ranks" => Self::Ranks(Ranks::CHOSEN),
+            "seed" => Self::Ranks(Ranks::SPECIFIED),
             _ => Self::Relevance,
         }
     }
@@ -111,7 +111,7 @@ pub fn rank<K: Ord>(fusion: Fusion, mut candidates: Vec<Candidate>, order: impl 
     candidates.sort_unstable_by_key(|one| (one.unit, one.chunk));
     let ranks = match fusion {
         Fusion::Relevance => None,
-        Fusion::Ranks { k, words, meaning } => Some(by_ranks(&candidates, [words, meaning], k, &order)),
+        Fusion::Ranks(ranks) => Some(by_ranks(&candidates, ranks, &order)),
     };
     let mut places = Vec::new();
     let mut begin = 0;
@@ -144,45 +144,27 @@ fn nearest(chunks: &[Candidate]) -> Option<f64> {
     chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max)
 }
 
-/// What both lists give each unit, as a share of the most that they can give.
+/// What both lists give each unit, by its best chunk in each.
 fn by_ranks<K: Ord>(
     candidates: &[Candidate],
-    weights: [f64; 2],
-    k: f64,
+    ranks: Ranks,
     order: &impl Fn(i64) -> K,
 ) -> HashMap<i64, Parts, RandomState> {
     let words = |one: &Candidate| Some(one.of.bm25).filter(|weight| *weight > 0.0);
     let meaning = |one: &Candidate| one.of.cosine.filter(|_| one.of.understood > 0.0);
-    let lists = [("words", ranks(candidates, words, order)), ("similarity", ranks(candidates, meaning, order))];
-    // Where one list has nothing, the other is all.
-    let lists: Vec<_> = lists.into_iter().zip(weights).filter(|((_, list), _)| !list.is_empty()).collect();
-    let most = lists.iter().map(|(_, weight)| weight / (k + 1.0)).sum::<f64>();
-    let mut scores: HashMap<i64, Parts, RandomState> = HashMap::default();
-    for ((name, list), weight) in lists {
-        for (unit, rank) in list {
-            scores.entry(unit).or_default().push(name, weight / (k + rank) / most);
-        }
-    }
-    scores
+    ranks.fuse(&listed(candidates, words, order), &listed(candidates, meaning, order))
 }
 
-/// The rank of each unit that has one of the best chunks by a number.
-fn ranks<K: Ord>(
+/// The units that have one of the best chunks by a number, best first.
+fn listed<K: Ord>(
     candidates: &[Candidate],
     by: impl Fn(&Candidate) -> Option<f64>,
     order: &impl Fn(i64) -> K,
-) -> HashMap<i64, f64, RandomState> {
+) -> Vec<i64> {
     let mut list: Vec<_> = candidates.iter().filter_map(|one| Some((by(one)?, one.unit))).collect();
     list.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| order(*one).cmp(&order(*other))));
-    let mut ranks: HashMap<i64, f64, RandomState> = HashMap::default();
-    let mut rank = 0.0;
-    for (_, unit) in list.into_iter().take(LISTED) {
-        ranks.entry(unit).or_insert_with(|| {
-            rank += 1.0;
-            rank
-        });
-    }
-    ranks
+    let mut known = HashSet::new();
+    list.into_iter().take(LISTED).map(|(_, unit)| unit).filter(|unit| known.insert(*unit)).collect()
 }
 
 #[cfg(test)]

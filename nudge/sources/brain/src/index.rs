@@ -8,12 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
-use nudge_core::error::Result;
+use nudge_core::error::{Error, Result};
 use nudge_core::source::{DataDir, Fence, StopFlag};
 use nudge_storage::search::Known;
 use nudge_storage::{Db, Failure, Opening};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
 
 use crate::chunk;
 use crate::config::Config;
@@ -28,6 +29,9 @@ const BATCH: usize = 64;
 /// How long another look is waited for, beyond the time that there is.
 const OTHER_WAIT: Duration = Duration::from_millis(150);
 
+/// How long an index apart is taken before another try.
+const RETRY: Duration = Duration::from_mins(1);
+
 /// The index of one brain, open.
 pub struct Index {
     pub folder: Folder,
@@ -39,8 +43,20 @@ pub struct Index {
     pub follow: Follow,
     /// A folder for what follows the files.
     echo: DataDir,
+    /// Where it is no index that lasts.
+    pub apart: Option<Apart>,
     /// One looks at the files at a time.
     scanning: Mutex<()>,
+}
+
+/// An index in a folder for a moment, because the folder for caches takes none.
+#[derive(Debug)]
+pub struct Apart {
+    /// Why, for people.
+    pub why: String,
+    since: Instant,
+    /// It goes with the index.
+    _folder: TempDir,
 }
 
 /// What a look at the files came to.
@@ -59,10 +75,11 @@ impl Index {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be opened.
-    pub fn open(folder: Folder, cache: &DataDir, clock: Arc<dyn Clock>, fence: Arc<dyn Fence>) -> Result<Self> {
+    pub fn open(folder: Folder, cache: &DataDir, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
         let key = hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(&key));
+        let (clock, fence) = (Arc::clone(clock), Arc::clone(fence));
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
         let index = Self {
             folder,
@@ -73,9 +90,27 @@ impl Index {
             follow: Follow::default(),
             echo: DataDir::new(place.path().join("echo")),
             scanning: Mutex::new(()),
+            apart: None,
         };
         index.check_version()?;
         Ok(index)
+    }
+
+    /// Opens one in a folder for a moment, which ends with it, because there can be no other. It is made anew by each
+    /// process, so answers say why.
+    ///
+    /// # Errors
+    /// What keeps the other from being opened, where there is no room at all.
+    pub fn open_apart(folder: Folder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
+        let Ok(place) = tempfile::tempdir() else { return Err(why) };
+        let Ok(index) = Self::open(folder, &DataDir::new(place.path()), clock, fence) else { return Err(why) };
+        let why = format!("the index lasts no longer than this process: {}", why.message());
+        Ok(Self { apart: Some(Apart { why, since: Instant::now(), _folder: place }), ..index })
+    }
+
+    /// Whether it is time to look whether there can be one that lasts.
+    pub fn is_overdue(&self) -> bool {
+        self.apart.as_ref().is_some_and(|apart| apart.since.elapsed() > RETRY)
     }
 
     /// What an older version cut otherwise is read again; vectors of texts that are the same stay.
@@ -103,6 +138,14 @@ impl Index {
     /// `E_UNAVAILABLE` when the database cannot be read.
     pub fn is_made(&self) -> Result<bool> {
         Ok(self.db.read(|c| rows::note(c, "made"))?.is_some())
+    }
+
+    /// Whether it can answer anything.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn has_units(&self) -> Result<bool> {
+        self.db.read(|c| Ok(c.prepare_cached("SELECT 1 FROM unit")?.exists([])?))
     }
 
     /// Looks at what has changed since all files were looked at, if it is a few that are known; whether the index is as

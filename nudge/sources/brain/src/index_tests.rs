@@ -11,7 +11,8 @@ use super::*;
 
 fn index(root: &std::path::Path, cache: &std::path::Path) -> Index {
     let folder = Folder::open(root).unwrap();
-    Index::open(folder, &DataDir::new(cache), Arc::new(SystemClock), Arc::new(NoSession)).unwrap()
+    let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
+    Index::open(folder, &DataDir::new(cache), &clock, &fence).unwrap()
 }
 
 /// All that the index says, but for what tells files apart and the numbers of rows.
@@ -36,6 +37,31 @@ fn dump(index: &Index) -> Vec<Vec<Value>> {
         all.extend(rows.unwrap());
     }
     all
+}
+
+#[test]
+fn what_is_held_and_what_is_read_are_of_one_moment() {
+    let (root, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["a.md", "b.md"] {
+        fs::write(root.path().join(name), "# A note\n\nwords\n").unwrap();
+    }
+    let index = index(root.path(), cache.path());
+    index.scan(None).unwrap();
+    let held = |c: &nudge_storage::rusqlite::Connection, memory: &crate::meaning::Memory| {
+        let ids = memory.chunks.keys().copied().collect::<std::collections::BTreeSet<i64>>();
+        let mut statement = c.prepare("SELECT id FROM chunk")?;
+        let rows = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok((ids, rows))
+    };
+    let meanwhile = index.meanings.with(&index.db, None, |c, memory| {
+        // Somebody takes a note away just now.
+        index.db.write(|tx| rows::remove(tx, "a.md"))?;
+        held(c, memory)
+    });
+    let (ids, read) = meanwhile.unwrap();
+    assert_eq!((ids.len(), &ids), (2, &read));
+    let (ids, read) = index.meanings.with(&index.db, None, held).unwrap();
+    assert_eq!((ids.len(), &ids), (1, &read));
 }
 
 const PATHS: [&str; 5] = ["a.md", "b/a.md", "b/c.md", "domains/x/d.md", "e.md"];

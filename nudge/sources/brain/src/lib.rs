@@ -17,9 +17,12 @@
 //! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
 //! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
 //! | `choose`, `git` | naming a brain in the user's settings; making it a repository |
+//! | `llm` | the language models that can be asked, each in its own way |
+//! | `answer`, `rerank` | a language model answers from what was found, or puts it in order |
 //! | `capture` | a session that has ended becomes files on a branch, for a person to review |
 //! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
 
+mod answer;
 mod bolt;
 pub mod capture;
 mod choose;
@@ -33,6 +36,7 @@ mod fusion;
 mod git;
 mod graph;
 mod index;
+mod llm;
 mod meaning;
 mod method;
 mod mirror;
@@ -40,6 +44,7 @@ mod offer;
 pub mod outline;
 mod read;
 mod report;
+mod rerank;
 mod retrieve;
 mod rows;
 mod schema;

@@ -16,8 +16,11 @@ use crate::rows::meant;
 
 /// Chunks that are given vectors at once.
 const BATCH: i64 = 8;
-/// Most parts of a chunk that have a vector each.
-const MAX_PARTS: usize = 4;
+/// Most parts of a chunk that have a vector each. Chunks are cut by an estimate, which is a few times too low for what no
+/// model has words for, such as Base64.
+const MAX_PARTS: usize = 16;
+/// Bytes of a word that is not cut in two.
+const LONG_WORD: usize = 48;
 
 /// Chunks without a vector of their text by a model.
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
@@ -94,14 +97,19 @@ impl Memory {
 pub struct Meanings(Mutex<Option<Memory>>);
 
 impl Meanings {
-    /// Calls `with` with what the database has now: with the vectors of a model, or without any.
+    /// Calls `with` with what the database has now, and what is held of that: with the vectors of a model, or without any.
+    /// Both are of one moment, whoever writes meanwhile.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the database cannot be read.
-    pub fn with<T>(&self, db: &Db, model: Option<&dyn Embedder>, with: impl FnOnce(&Memory) -> T) -> Result<T> {
+    /// What `with` refuses; `E_UNAVAILABLE` when the database cannot be read.
+    pub fn with<T>(
+        &self,
+        db: &Db,
+        model: Option<&dyn Embedder>,
+        mut with: impl FnMut(&Connection, &Memory) -> Result<T, Failure>,
+    ) -> Result<T> {
         let mut memory = self.0.lock();
-        let changes = Some(db.changes()?);
-        let mut known = memory.take().unwrap_or_else(Memory::new);
+        let known = memory.get_or_insert_with(Memory::new);
         // Without a model the vectors of the last one stay: it may come back.
         if let Some(model) = model
             && known.vectors.as_ref().is_none_or(|vectors| vectors.model() != model.id())
@@ -110,13 +118,20 @@ impl Meanings {
             known.hashes.clear();
             known.changes = None;
         }
-        if known.changes != changes {
-            db.read(|c| known.catch_up(c))?;
-            known.changes = changes;
-        }
-        let done = with(&known);
-        *memory = Some(known);
-        Ok(done)
+        let before = db.changes()?;
+        db.read(|c| {
+            // What is read now is not older than `before`, and not newer than this.
+            if known.changes != Some(db.changes()?) {
+                known.changes = None;
+                if let Err(error) = known.catch_up(c) {
+                    // Some of it may be half read.
+                    *known = Memory::new();
+                    return Err(error);
+                }
+                known.changes = Some(before);
+            }
+            with(c, known)
+        })
     }
 
     /// Gives the memory back.
@@ -187,21 +202,30 @@ fn tidy(db: &Db, model: &dyn Embedder) -> Result<()> {
     Ok(())
 }
 
-/// The texts of a chunk that fit into the model: the whole, or parts of it, each under its headings.
+/// The texts of a chunk that fit into the model, as few as may be: the whole, or parts of it, each under its headings. What
+/// does not fit would not count, so the end of a long section would not be found.
 fn parts(title: &str, breadcrumb: &str, text: &str, model: &dyn Embedder) -> Vec<String> {
-    let whole = meant(title, breadcrumb, text);
     let room = model.max_tokens().max(1);
-    let count = model.count(&whole).div_ceil(room).clamp(1, MAX_PARTS);
-    let mut parts = Vec::with_capacity(count);
+    let is_long = model.count(&meant(title, breadcrumb, "")) > room / 2;
+    // Headings that leave no room for the text are not repeated.
+    let (title, breadcrumb) = if is_long { ("", "") } else { (title, breadcrumb) };
+    let fewest = model.count(&meant(title, breadcrumb, text)).div_ceil(room).clamp(1, MAX_PARTS);
+    let cut = |count| -> Vec<_> { cut(text, count).map(|part| meant(title, breadcrumb, part)).collect() };
+    let fits = |parts: &Vec<String>| parts.iter().all(|part| model.count(part) <= room);
+    (fewest..MAX_PARTS).map(cut).find(fits).unwrap_or_else(|| cut(MAX_PARTS))
+}
+
+/// So many parts of a text, nearly as long as each other, cut after a word where one ends soon: not all scripts have spaces.
+fn cut(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let mut begin = 0;
-    for part in 1..=count {
+    let parts = (1..=count).map(move |part| {
         let nearly = text.floor_char_boundary(text.len() * part / count);
-        let after_word = text[nearly..].find(char::is_whitespace).map_or(text.len(), |at| nearly + at);
-        let end = if part == count { text.len() } else { after_word.max(begin) };
-        parts.push(meant(title, breadcrumb, text[begin..end].trim()));
-        begin = end;
-    }
-    parts
+        let soon = text.floor_char_boundary(nearly + LONG_WORD);
+        let else_here = if soon == text.len() { soon } else { nearly };
+        let after_word = text[nearly..soon].find(char::is_whitespace).map_or(else_here, |at| nearly + at);
+        text[std::mem::replace(&mut begin, after_word)..after_word].trim()
+    });
+    parts.enumerate().filter(|(at, part)| *at == 0 || !part.is_empty()).map(|(_, part)| part)
 }
 
 #[cfg(test)]
@@ -237,5 +261,20 @@ mod tests {
         assert_eq!(parts("T", "T > B", "", &Words), ["T > B\n"]);
         let long = "word ".repeat(500);
         assert_eq!(parts("T", "", &long, &Words).len(), MAX_PARTS);
+        // Without a space, words are cut.
+        let signs = "目录里的文件都是笔记".repeat(9);
+        let cut: Vec<_> = cut(&signs, 3).collect();
+        assert_eq!((cut.len(), cut.concat()), (3, signs));
+    }
+
+    #[test]
+    fn each_part_fits_and_together_they_are_the_whole() {
+        let long = "words that are longer than the others and then a b c d e f g h i j k l m n o p q r s t u v";
+        for (title, text) in [("T", long), ("A title of four", long), ("A title of six words alone", long)] {
+            let parts = parts(title, "", text, &Words);
+            assert!(parts.iter().all(|part| Words.count(part) <= Words.max_tokens()), "{parts:?}");
+            let words = parts.iter().flat_map(|part| part.rsplit('\n').next().unwrap_or_default().split_whitespace());
+            assert!(words.eq(text.split_whitespace()), "{parts:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::answer::FINISH;
 use crate::report;
 use crate::source::Brains;
 
@@ -39,6 +40,7 @@ pub static TABLE: Table<Brains> = Table(&[
         .reads()
         .inferred()
         .command("ask")
+        .finished(&FINISH)
         .reports(report::found),
         run: |brains, _, params| answer(params, |params: AskContext| brains.context(params)),
     },

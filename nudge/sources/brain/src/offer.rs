@@ -39,20 +39,26 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
     let index = brains.index(&brains.named(&request.context)?).ok()?;
     let limit = if is_prompt { MOST } else { request.limit };
     let (model, thought) = request.thought().unzip();
-    let offers = index.meanings.with(&index.db, model, |memory| {
-        let question =
-            Question { words: &words, known: &index.known, thought, memory, fusion: brains.fusion, limit, hops: 0 };
-        index.db.read(|c| {
-            let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
-            // What only shares a word or two with a question is no answer to it.
-            let units = if is_weak { Vec::new() } else { units };
-            let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
-            let offers = kept.map(|(one, words)| offer(c, one, &words, of));
-            offers.collect::<Result<Vec<_>, Failure>>()
-        })
+    let offers = index.meanings.with(&index.db, model, |c, memory| {
+        let question = Question {
+            words: &words,
+            known: &index.known,
+            thought,
+            memory,
+            fusion: brains.fusion,
+            first: &[],
+            limit,
+            hops: 0,
+        };
+        let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
+        // What only shares a word or two with a question is no answer to it.
+        let units = if is_weak { Vec::new() } else { units };
+        let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
+        let offers = kept.map(|(one, words)| offer(c, one, &words, of));
+        offers.collect::<Result<Vec<_>, Failure>>()
     });
     brains.work_on();
-    let offers = offers.ok()?.ok()?.into_iter().filter(|offer| !request.is_needless(SOURCE.name, &offer.id));
+    let offers = offers.ok()?.into_iter().filter(|offer| !request.is_needless(SOURCE.name, &offer.id));
     Some(Offers { offers: offers.collect(), ..Offers::default() })
 }
 
@@ -83,10 +89,12 @@ fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Of
     })
 }
 
-/// The first line of a chunk that is no heading.
+/// The first line of a chunk that is no heading and says something.
 fn first_line(c: &Connection, chunk: i64) -> Result<String, Failure> {
     let text: String =
         c.prepare_cached("SELECT text FROM chunk WHERE id = ?1")?.query_row([chunk], |row| row.get(0))?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '`', '|', '-']));
+    // A list's continuation, a rule or a bracket says nothing.
+    let says = |line: &&str| !line.starts_with(['#', '`', '|', '-']) && line.contains(char::is_alphanumeric);
+    let line = text.lines().map(str::trim).find(says);
     Ok(line.unwrap_or_default().to_owned())
 }

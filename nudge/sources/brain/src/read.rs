@@ -212,12 +212,13 @@ impl Brains {
 
     pub(crate) fn standing(&self, params: Here) -> Result<Standing> {
         let index = self.brain(&params.context.build()?)?;
-        let stale = !self.refresh(&index)?;
+        let mut degraded = self.refresh(&index)?;
+        let stale = degraded.iter().any(|why| why.starts_with("stale"));
         let problems = problems(&index)?.len();
         let step = self.mirror(&index).map(|mirror| self.in_step(&index, mirror)).transpose()?;
         let graph = step.as_ref().and_then(|step| Some(step.as_ref().ok()?.0.bolt.name()));
         let graph = graph.unwrap_or("index").to_owned();
-        let degraded: Vec<String> = step.and_then(Result::err).into_iter().collect();
+        degraded.extend(step.and_then(Result::err));
         index.db.read(|c| {
             Ok(Standing {
                 root: index.folder.path().to_string_lossy().into(),

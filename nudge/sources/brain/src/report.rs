@@ -15,6 +15,9 @@ pub fn found(answer: &Value) -> Report {
     if answer["weak"] == true {
         notes.push("perhaps none of this has to do with it".to_owned());
     }
+    if let Some(said) = answer.get("answer") {
+        return answered(said, notes);
+    }
     let mut lines = Vec::new();
     for unit in units {
         let [title, path, score, why] = ["title", "path", "score", "why"].map(|name| text(&unit[name]));
@@ -37,6 +40,23 @@ pub fn found(answer: &Value) -> Report {
     }
     if lines.last().is_some_and(String::is_empty) {
         lines.pop();
+    }
+    Report { lines, notes, ..Report::default() }
+}
+
+/// Of what a language model made of it.
+fn answered(said: &Value, mut notes: Vec<String>) -> Report {
+    let mut lines: Vec<_> = text(&said["text"]).lines().map(str::to_owned).collect();
+    lines.push(String::new());
+    for unit in list(&said["cites"]) {
+        let [id, title, path] = ["id", "title", "path"].map(|name| text(&unit[name]));
+        lines.push(format!("[{id}] {title}  ({path})"));
+    }
+    let unknown: Vec<_> = list(&said["unknown"]).iter().map(text).collect();
+    if !unknown.is_empty() {
+        notes.push(format!("the answer cites what is no unit here, so do not rely on it: {}", unknown.join(", ")));
+    } else if list(&said["cites"]).is_empty() {
+        notes.push("the answer cites no unit, so do not rely on it".to_owned());
     }
     Report { lines, notes, ..Report::default() }
 }

@@ -74,9 +74,16 @@ const MEMORY: &str = "\
 DROP INDEX chunk_meaning;
 CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
 
+/// Of long sections, parts that did not fit into the model were cut short by it.
+const PARTS: &str = "DELETE FROM vector WHERE hash IN (SELECT hash FROM vector WHERE part > 0);";
+
 /// The database of one brain.
-pub static APP: App =
-    App { name: "brain", migrations: &[KEYS, TABLES, GRAPH, MEMORY], full_text: &["chunk_fts"], kept: Kept::Cache };
+pub static APP: App = App {
+    name: "brain",
+    migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS],
+    full_text: &["chunk_fts"],
+    kept: Kept::Cache,
+};
 
 /// Its full-text index.
 pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

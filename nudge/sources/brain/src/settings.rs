@@ -2,7 +2,7 @@
 
 use nudge_core::settings::{Flag, Kind, Setting};
 
-use crate::capture::llm::ENGINES;
+use crate::llm::ENGINES;
 
 /// The table.
 pub static SETTINGS: &[Setting] = &[
@@ -49,18 +49,32 @@ pub static SETTINGS: &[Setting] = &[
         about: "Database of the graph server",
     },
     Setting {
+        name: "brain.answer",
+        kind: Kind::Switch,
+        default: "false",
+        flag: Flag::None,
+        about: "`nudge ask` sends the question and the sections found to brain.llm, and prints its answer with the units it cites",
+    },
+    Setting {
+        name: "brain.rerank",
+        kind: Kind::OneOf(&["off", "llm"]),
+        default: "off",
+        flag: Flag::None,
+        about: "llm sends who asks the brain's question, and the best sections, to brain.llm, which puts them in order within 4 s",
+    },
+    Setting {
         name: "brain.llm",
         kind: Kind::OneOf(ENGINES),
         default: "auto",
         flag: Flag::None,
-        about: "Who says what a session was worth: claude or codex (your own), anthropic or openai (an API), command; auto is claude",
+        about: "The language model that is asked where capture, brain.answer or brain.rerank wants one: claude or codex (your own), anthropic or openai (an API), command; auto is claude",
     },
     Setting {
         name: "brain.llm_command",
         kind: Kind::Text,
         default: "",
         flag: Flag::None,
-        about: "The command that is asked: the request as JSON on stdin, units as JSON on stdout",
+        about: "The command that is asked: the request as JSON on stdin, the answer as JSON on stdout",
     },
     Setting {
         name: "brain.llm_model",

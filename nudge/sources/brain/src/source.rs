@@ -31,6 +31,7 @@ use crate::meaning;
 use crate::method::{CONTEXT, TABLE, USE};
 use crate::mirror::{self, Mirror, Picture};
 use crate::offer;
+use crate::rerank::Reranker;
 use crate::settings::SETTINGS;
 
 /// The variable by which a caller names a brain.
@@ -74,6 +75,8 @@ pub struct Brains {
     pub(crate) fusion: Fusion,
     /// The graph server, if there is one.
     bolt: Option<Bolt>,
+    /// The language model that puts in order what was found, if that is wanted.
+    pub(crate) reranker: Option<Reranker>,
     models: Arc<dyn Models>,
     /// The last one used stands last.
     open: Mutex<Vec<Arc<Index>>>,
@@ -86,6 +89,7 @@ impl Brains {
         let Host { clock, fence, changes, cache, settings, models, .. } = host;
         Self {
             bolt: Bolt::of(&settings, Arc::clone(&clock)),
+            reranker: Reranker::of(&settings, &cache),
             clock,
             fence,
             changes,
@@ -125,11 +129,11 @@ impl Brains {
         let folder = Folder::open(root)?;
         let mut open = self.open.lock();
         let known = open.iter().position(|index| index.folder == folder).map(|at| open.remove(at));
-        let index = if let Some(index) = known {
-            index
-        } else {
-            let (clock, fence) = (Arc::clone(&self.clock), Arc::clone(&self.fence));
-            Arc::new(Index::open(folder, &self.cache, clock, fence)?)
+        let last = || Index::open(folder.clone(), &self.cache, &self.clock, &self.fence);
+        let index = match known {
+            Some(index) if index.is_overdue() => last().map_or(index, Arc::new),
+            Some(index) => index,
+            None => Arc::new(last().or_else(|why| Index::open_apart(folder.clone(), why, &self.clock, &self.fence))?),
         };
         open.push(Arc::clone(&index));
         if open.len() > MAX_OPEN {
@@ -138,9 +142,23 @@ impl Brains {
         Ok(index)
     }
 
-    /// Brings an index in step with its files, as far as there is time for it; whether it is. One that was never made
-    /// is made now: it would answer nothing.
-    pub(crate) fn refresh(&self, index: &Index) -> Result<bool> {
+    /// Brings an index in step with its files, as far as there is time for it; why it is not as good as it could be, for
+    /// people. One that was never made is made now: it would answer nothing.
+    pub(crate) fn refresh(&self, index: &Index) -> Result<Vec<String>> {
+        let stale = match self.look(index) {
+            Ok(true) => None,
+            Ok(false) => Some("stale: files have changed that are not read yet".to_owned()),
+            // What was read before answers all the same.
+            Err(error) if index.has_units()? => {
+                Some(format!("stale: what files say now is not known. {}", error.message()))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect())
+    }
+
+    /// Brings an index in step; whether it is.
+    fn look(&self, index: &Index) -> Result<bool> {
         let is_made = index.is_made()?;
         let changes = if is_made { index.follow.hear() } else { None };
         if index.follow.is_long_ago() {
@@ -233,7 +251,7 @@ impl Brains {
             let Model::Ready(model) = self.models.get(WORK_WAIT) else { return Ok(false) };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {}
             // The next prompt does not wait for them to be read.
-            index.meanings.with(&index.db, Some(&*model), |_| ())?;
+            index.meanings.with(&index.db, Some(&*model), |_, _| Ok(()))?;
         }
         Ok(is_done)
     }
@@ -311,3 +329,7 @@ impl Source for Brains {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "degraded_tests.rs"]
+mod tests;

@@ -4,11 +4,14 @@
 use std::fmt::Write as _;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::text::{escaped, is_hidden};
+use nudge_core::text::{escaped, is_hidden, one_line};
 use serde_json::Value;
 use serde_norway::Value as Yaml;
 
 use crate::front::{Split, mapping, split};
+
+/// Characters of the line to write that a refusal shows; its data has all.
+const LINE_CHARS: usize = 400;
 
 /// A file with one field set, and the lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,11 +175,28 @@ fn comment(value: &str) -> &str {
         return "";
     }
     // A quoted text ends at its quote; in any other, a comment begins after a blank.
-    let quoted = trimmed.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let from = quoted.and_then(|quote| trimmed.rfind(quote)).map_or(0, |at| value.len() - trimmed.len() + at + 1);
+    let from = closing(trimmed).map_or(0, |at| value.len() - trimmed.len() + at + 1);
     let begin = value[from..].match_indices('#').map(|(at, _)| from + at);
     let mut begin = begin.filter(|at| value[..*at].ends_with([' ', '\t']));
     begin.next().map_or("", |at| &value[value[..at].trim_end().len()..])
+}
+
+/// Where the quote stands that ends a text which begins with one. A single quote stands for itself twice, a double one after
+/// a backslash.
+fn closing(text: &str) -> Option<usize> {
+    let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+    let mut signs = text.char_indices().skip(1).peekable();
+    while let Some((at, sign)) = signs.next() {
+        if sign == '\\' && quote == '"' {
+            signs.next();
+        } else if sign == quote {
+            if quote == '"' || signs.peek().is_none_or(|(_, next)| *next != quote) {
+                return Some(at);
+            }
+            signs.next();
+        }
+    }
+    None
 }
 
 /// Whether a parser sees the change of one field and nothing else.
@@ -193,9 +213,10 @@ fn prove(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
 
 fn conflict(name: &str, flow: &str) -> Error {
     let line = format!("{name}: {}", flow.trim_start_matches(&format!("{name}: ")).trim_end());
-    Error::conflict(
-        "This field cannot be changed without touching others; write the line `set` into the file yourself.",
-    )
+    let shown = one_line(&line, LINE_CHARS);
+    Error::conflict(format!(
+        "This field cannot be changed without touching others; write the line `{shown}` into the file yourself."
+    ))
     .with("set", line)
 }
 
@@ -219,6 +240,9 @@ mod tests {
             ("id: a\nconfidence: 0.8\n", "-confidence: 0.8\n+confidence: 0.9\n"),
             ("confidence: 0.8   # why\nid: a\n", "-confidence: 0.8   # why\n+confidence: 0.9   # why\n"),
             ("confidence: \"0.8 # no\" # str\n", "-confidence: \"0.8 # no\" # str\n+confidence: 0.9 # str\n"),
+            ("confidence: \"0.8\" #\"str\n", "-confidence: \"0.8\" #\"str\n+confidence: 0.9 #\"str\n"),
+            ("confidence: 'it''s' # 'str'\n", "-confidence: 'it''s' # 'str'\n+confidence: 0.9 # 'str'\n"),
+            ("confidence: \"a \\\" # b\" # c\n", "-confidence: \"a \\\" # b\" # c\n+confidence: 0.9 # c\n"),
             ("confidence: a#b\n", "-confidence: a#b\n+confidence: 0.9\n"),
             ("\"confidence\": 0.4\n", "-\"confidence\": 0.4\n+\"confidence\": 0.9\n"),
             ("confidence : 0.4\n", "-confidence : 0.4\n+confidence : 0.9\n"),
@@ -252,6 +276,7 @@ mod tests {
         ] {
             let refused = edit(yaml).expect_err(yaml);
             assert_eq!((refused.reason(), &refused.data()["set"]), ("E_CONFLICT", &json!("confidence: 0.9")), "{yaml}");
+            assert!(refused.message().contains("`confidence: 0.9`"), "{refused}");
         }
         for (name, value) in
             [("a b", json!(1)), ("", json!(1)), ("a", json!(null)), ("a", json!([[1]])), ("a", json!({}))]

@@ -4,9 +4,10 @@ mod kit;
 
 use std::fs;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kit::Desk;
-use nudge_core::embed::{Letters, Loaded};
+use nudge_core::embed::{Letters, Loaded, NoModels};
 use nudge_core::service::Caller;
 use serde_json::json;
 
@@ -46,11 +47,16 @@ fn a_task_brings_what_is_known_and_what_it_uses() {
         (json!({"task_description": "linen pause", "domain": "fashion"}), vec!["domains/fashion/linen"]),
         (json!({"task_description": "retry pause", "tags": ["Network"]}), vec!["retry"]),
         (json!({"task_description": "zebra"}), vec![]),
-        (json!({"task_description": ""}), vec![]),
     ] {
         assert_eq!(kit::ids(&desk.call("context", &params)["units"]), ids, "{params}");
     }
-    assert_eq!(desk.refused("context", &json!({"task_description": "x", "limit": 0})).reason(), "E_INVALID");
+    for params in [
+        json!({"task_description": "x", "limit": 0}),
+        json!({"task_description": ""}),
+        json!({"task_description": " \n"}),
+    ] {
+        assert_eq!(desk.refused("context", &params).reason(), "E_INVALID", "{params}");
+    }
 }
 
 #[test]
@@ -271,4 +277,33 @@ fn a_rebuild_finds_what_was_found() {
     let rebuilt = desk.call("rebuild", &json!({}));
     assert_eq!((&rebuilt["units"], &rebuilt["chunks"]), (&json!(4), &json!(4)));
     assert_eq!(desk.call("context", &json!({"task_description": "How should clients retry after a pause?"})), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_language_model_puts_in_order_what_was_found_where_that_is_wanted_and_is_missed_where_it_fails() {
+    let asked = |command: &str| {
+        let settings = [("brain.rerank", "llm"), ("brain.llm", "command"), ("brain.llm_command", command)];
+        let settings = settings.map(|(name, value)| (name, value.to_owned()));
+        let desk = Desk::set(Arc::new(NoModels), settings.into());
+        for (name, text) in [("a", "jitter backoff ceiling"), ("b", "jitter backoff"), ("c", "jitter")] {
+            desk.write(&format!("{name}.md"), format!("# {name}\n\n{text}\n"));
+        }
+        let answer = desk.call("context", &json!({"task_description": "jitter backoff ceiling"}));
+        (kit::ids(&answer["units"]), answer["degraded"].to_string())
+    };
+    let asks = |order: &str| asked(&format!("cat > /dev/null; echo '{{\"order\": {order}}}'"));
+    for (order, ids) in [("[2, 0]", ["c", "a", "b"]), ("[1]", ["b", "a", "c"]), ("[]", ["a", "b", "c"])] {
+        let (found, degraded) = asks(order);
+        assert_eq!(found, ids, "{order}");
+        assert!(!degraded.contains("rerank"), "{degraded}");
+    }
+    for command in ["exit 1", "echo x", "echo '{\"order\": [7]}'"] {
+        let (found, degraded) = asked(command);
+        assert_eq!(found, ["a", "b", "c"], "{command}");
+        assert!(degraded.contains("not reranked: "), "{degraded}");
+    }
+    let begun = Instant::now();
+    assert_eq!(asked("exec sleep 60").0, ["a", "b", "c"]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -34,16 +34,38 @@ fn a_prompt_draws_what_means_the_same_and_nothing_else() {
     let desk = Desk::with(model.clone());
     desk.write("listen.md", "# listen\n\nsilent tinsel inlets enlist\n");
     desk.write("zoo.md", "---\ndescription: buzz\n---\n# zoo\n\nfuzzy buzz fizz\n");
+    desk.write("help.md", "# help\n\n+\n\n***\n\n(\ncold scold clod\n");
     desk.work();
     let here = ContextSpec::default;
     assert_eq!(
         drawn(&desk, &*model, "silent tinsel inlets", here()),
         ["note listen (listen.md): silent tinsel inlets enlist"]
     );
+    // A line of marks says nothing.
+    assert_eq!(drawn(&desk, &*model, "cold scold clod", here()), ["note help (help.md): cold scold clod"]);
     assert_eq!(drawn(&desk, &*model, "qqq www kkk", here()), [""; 0]);
     // By words alone nothing is told unasked, and neither is anything of two words.
     assert_eq!(drawn(&desk, &NoModels, "silent tinsel inlets", here()), [""; 0]);
     assert_eq!(drawn(&desk, &*model, "silent tinsel", here()), [""; 0]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_prompt_asks_no_language_model() {
+    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let place = tempfile::tempdir().unwrap();
+    let asked = place.path().join("asked");
+    let command = format!("echo >> {}; echo '{{\"order\": []}}'", asked.display());
+    let settings = [("brain.rerank", "llm"), ("brain.llm", "command"), ("brain.llm_command", &*command)];
+    let settings = settings.map(|(name, value)| (name, value.to_owned()));
+    let desk = Desk::set(model.clone(), settings.into());
+    desk.write("listen.md", "# listen\n\nsilent tinsel inlets enlist\n");
+    desk.write("list.md", "# list\n\nsilent tinsel inlets\n");
+    desk.work();
+    assert_eq!(drawn(&desk, &*model, "silent tinsel inlets", ContextSpec::default()).len(), 2);
+    assert!(!asked.exists());
+    desk.call("context", &serde_json::json!({"task_description": "silent tinsel inlets"}));
+    assert!(asked.exists(), "who asks has it in order");
 }
 
 #[test]

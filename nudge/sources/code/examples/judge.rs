@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
     let start = Instant::now();
     let (what, count) = match env::args().nth(2).as_deref() {
         Some("nodes") => ("nodes", print_nodes(&index, &mut out)?),
-        _ => ("calls", print_calls(&index, &files, &mut out)?),
+        _ => ("calls", print_calls(&root, &index, &files, &mut out)?),
     };
     let nodes = index.nodes().count();
     eprintln!(
@@ -79,12 +79,13 @@ fn print_nodes(index: &Index, out: &mut impl Write) -> io::Result<usize> {
     Ok(count)
 }
 
-fn print_calls(index: &Index, files: &[String], out: &mut impl Write) -> io::Result<usize> {
+fn print_calls(root: &Path, index: &Index, files: &[String], out: &mut impl Write) -> io::Result<usize> {
     let mut calls = 0;
     for path in files {
+        let text = fs::read(root.join(path))?;
         for site in index.sites(path) {
             calls += 1;
-            write!(out, "{path}\t{}\t{}\t{}\t", site.line, site.column, site.name)?;
+            write!(out, "{path}\t{}\t{}\t{}\t", site.line, column(&text, site.byte), site.name)?;
             match site.to.and_then(|(to, how)| Some((index.node(to)?, how))) {
                 Some((to, how)) => {
                     let how = format!("{how:?}").to_lowercase();
@@ -95,6 +96,12 @@ fn print_calls(index: &Index, files: &[String], out: &mut impl Write) -> io::Res
         }
     }
     Ok(calls)
+}
+
+/// The place in its line of a byte of a text.
+fn column(text: &[u8], byte: u32) -> usize {
+    let before = text.get(..byte as usize).unwrap_or_default();
+    before.iter().rev().take_while(|other| **other != b'\n').count()
 }
 
 fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nudge_code::SOURCE;
-use nudge_core::source::{DataDir, Host, SessionIdentity, StopFlag};
+use nudge_core::source::{DataDir, Host, SessionIdentity};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -19,6 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let status = to_raw_value(&json!({"context": {"cwd": project}}))?;
     source.call("nudge.code.status", &status)?;
-    source.work(&StopFlag::default());
-    Ok(())
+    // It works on a thread of its own, until it is killed.
+    loop {
+        std::thread::park();
+    }
 }

@@ -61,6 +61,11 @@ impl Cache {
         DataDir::new(caches.path().join("code").join(name))
     }
 
+    /// Whether there is a cache of a root.
+    pub fn is_kept(caches: &DataDir, root: &Root) -> bool {
+        Self::folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
+    }
+
     /// Opens the cache of a root, which is made when it is not there.
     ///
     /// # Errors

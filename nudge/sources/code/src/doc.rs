@@ -2,7 +2,7 @@
 
 mod listed;
 
-use crate::facts::{Drift, DriftRule};
+use crate::facts::{Drift, DriftRule, NodeView};
 
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +73,16 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
         add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
     }
     out
+}
+
+/// The parameter that a documentation still names in code quotes, though the function takes it no more.
+pub(crate) fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<Drift> {
+    let doc = now.doc()?;
+    // What takes all names may well take this one.
+    let takes = |name: &str| now.params().any(|param| param == name || param.starts_with("**"));
+    let mut gone = before.params().filter(|name| !takes(name) && doc.contains(&format!("`{name}`")));
+    let detail = format!("names `{}`, which the signature had and lacks now", gone.next()?);
+    Some(Drift { rule: DriftRule::R1Since, detail })
 }
 
 /// A literal as both sides are compared: without quotes.

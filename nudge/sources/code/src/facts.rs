@@ -5,6 +5,7 @@
 
 mod expr;
 mod names;
+mod number;
 mod view;
 
 use std::collections::HashSet;
@@ -15,6 +16,7 @@ use crate::language::Language;
 
 pub(crate) use expr::{Expr, ExprId, ExprMaker, Exprs};
 pub(crate) use names::{Interner, Name, Names};
+pub(crate) use number::Number;
 pub use view::NodeView;
 
 /// The first 16 bytes of a BLAKE3 hash.
@@ -36,6 +38,8 @@ pub struct FileFacts {
     pub hash: Hash,
     /// Whether parts of it are not valid; the facts of the rest stand.
     pub parse_errors: bool,
+    /// The hash of what stands in no node.
+    pub(crate) rest: Hash,
     /// Java's `package`, the namespace of C# and PHP.
     pub(crate) package: Name,
     pub(crate) names: Names,
@@ -52,7 +56,7 @@ pub struct FileFacts {
     pub(crate) calls: Vec<Call>,
     pub(crate) imports: Vec<Import>,
     /// By name.
-    pub(crate) bindings: Vec<Binding>,
+    pub(crate) bindings: Vec<Binding<Number>>,
     /// By name.
     pub(crate) fields: Vec<Field>,
     /// By node.
@@ -110,13 +114,15 @@ pub struct Node {
     /// One, and one more for each branch and each boolean operator.
     pub complexity: u32,
     pub(crate) flags: u16,
+    /// What it takes: the same number, the same parameters. 0 for what takes none.
+    pub(crate) takes: u32,
     pub(crate) name: Name,
     pub(crate) qual: Name,
     pub(crate) signature: Name,
     pub(crate) doc: Name,
     pub(crate) owner: Owner,
-    pub(crate) params: (u32, u32),
-    pub(crate) bases: (u32, u32),
+    pub(crate) params: (Number, Number),
+    pub(crate) bases: (Number, Number),
 }
 
 /// What is true of a node besides its kind.
@@ -151,8 +157,8 @@ pub(crate) mod flag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Owner {
     File,
-    Node(u32),
-    Impl(u32),
+    Node(Number),
+    Impl(Number),
 }
 
 /// A block that gives methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
@@ -169,15 +175,13 @@ pub(crate) struct Impl {
 /// A place where something is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    /// The node it stands in, or [`NO_NODE`].
-    pub within: u32,
-    pub name: Name,
+    /// The node it stands in, or none.
+    pub within: Number,
     /// What is called: a name, or a member of something.
     pub callee: ExprId,
-    pub byte: u32,
-    pub line: u32,
-    /// In bytes, from 0.
-    pub column: u32,
+    /// Where the name stands.
+    pub byte: Number,
+    pub line: Number,
     pub macro_: bool,
 }
 
@@ -193,41 +197,56 @@ pub(crate) struct Import {
     pub name: Name,
     /// Here called.
     pub alias: Name,
-    pub line: u32,
+    pub line: Number,
     /// Where it holds.
-    pub from: u32,
-    pub to: u32,
+    pub from: Number,
+    pub to: Number,
     /// Whether it is passed on.
     pub reexport: bool,
 }
 
-/// What a name means between two bytes of the file.
+/// What a name means between two bytes of the file; with [`Number`] as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Binding {
+pub(crate) struct Binding<N = u32> {
     pub name: Name,
     /// Where the name can be seen.
-    pub from: u32,
-    pub to: u32,
+    pub from: N,
+    pub to: N,
     /// Where its value is written: what that means is asked there.
-    pub at: u32,
+    pub at: N,
     /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
-    pub sure: u32,
-    pub bound: Bound,
+    pub sure: N,
+    pub bound: Bound<N>,
 }
 
 /// What a name is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Bound {
+pub(crate) enum Bound<N = u32> {
     /// A node of this file.
-    Node(u32),
+    Node(N),
     /// An import of this file.
-    Import(u32),
+    Import(N),
     /// A value.
     Value(ExprId),
     /// The parameter of a function.
-    Param(ExprId, u32),
+    Param(ExprId, N),
     /// A parameter of a type, with its bounds and its place among them.
-    TypeParam(ExprId, u32),
+    TypeParam(ExprId, N),
+}
+
+impl<N: Copy> Binding<N> {
+    /// The same in another kind of numbers.
+    pub fn into_of<M: From<N>>(self) -> Binding<M> {
+        let Self { name, from, to, at, sure, bound } = self;
+        let bound = match bound {
+            Bound::Node(node) => Bound::Node(node.into()),
+            Bound::Import(import) => Bound::Import(import.into()),
+            Bound::Value(value) => Bound::Value(value),
+            Bound::Param(value, of) => Bound::Param(value, of.into()),
+            Bound::TypeParam(bounds, place) => Bound::TypeParam(bounds, place.into()),
+        };
+        Binding { name, from: from.into(), to: to.into(), at: at.into(), sure: sure.into(), bound }
+    }
 }
 
 /// A part of the file that is there only in some builds: what follows Rust's `#[cfg(..)]`.
@@ -246,18 +265,18 @@ pub(crate) struct Condition {
 pub(crate) struct Field {
     pub name: Name,
     /// The class.
-    pub owner: u32,
+    pub owner: Number,
     pub value: ExprId,
     /// Where the value is written.
-    pub at: u32,
+    pub at: Number,
 }
 
 /// What calling a function gives, what a name for a type stands for, what a constant holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Given {
-    pub node: u32,
+    pub node: Number,
     pub value: ExprId,
-    pub at: u32,
+    pub at: Number,
 }
 
 /// A contradiction between a documentation and what it documents.
@@ -280,12 +299,15 @@ pub enum DriftRule {
     R3,
     /// It documents a result or an error that there is not.
     R4,
+    /// It names a parameter in code quotes that was taken away while somebody looked.
+    #[serde(rename = "R1'")]
+    R1Since,
 }
 
 impl DriftRule {
     /// Whether the documentation says what is not so; else it is only not complete.
     pub fn outdated(self) -> bool {
-        matches!(self, Self::R1 | Self::R3)
+        matches!(self, Self::R1 | Self::R1Since | Self::R3)
     }
 }
 
@@ -296,6 +318,7 @@ impl FileFacts {
             language,
             hash,
             parse_errors,
+            rest: Hash::default(),
             package: Name::NONE,
             names: Names::default(),
             exprs: Exprs::default(),
@@ -382,11 +405,18 @@ impl FileFacts {
         rest.iter().map_while(move |number| Some((*number, node(number).filter(|node| node.name == name)?)))
     }
 
+    /// The name that a call calls; none for `Self(..)`.
+    pub(crate) fn called(&self, call: &Call) -> Name {
+        match self.exprs.get(call.callee) {
+            Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name)) => name,
+            _ => Name::NONE,
+        }
+    }
+
     /// What a name is bound to, in the order of the file.
-    pub(crate) fn bindings_of(&self, name: Name) -> &[Binding] {
+    pub(crate) fn bindings_of(&self, name: Name) -> impl Iterator<Item = Binding> {
         let from = self.bindings.partition_point(|b| b.name < name);
-        let len = self.bindings[from..].partition_point(|b| b.name == name);
-        &self.bindings[from..from + len]
+        self.bindings[from..].iter().take_while(move |b| b.name == name).map(|b| b.into_of())
     }
 
     /// The fields of a name.
@@ -398,8 +428,8 @@ impl FileFacts {
 
     /// What a node gives.
     pub(crate) fn gives_of(&self, node: u32) -> &[Given] {
-        let from = self.gives.partition_point(|b| b.node < node);
-        let len = self.gives[from..].partition_point(|b| b.node == node);
+        let from = self.gives.partition_point(|b| b.node.get() < node);
+        let len = self.gives[from..].partition_point(|b| b.node.get() == node);
         &self.gives[from..from + len]
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{FileFacts, NodeView};
+use crate::facts::{FileFacts, NodeView, Owner};
+use crate::language::Language;
 use crate::resolve::Resolver;
 
 pub(crate) use asking::Asking;
@@ -113,8 +114,8 @@ pub struct Site {
     pub name: String,
     /// Its line.
     pub line: u32,
-    /// Its column in bytes, from 0.
-    pub column: u32,
+    /// The byte of the file where its name begins.
+    pub byte: u32,
     /// What is called, and how that is known.
     pub to: Option<(NodeId, How)>,
 }
@@ -266,6 +267,20 @@ impl Index {
         self.store.nodes_named(name).into_iter().map(|(file, node)| NodeId { file, node }).collect()
     }
 
+    /// Some nodes without those that only declare what another of them defines, such as a prototype of C.
+    pub(crate) fn defining(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let found = |id: &NodeId| self.node(*id);
+        let is_bodiless = |found: &Found<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
+        let defined: Vec<_> = nodes.iter().filter_map(found).filter(|found| !is_bodiless(found)).collect();
+        let is_defined = |declared: &Found<'_>| {
+            defined.iter().any(|other| {
+                other.view.qual() == declared.view.qual() && other.facts.language.speaks(declared.facts.language)
+            })
+        };
+        let stays = |id: &NodeId| !found(id).is_some_and(|found| is_bodiless(&found) && is_defined(&found));
+        nodes.iter().copied().filter(stays).collect()
+    }
+
     /// All nodes, by path and order.
     pub fn nodes(&self) -> impl Iterator<Item = Found<'_>> {
         self.store.paths.values().filter_map(|slot| Some((*slot, self.store.file(*slot)?))).flat_map(|(slot, file)| {
@@ -274,6 +289,22 @@ impl Index {
                 Found { id, path: &file.path, facts: &file.facts, view }
             })
         })
+    }
+
+    /// The class that a call of which runs this node: its constructor.
+    pub(crate) fn made_by(&self, id: NodeId) -> Option<NodeId> {
+        let found = self.node(id)?;
+        let Owner::Node(class) = found.view.node().owner else { return None };
+        let makes = match found.view.name() {
+            "__init__" | "__new__" => found.facts.language == Language::Python,
+            "constructor" => found.facts.language.is_ecma(),
+            "__construct" => found.facts.language == Language::Php,
+            name => {
+                let is_named_after_it = found.facts.node(class.get()).is_some_and(|class| class.name() == name);
+                is_named_after_it && matches!(found.facts.language, Language::Java | Language::CSharp)
+            }
+        };
+        makes.then_some(NodeId { file: id.file, node: class.get() })
     }
 
     /// Test files that are named after a stem, in lower case, by path.
@@ -311,7 +342,7 @@ impl Index {
         for (number, import) in (0..).zip(&facts.imports) {
             let target = resolver.import_file(slot, number).and_then(|file| self.store.file(file));
             let path = target.map(|file| file.path.clone()).filter(|target| &**target != path);
-            let imported = Imported { module: facts.text(import.module).to_owned(), path, line: import.line };
+            let imported = Imported { module: facts.text(import.module).to_owned(), path, line: import.line.get() };
             if !imported.module.is_empty() && !out.contains(&imported) {
                 out.push(imported);
             }
@@ -338,7 +369,8 @@ impl Index {
         let mut out = Vec::new();
         for call in &facts.calls {
             let to = resolver.call(slot, call).or_else(|| Some((resolver.likely(slot, call)?, How::Likely)));
-            out.push(Site { name: facts.text(call.name).to_owned(), line: call.line, column: call.column, to });
+            let name = facts.text(facts.called(call)).to_owned();
+            out.push(Site { name, line: call.line.get(), byte: call.byte.get(), to });
         }
         out
     }

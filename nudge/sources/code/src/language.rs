@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use grammar::{Grammar, Shape, Spec, Visit};
+pub(crate) use python::member;
 
 /// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,6 +119,11 @@ impl Language {
     /// Whether it is JavaScript or TypeScript, whose files use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
+    }
+
+    /// Whether what is given must be of the types that a function says it takes.
+    pub(crate) fn types_must_fit(self) -> bool {
+        matches!(self, Self::Rust | Self::Go | Self::Java | Self::C | Self::Cpp | Self::CSharp)
     }
 
     /// Whether members of one name are told apart by something else: their parameters, the build.

@@ -6,7 +6,8 @@ use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{clipped, one_line};
 
 use crate::facts::{FileFacts, NodeView};
-use crate::index::NodeId;
+use crate::index::{Caller, NodeId};
+use crate::live::state::Lost;
 use crate::shown::View;
 
 /// Length to which a signature and what is wrong with a documentation are cut.
@@ -48,7 +49,7 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
     if !tests.is_empty() {
         parts.push(format!("tests: {}", tests.join(", ")));
     }
-    if let Some(drift) = node.drift().find(|drift| drift.rule.outdated()) {
+    if let Some(drift) = view.state.drift(path, &node).into_iter().find(|drift| drift.rule.outdated()) {
         parts.push(format!("doc outdated: {}", clipped(&drift.detail, DETAIL_CHARS)));
     }
     tellable(&parts.join(" | "))
@@ -76,37 +77,76 @@ pub fn declared(node: &NodeView<'_>) -> String {
     clipped(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }
 
-/// The line about a node that was edited, if there is something to say: who calls it as it was declared before, and
-/// what its documentation says that was so before. `None` where its declaration is what it was.
-pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Option<String> {
-    let index = &view.state.index;
-    let found = index.node(id)?;
+/// Something that an edit leaves behind.
+pub struct Left {
+    /// Tells it from all else that is left behind, however often it is seen.
+    pub key: String,
+    /// What is said of it.
+    pub line: String,
+}
+
+/// What the edit of a node leaves behind: callers that are what they were when it took something else, and
+/// documentation that was so before.
+pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Vec<Left> {
+    let Some(found) = view.state.index.node(id) else { return Vec::new() };
     let (path, node) = (found.path, found.view);
-    let was = before.nodes().find(|old| old.qual() == node.qual())?;
-    let place = || format!("{path}:{}", node.node().span.line);
+    let Some(was) = before.nodes().find(|old| old.qual() == node.qual()) else { return Vec::new() };
     let mut said = Vec::new();
-    if was.signature() != node.signature() && !node.signature().is_empty() {
-        let called = view.calls.callers(id, COUNTED, false);
-        let count = called.edges.len() + called.omitted;
-        let places: Vec<_> =
-            called.edges.iter().take(NAMED + 1).map(|edge| format!("{}:{}", edge.path, edge.line)).collect();
-        if count > 0 {
-            let more = if count > places.len() { ", .." } else { "" };
-            let callers = if count == 1 { "1 caller was" } else { &format!("{count} callers were") };
-            said.push(format!(
-                "the signature has changed, and {callers} written for the old one: {}{more}",
-                places.join(", ")
-            ));
+    if was.takes() != node.takes() && !node.signature().is_empty() {
+        let made = view.state.index.made_by(id).map(|class| view.calls.callers(class, usize::MAX, false).edges);
+        let called = view.calls.callers(id, usize::MAX, false).edges;
+        let called: Vec<_> = called.into_iter().chain(made.into_iter().flatten()).collect();
+        let places: Vec<_> = called.iter().filter(|edge| is_as_it_was(view, edge)).collect();
+        let callers = if places.len() == 1 { "1 caller was" } else { &format!("{} callers were", places.len()) };
+        if let Some(places) = listed(places.iter().map(|edge| (&*edge.path, edge.line))) {
+            let text = format!("the signature has changed, and {callers} written for the old one: {places}");
+            said.push((format!("takes {:08x}", node.takes()), text));
         }
     }
     let was_outdated = was.drift().any(|drift| drift.rule.outdated());
-    if let Some(drift) = node.drift().find(|drift| drift.rule.outdated() && !was_outdated) {
-        said.push(format!("its doc is outdated now: {}", clipped(&drift.detail, DETAIL_CHARS)));
+    let drift = view.state.drift(path, &node).into_iter().find(|drift| drift.rule.outdated());
+    if let Some(drift) = drift.filter(|_| !was_outdated) {
+        let text = format!("its doc is outdated now: {}", clipped(&drift.detail, DETAIL_CHARS));
+        said.push((format!("drift {}", drift.detail), text));
     }
-    if said.is_empty() {
-        return None;
+    let begin = format!("{path}:{} {}", node.node().span.line, declared(&node));
+    said.into_iter()
+        .filter_map(|(key, text)| Some(Left { key, line: tellable(&format!("{begin}: {text}"))? }))
+        .collect()
+}
+
+/// What is said of a definition that is gone while others name it still.
+pub fn lost(view: &View<'_>, path: &str, lost: &Lost) -> Option<Left> {
+    let mut places = Vec::new();
+    for (file, within) in &lost.callers {
+        view.fresh(file);
+        let lines = view.calls.leading_nowhere(file, within.as_deref(), &lost.name);
+        places.extend(lines.into_iter().map(|line| (&**file, line)));
     }
-    tellable(&format!("{} {}: {}", place(), declared(&node), said.join("; ")))
+    let callers = if places.len() == 1 { "1 caller names" } else { &format!("{} callers name", places.len()) };
+    let places = listed(places.iter().copied())?;
+    let line = tellable(&format!("{path} {}: it is gone, and {callers} it still: {places}", lost.qual))?;
+    Some(Left { key: "gone".to_owned(), line })
+}
+
+/// Whether what calls is what it was before anything was edited.
+fn is_as_it_was(view: &View<'_>, edge: &Caller) -> bool {
+    view.fresh(&edge.path);
+    let index = &view.state.index;
+    let Some((before, now)) = view.state.before.get(&*edge.path).zip(index.file(&edge.path)) else { return true };
+    match edge.from.and_then(|from| index.node(from)) {
+        Some(from) => {
+            before.nodes().any(|old| old.qual() == from.view.qual() && old.node().hash == from.view.node().hash)
+        }
+        None => before.rest == now.rest,
+    }
+}
+
+/// The first of some places, in words; `None` without any.
+fn listed<'a>(places: impl ExactSizeIterator<Item = (&'a str, u32)>) -> Option<String> {
+    let more = if places.len() > NAMED + 1 { ", .." } else { "" };
+    let first: Vec<_> = places.take(NAMED + 1).map(|(path, line)| format!("{path}:{line}")).collect();
+    (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
 }
 
 /// A line that is safe to show; `None` for one that holds a secret.

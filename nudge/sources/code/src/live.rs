@@ -29,16 +29,22 @@ use crate::facts::{FileFacts, hash};
 use crate::index::is_manifest;
 use crate::root::Root;
 use crate::stamp::{self, Content};
-use crate::walk;
+use crate::walk::Finder;
 use state::{Known, Read, State};
-use watch::Inbox;
+use watch::{Inbox, Mode};
 pub use work::Worker;
 
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 512 << 10;
 /// Longest file that is parsed while somebody waits, and how long all such parsing may take in one call.
 const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
+/// Most files that something may be left to say of.
+const MAX_OWED: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(60);
+/// How long an index counts as complete after a look at everything, where nobody tells of changes.
+const LOOK_HOLDS_NS: u64 = 5_000_000_000;
+/// Most files that are read to find out whether something is gone.
+const MAX_UNREAD: usize = 20;
 
 /// Whether what is told of a file is what stands in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +80,15 @@ pub struct AsOf {
     pub pending: usize,
     /// Whether every file has been read.
     pub complete: bool,
+    /// When everything was last looked at, where nobody tells of changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<String>,
     /// Whether there is more than is indexed.
     pub truncated: bool,
 }
+
+/// To which client session, and of which file.
+type Owed = (Option<Box<str>>, Box<str>);
 
 /// A live root.
 pub struct Live {
@@ -92,6 +104,8 @@ pub struct Live {
     /// What became of the cache, for people.
     cached: Mutex<String>,
     used_at: AtomicI64,
+    /// Files that a client session edited and that nothing could be said of yet.
+    owed: Mutex<Vec<Owed>>,
     /// What the project's own coverage says.
     pub coverage: Coverage,
 }
@@ -111,6 +125,7 @@ impl Live {
             unkept: Mutex::default(),
             cached: Mutex::default(),
             used_at,
+            owed: Mutex::default(),
             coverage: Coverage::default(),
         }
     }
@@ -128,6 +143,25 @@ impl Live {
     /// When it was last used.
     pub fn used_at(&self) -> Millis {
         self.used_at.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something may be left to say of a file that a client session edited.
+    pub fn owe(&self, client_session: Option<&str>, path: &str) {
+        let mut all = self.owed.lock();
+        let owed = (client_session.map(Box::from), Box::from(path));
+        if !all.contains(&owed) {
+            // Who never comes back is owed nothing.
+            if all.len() >= MAX_OWED {
+                all.remove(0);
+            }
+            all.push(owed);
+        }
+    }
+
+    /// The files that something may be left to say of to a client session, which are so no more.
+    pub fn take_owed(&self, client_session: Option<&str>) -> Vec<Box<str>> {
+        let mut all = self.owed.lock();
+        all.extract_if(.., |(owed_to, _)| owed_to.as_deref() == client_session).map(|(_, path)| path).collect()
     }
 
     /// What is known now.
@@ -148,13 +182,29 @@ impl Live {
     /// How far an answer from this state can be relied on.
     pub fn as_of(&self, state: &State) -> AsOf {
         let pending = self.pending(state);
+        let polls = matches!(state.mode, Mode::Poll(_));
+        let is_late = polls && stamp::now_ns().abs_diff(state.looked_ns) > LOOK_HOLDS_NS;
         AsOf {
             indexed_at: state.indexed_at.map(rfc3339::text),
             head: state.head.clone(),
             pending,
-            complete: pending == 0,
+            complete: pending == 0 && !is_late,
+            looked_at: polls.then(|| rfc3339::text(state.looked_ns / 1_000_000)),
             truncated: state.is_truncated,
         }
+    }
+
+    /// The files that have changed since a file was read, as far as is known, and are not read yet; `None` where any may
+    /// have.
+    pub fn unread(&self, state: &State, path: &str) -> Option<Vec<Box<str>>> {
+        let was_looked_at = match state.mode {
+            Mode::Poll(_) => state.files.get(path).is_some_and(|known| known.read_ns < state.looked_ns),
+            Mode::Watch(_) | Mode::Once => true,
+            Mode::Starting => false,
+        };
+        let told = self.inbox.look(|news| (!news.all && !news.git).then(|| news.paths.clone()))?;
+        let is_known = was_looked_at && state.is_walked && told.len() + state.ahead.len() <= MAX_UNREAD;
+        is_known.then(|| told.into_iter().chain(state.ahead.paths().map(Box::from)).collect())
     }
 
     /// Whether every file has been read.
@@ -162,15 +212,20 @@ impl Live {
         self.pending(&self.state()) == 0
     }
 
-    /// Asks for everything to be looked at.
+    /// Asks for everything to be looked at, now.
     pub fn look_again(&self) {
-        self.inbox.tell(|news| news.all = true);
+        self.inbox.tell(|news| (news.all, news.now) = (true, true));
     }
 
     /// Waits until every file has been read, at most so long.
     pub fn wait(&self, at_most: Duration) {
+        self.wait_until(at_most, Self::is_complete);
+    }
+
+    /// Waits for something, at most so long.
+    pub fn wait_until(&self, at_most: Duration, is_so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + at_most;
-        while !self.is_complete() && Instant::now() < until {
+        while !is_so(self) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -178,24 +233,25 @@ impl Live {
     /// Makes sure that what is known of these files is what stands in them, as far as that is quick.
     pub fn freshen<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> HashMap<Box<str>, Fresh, FixedState> {
         let until = Instant::now() + AT_ONCE;
+        let mut finder = Finder::new(&self.root);
         let mut found: HashMap<Box<str>, Fresh, FixedState> = HashMap::default();
         for path in paths {
             if !found.contains_key(path) {
-                found.insert(path.into(), self.freshen_one(path, until));
+                found.insert(path.into(), self.freshen_one(path, &mut finder, until));
             }
         }
         found
     }
 
-    fn freshen_one(&self, path: &str, until: Instant) -> Fresh {
+    fn freshen_one(&self, path: &str, finder: &mut Finder<'_>, until: Instant) -> Fresh {
         let known = self.state().files.get(path).copied();
         let now = stamp::look(&self.root, path);
         match (known, now) {
             (Some(known), Some(now)) if known.is(&now) => return Fresh::Yes,
             (None, None) => return Fresh::Yes,
             // What is new counts as anything else would that a walk finds.
-            (None, Some(_)) if !walk::finds(&self.root, path) => return Fresh::Yes,
-            (_, Some(now)) if now.size > MAX_AT_ONCE_BYTES || Instant::now() >= until => {
+            (None, Some(_)) if !finder.finds(path) => return Fresh::Yes,
+            (_, Some(now)) if Instant::now() >= until || now.size > MAX_AT_ONCE_BYTES && !self.has_read(path) => {
                 self.inbox.tell(|news| {
                     news.paths.insert(path.into());
                 });
@@ -208,6 +264,14 @@ impl Live {
             Ok(false) => Fresh::Yes,
             Err(_) => Fresh::No,
         }
+    }
+
+    /// Whether it is known what the bytes of a file say: to look at them costs little, to read what they say does not.
+    fn has_read(&self, path: &str) -> bool {
+        let content = stamp::read(&self.root, path, MAX_FILE_BYTES).ok();
+        let Some(hash) = content.and_then(|content| content.bytes).map(|bytes| hash(&bytes)) else { return false };
+        let state = self.state();
+        state.files.get(path).is_some_and(|known| known.hash == hash) || state.remembered(path, &hash).is_some()
     }
 
     /// Reads a file now, and puts what it says; says whether that is something else than before.

@@ -120,7 +120,8 @@ impl Meant {
                 dotted == last || qual == dotted || qual.strip_suffix(&*dotted).is_some_and(|rest| rest.ends_with('.'))
             })
         };
-        let mut found: Vec<_> = state.index.named(last).into_iter().filter(is_it).collect();
+        let found: Vec<_> = state.index.named(last).into_iter().filter(is_it).collect();
+        let mut found = state.index.defining(&found);
         match found.len() {
             0 => NodeLookup::Unknown,
             1 => found.pop().map_or(NodeLookup::Unknown, NodeLookup::One),

@@ -27,6 +27,8 @@ use crate::source::Code;
 pub const SEARCH: &str = "nudge.code.search";
 /// The method that tells all of one node.
 pub const NODE: &str = "nudge.code.node";
+/// The method that tells of a file.
+pub const FILE: &str = "nudge.code.file";
 
 pub static TABLE: Table<Code> = Table(&[
     &Row {

@@ -10,9 +10,9 @@ use serde_json::value::to_raw_value;
 
 use crate::index::NodeId;
 use crate::line;
-use crate::live::Live;
 use crate::live::state::State;
-use crate::method::NODE;
+use crate::live::{Fresh, Live};
+use crate::method::{FILE, NODE};
 use crate::prompt::{Candidate, Wanted, candidates};
 use crate::search::Query;
 use crate::shown::{self, View};
@@ -23,6 +23,7 @@ const MAX_NODES: usize = 6;
 const MAX_BESIDE_FAILURE: usize = 3;
 /// Most lines about one edit.
 const MAX_EDITED: usize = 3;
+const GO_BY: &str = "it was edited, and others go by what it was";
 /// The part of all bytes that code takes at most, in percent.
 const MAX_PERCENT: usize = 60;
 /// What a search must say of a node to be told of when somebody asks in words.
@@ -41,8 +42,12 @@ pub fn offers(code: &Code, request: &SuggestRequest) -> Offers {
         code.begin_around(&request.context);
         return Offers::default();
     }
-    let Some(live) = code.alive(&request.context) else { return Offers::default() };
-    match request.moment {
+    let Some(live) = code.alive_or_kept(&request.context) else { return Offers::default() };
+    let mut left = match request.moment {
+        Moment::Prompt | Moment::Failure | Moment::Tool => edited(&live, request),
+        Moment::Recall | Moment::Start | Moment::Stop => Offers::default(),
+    };
+    let said = match request.moment {
         Moment::Prompt => {
             told(&live, request, MAX_NODES, |state| candidates(&live, state, &request.text, &[], Wanted::Anything))
         }
@@ -52,9 +57,10 @@ pub fn offers(code: &Code, request: &SuggestRequest) -> Offers {
         Moment::Recall => {
             told(&live, request, request.limit.min(MAX_NODES), |state| recalled(&live, state, &request.text))
         }
-        Moment::Tool => edited(&live, request),
-        Moment::Failure | Moment::Start | Moment::Stop => Offers::default(),
-    }
+        Moment::Failure | Moment::Tool | Moment::Start | Moment::Stop => Offers::default(),
+    };
+    left.offers.extend(said.offers);
+    Offers { offers: left.offers, ..said }
 }
 
 fn is_test(command: Option<&str>) -> bool {
@@ -132,31 +138,109 @@ fn made(view: &View<'_>, node: NodeId, id: String, line: String, why: String, pa
     }
 }
 
-/// What an edit leaves behind: callers of what has another signature, documentation that is outdated now.
+/// What edits leave behind: callers of what takes something else or is gone, documentation that is outdated now. A file
+/// that is too large to be read at once is told of with the next event.
 fn edited(live: &Live, request: &SuggestRequest) -> Offers {
-    let looks = request.tool.as_deref().is_some_and(|tool| LOOKS.contains(&tool));
+    let is_edit = request.moment == Moment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
     let cwd = request.context.cwd().map(std::path::Path::new);
-    let path = request.file.as_deref().filter(|_| !looks).and_then(|file| live.root().asked(file, cwd));
-    let Some(path) = path else { return Offers::default() };
-    let answer = shown::fresh(live, &[&path], |view| {
-        view.fresh(&path);
-        let mut offers = Vec::new();
-        let before = view.state.before.get(&*path);
-        if let Some((before, now)) = before.zip(view.state.index.file(&path)) {
-            for node in now.nodes() {
-                let crate::index::NodeLookup::One(id) = view.state.index.by_name(&path, node.qual()) else { continue };
-                let Some(said) = line::edited(view, id, before) else { continue };
-                let stamp = FixedState::default().hash_one((node.signature(), node.doc()));
-                let own = format!("edited {} {stamp:016x}", shown::id(&path, &node));
-                let why = "it was edited, and others go by what it was".to_owned();
-                let offer = made(view, id, own, said, why, Parts::from([("edited", 1.0)]), stamp);
-                let is_told = request.told(SOURCE.name).any(|(id, _)| *id == *offer.id);
-                if !is_told && offers.len() < MAX_EDITED {
-                    offers.push(Offer { must: true, ..offer });
-                }
+    let file = request.file.as_deref().filter(|_| is_edit).and_then(|file| live.root().asked(file, cwd));
+    let client_session = request.client_session.as_deref();
+    let mut paths = live.take_owed(client_session);
+    if let Some(file) = file.map(Box::<str>::from).filter(|file| !paths.contains(file)) {
+        paths.push(file);
+    }
+    if paths.is_empty() {
+        return Offers::default();
+    }
+    let first: Vec<&str> = paths.iter().map(|path| &**path).collect();
+    let answer = shown::fresh(live, &first, |view| {
+        let (mut offers, mut owed) = (Vec::new(), Vec::new());
+        for path in &paths {
+            let gone = if view.fresh(path) == Fresh::No {
+                None
+            } else {
+                offers.extend(left_behind(view, path));
+                all_gone(live, view, path)
+            };
+            match gone {
+                Some(gone) => offers.extend(gone),
+                None => owed.push(path),
             }
         }
-        Ok(Offers { offers, ..Offers::default() })
+        offers.retain(|offer| request.told(SOURCE.name).all(|(id, _)| *id != *offer.id));
+        offers.truncate(MAX_EDITED);
+        Ok((Offers { offers, ..Offers::default() }, owed))
     });
-    answer.map(|answer| answer.said).unwrap_or_default()
+    let Ok((offers, owed)) = answer.map(|answer| answer.said) else { return Offers::default() };
+    for path in owed {
+        live.owe(client_session, path);
+    }
+    offers
+}
+
+/// All that the edits of a file have left behind.
+fn left_behind(view: &View<'_>, path: &str) -> Vec<Offer> {
+    let index = &view.state.index;
+    let Some((before, now)) = view.state.before.get(path).zip(index.file(path)) else { return Vec::new() };
+    let mut offers = Vec::new();
+    for node in now.nodes() {
+        let crate::index::NodeLookup::One(id) = index.by_name(path, node.qual()) else { continue };
+        for left in line::edited(view, id, before) {
+            let (key, stamp) = edit(path, node.qual(), &left.key);
+            let offer = made(view, id, key, left.line, GO_BY.into(), Parts::from([("edited", 1.0)]), stamp);
+            offers.push(Offer { must: true, ..offer });
+        }
+    }
+    offers
+}
+
+/// What a file no longer has and others name still; `None` while a file that is not read yet may have it now.
+fn all_gone(live: &Live, view: &View<'_>, path: &str) -> Option<Vec<Offer>> {
+    let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file(path)) else {
+        return Some(Vec::new());
+    };
+    let is_there = |qual: &str| now.nodes().any(|node| node.qual() == qual);
+    // What is not valid now may well have it again in a moment.
+    let lost = view.state.lost.get(path).filter(|_| !now.parse_errors || before.parse_errors);
+    let lost: Vec<_> = lost.into_iter().flatten().filter(|lost| !is_there(&lost.qual)).collect();
+    if lost.is_empty() {
+        return Some(Vec::new());
+    }
+    let is_read = |path: &str| view.fresh(path) != Fresh::No;
+    // Each is asked, so that all are read.
+    let unread = live.unread(view.state, path)?.iter().filter(|path| !is_read(path)).count();
+    if unread > 0 {
+        return None;
+    }
+    let told = lost.into_iter().filter_map(|lost| {
+        let left = line::lost(view, path, lost)?;
+        let (key, stamp) = edit(path, &lost.qual, &left.key);
+        Some(gone(path, &lost.qual, key, left.line, stamp))
+    });
+    Some(told.collect())
+}
+
+/// The id and the stamp of what an edit leaves behind.
+fn edit(path: &str, qual: &str, key: &str) -> (String, u64) {
+    let stamp = FixedState::default().hash_one(key);
+    (format!("edited node:{path}:{qual} {stamp:016x}"), stamp)
+}
+
+/// The offer that tells of what is gone.
+fn gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
+    let parts = Parts::from([("edited", 1.0)]);
+    let reasons = vec![GO_BY.to_owned()];
+    Offer {
+        id: id.into(),
+        name: qual.to_owned(),
+        line,
+        stamp,
+        must: true,
+        paths: vec![path.to_owned()],
+        why: GO_BY.to_owned(),
+        explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons },
+        parts,
+        more: More { method: FILE, params: to_raw_value(&json!({"path": path})).unwrap_or_default() },
+        item: Item(to_raw_value(&json!({"file": path})).unwrap_or_default()),
+    }
 }

@@ -33,8 +33,9 @@ const MAX_SHAPED: usize = 50;
 /// Nodes of a file that is named without a line, and nodes whose calls are looked at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
-/// Most folders of a path elsewhere.
+/// Most folders of a path elsewhere, and those that hold other people's code.
 const MAX_FOLDERS: usize = 32;
+const OTHERS: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".cargo", "rustlib"];
 /// Lines before a node that are taken to be about it.
 const BEFORE: u32 = 12;
 /// Most nodes of one name: one of many says nothing.
@@ -78,7 +79,7 @@ pub fn candidates(live: &Live, state: &State, text: &str, files: &[String], want
     let mut finder = Finder { live, state, found: HashMap::default() };
     let tokens: Vec<_> = text.split(is_between).filter(|token| !token.is_empty()).take(MAX_TOKENS).collect();
     for (at, token) in tokens.iter().enumerate() {
-        if !finder.place(token, tokens.get(at + 1..).unwrap_or_default()) {
+        if !finder.place(token, tokens.get(at + 1..).unwrap_or_default(), wanted) {
             finder.name(token);
         }
     }
@@ -105,8 +106,13 @@ impl Finder<'_> {
     }
 
     /// Takes a path, with a line or without; says whether it is one. `rest` may hold the line, as Python writes it.
-    fn place(&mut self, token: &str, rest: &[&str]) -> bool {
+    fn place(&mut self, token: &str, rest: &[&str], wanted: Wanted) -> bool {
         let token = token.trim_matches(|c: char| "`().*".contains(c)).trim_end_matches(':');
+        if let Some((path, name)) = token.split_once("::")
+            && self.part(path, name)
+        {
+            return true;
+        }
         let mut pieces = token.split(':');
         let Some(path) = pieces.next().filter(|path| path.contains('.')) else { return false };
         let line = pieces.next().and_then(|line| line.parse::<u32>().ok());
@@ -116,7 +122,10 @@ impl Finder<'_> {
         });
         let Some(path) = self.known_path(path) else { return false };
         let Some(line) = line else {
-            self.file(&path);
+            // What runs lists all its files, and what failed by its place in them.
+            if wanted == Wanted::Anything {
+                self.file(&path);
+            }
             return true;
         };
         // What stands before a node is about it.
@@ -127,6 +136,15 @@ impl Finder<'_> {
         true
     }
 
+    /// Takes what a runner of tests names, `tests/test_app.py::TestApp::test_route[1]`; says whether there is that.
+    fn part(&mut self, path: &str, name: &str) -> bool {
+        let Some(path) = self.known_path(path) else { return false };
+        let name = name.split('[').next().unwrap_or(name).replace("::", ".");
+        let NodeLookup::One(id) = self.state.index.by_name(&path, &name) else { return false };
+        self.take(id, "place", PLACE, format!("{path}::{name} is named"));
+        true
+    }
+
     /// The file that is meant: by its whole path, or by the end of it, if that is one file's alone.
     fn known_path(&self, given: &str) -> Option<String> {
         let is_ours = |path: &String| self.state.index.file(path).is_some();
@@ -134,6 +152,9 @@ impl Finder<'_> {
             return Some(path);
         }
         if given.starts_with('/') {
+            if given.split('/').any(|folder| OTHERS.contains(&folder)) {
+                return None;
+            }
             // Of another machine, such as a container: its end may be a path of ours.
             let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
@@ -170,7 +191,7 @@ impl Finder<'_> {
         if last.is_empty() {
             return;
         }
-        let all = self.state.index.named(last);
+        let all = self.state.index.defining(&self.state.index.named(last));
         let is_whole = |id: &NodeId| {
             self.state.index.node(*id).is_some_and(|found| {
                 found.view.qual() == name
@@ -185,7 +206,11 @@ impl Finder<'_> {
         if meant.is_empty() || meant.len() > MAX_SAME {
             return;
         }
-        let score = NAME / f64::from(u32::try_from(meant.len()).unwrap_or(u32::MAX));
+        let mut score = NAME / f64::from(u32::try_from(meant.len()).unwrap_or(u32::MAX));
+        if is_marked && meant.len() == 2 {
+            // Who writes a name as one means one of the two.
+            score = score.max(FLOOR);
+        }
         let reason = match meant.len() {
             1 => format!("`{name}` is named"),
             count => format!("`{name}` is named, one of {count}"),

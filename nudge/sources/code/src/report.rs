@@ -74,11 +74,13 @@ pub fn file(answer: &Value) -> Report {
     if !by.is_empty() {
         lines.push(format!("imported by {}", by.join(", ")));
     }
+    let broken = (answer["parse_errors"] == true)
+        .then(|| "parts of it are not valid: what they define is missing here; the rest stands".to_owned());
     Report {
         lines,
         columns: &["LINE", "KIND", "NAME", "SIGNATURE", "COMPLEXITY"],
         rows,
-        notes: as_of(answer),
+        notes: broken.into_iter().chain(as_of(answer)).collect(),
         ..Report::default()
     }
 }
@@ -187,8 +189,11 @@ fn as_of(answer: &Value) -> Vec<String> {
     let as_of = &answer["as_of"];
     let pending = as_of["pending"].as_u64().filter(|pending| *pending > 0);
     let pending = pending.map(|pending| format!("{pending} files are not read yet; ask again"));
+    let is_late = as_of["pending"] == 0 && as_of["complete"] == false;
+    let looked = as_of["looked_at"].as_str().filter(|_| is_late);
+    let looked = looked.map(|at| format!("changes since {at} may not be seen yet; `nudge code refresh` looks now"));
     let truncated = (as_of["truncated"] == true).then(|| "the project is larger than what is indexed".to_owned());
-    pending.into_iter().chain(truncated).collect()
+    pending.into_iter().chain(looked).chain(truncated).collect()
 }
 
 /// The file and the name in an id.
@@ -210,6 +215,11 @@ mod tests {
         let as_of = json!({"pending": 3, "truncated": false});
         let told = found(&json!({"nodes": [], "omitted": 0, "as_of": as_of}));
         assert_eq!((&*told.lines[0], &*told.notes[0]), ("nothing found", "3 files are not read yet; ask again"));
+        let broken =
+            json!({"path": "a.py", "language": "python", "nodes": [], "parse_errors": true, "as_of": {"pending": 0}});
+        assert!(file(&broken).notes[0].starts_with("parts of it are not valid"));
+        let late = json!({"nodes": [], "as_of": {"pending": 0, "complete": false, "looked_at": "T"}});
+        assert!(found(&late).notes[0].starts_with("changes since T may not be seen yet"));
         let edge = json!({"id": "node:b.py:g", "path": "b.py", "line": 7, "how": "imported", "certain": true});
         let shown = json!({"id": "node:a.py:f", "kind": "function", "line": 1, "signature": "f(x)", "drift": [{"rule": "R1", "detail": "names `y`"}]});
         let told =

@@ -105,6 +105,8 @@ enum Member {
     Node(NodeId),
     /// The number of a field of the file.
     Field(u32, Name, u32),
+    /// One of several of that name.
+    Unclear,
 }
 
 impl<'a> Resolver<'a> {
@@ -122,7 +124,7 @@ impl<'a> Resolver<'a> {
     pub fn call(&self, file: u32, call: &Call) -> Option<(NodeId, How)> {
         self.reset();
         let facts = self.store.facts(file)?;
-        let at = At::new(file, call.byte);
+        let at = At::new(file, call.byte.get());
         let (node, how) = match facts.exprs.get(call.callee)? {
             Expr::Name(name) => self.bare(&at, facts, name, call)?,
             Expr::SelfType => match self.eval(&at, call.callee, Space::Type) {
@@ -172,6 +174,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn member_call(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name, path: bool) -> Option<(NodeId, How)> {
+        if self.is_assigned(at, facts, of, name) {
+            return None;
+        }
         let space = if path { Space::Type } else { Space::Value };
         let base = self.eval(at, of, space);
         let how = match &base {
@@ -196,6 +201,16 @@ impl<'a> Resolver<'a> {
             _ => None,
         }
         .filter(|(id, _)| self.fits_call(*id))
+    }
+
+    /// Whether a member of a name is assigned where that is seen: `a.f = ..`.
+    fn is_assigned(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name) -> bool {
+        let Some(Expr::Name(of)) = facts.exprs.get(of) else { return false };
+        facts.language == Language::Python
+            && facts
+                .names
+                .find(&crate::language::member(facts.text(of), facts.text(name)))
+                .is_some_and(|member| !self.lookup(at, member, Space::Value).is_empty())
     }
 
     /// Whether an expression is `self` or stands for the class around it.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use foldhash::fast::FixedState;
+use nudge_core::clock::rfc3339;
 use nudge_core::error::Result;
 use serde::Serialize;
 
@@ -126,6 +127,12 @@ pub struct Shown {
     /// By which rule, and what it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<Drifted>,
+    /// When it came, where this session saw it come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen: Option<String>,
+    /// When its text changed last, where this session saw that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_changed: Option<String>,
     /// Whether this is what stands in the file.
     pub fresh: Fresh,
 }
@@ -190,8 +197,13 @@ impl Shown {
     pub fn of(view: &View<'_>, id: NodeId) -> Option<Self> {
         let found = view.state.index.node(id)?;
         let (path, node) = (found.path, found.view);
-        let drift: Vec<_> =
-            node.drift().map(|drift| Drifted { rule: drift.rule, detail: drift.detail.clone() }).collect();
+        let drift: Vec<_> = view
+            .state
+            .drift(path, &node)
+            .into_iter()
+            .map(|drift| Drifted { rule: drift.rule, detail: drift.detail })
+            .collect();
+        let seen = view.state.seen(path, node.qual());
         Some(Self {
             id: self::id(path, &node),
             kind: node.kind(),
@@ -206,6 +218,8 @@ impl Shown {
             docstring_outdated: drift.iter().any(|drift| drift.rule.outdated()),
             docstring_incomplete: drift.iter().any(|drift| !drift.rule.outdated()),
             drift,
+            first_seen: seen.first.map(rfc3339::text),
+            last_changed: seen.changed.map(rfc3339::text),
             fresh: view.fresh(path),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis};
@@ -12,12 +12,13 @@ use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::Method;
 use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{DataDir, Host, Source, SourceSpec, StopFlag};
+use nudge_core::source::{DataDir, Host, Source, SourceSpec, StopFlag, give_way};
 use nudge_core::suggest::{Offers, SuggestRequest};
 use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use crate::cache::Cache;
 use crate::live::{Live, Worker};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
@@ -40,8 +41,12 @@ pub static SOURCE: SourceSpec = SourceSpec {
     env: &[],
     alone: true,
     commands: &[],
-    works: true,
-    open: |host| Ok(Arc::new(Code::open(host))),
+    // Its thread begins with the first root: a session that never asks for code has none.
+    works: false,
+    open: |host| {
+        let code: Arc<Code> = Arc::new_cyclic(|own| Code::open(host, own.clone()));
+        Ok(code)
+    },
 };
 
 /// Most roots that are kept up to date.
@@ -52,16 +57,18 @@ const UNUSED_MS: Millis = 30 * 60_000;
 const MAX_GIVEN: usize = 5_000;
 /// How long a call waits for a root that was just begun: what was kept of it is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
+/// How long a hook waits for what was kept of a root that is begun again.
+const KEPT: Duration = Duration::from_millis(15);
 /// How long a folder is taken to lie in the root that it was found in.
 const SAME_ROOT: Duration = Duration::from_secs(1);
-/// How far the worker stands back.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const NICE: i32 = 10;
+/// How long the end waits for the worker's.
+const ENDING: Duration = Duration::from_millis(500);
 /// When no root has anything to do.
 const IDLE: Duration = Duration::from_hours(1);
 
 /// The source, open.
 pub struct Code {
+    own: Weak<Self>,
     clock: Arc<dyn Clock>,
     caches: DataDir,
     is_on: bool,
@@ -71,8 +78,10 @@ pub struct Code {
     /// The root of the folder that was asked about last, and when it was found.
     last: Mutex<Option<(PathBuf, Instant, Root)>>,
     roots: Mutex<Vec<Arc<Live>>>,
-    /// Told when there is something to do.
+    /// The flag of the thread that works, once there is one; told when there is something to do.
     worker: Arc<OnceLock<StopFlag>>,
+    /// Nobody sends anything here: it is closed when that thread has ended.
+    ended: Mutex<Option<mpsc::Receiver<()>>>,
     /// In a process that answers one call, who did the work of it.
     finished: Mutex<Vec<Worker>>,
     given: Mutex<Given>,
@@ -83,9 +92,10 @@ pub struct Code {
 struct Given(VecDeque<u64>);
 
 impl Code {
-    fn open(host: Host<'_>) -> Self {
+    fn open(host: Host<'_>, own: Weak<Self>) -> Self {
         let Host { clock, session, cache, settings, .. } = host;
         Self {
+            own,
             clock,
             caches: cache,
             is_on: settings.is_on("code.on"),
@@ -94,6 +104,7 @@ impl Code {
             last: Mutex::default(),
             roots: Mutex::default(),
             worker: Arc::default(),
+            ended: Mutex::default(),
             finished: Mutex::default(),
             given: Mutex::default(),
         }
@@ -154,6 +165,19 @@ impl Code {
         Some(live)
     }
 
+    /// The root around the caller, if it is alive, or if its index was kept: an agent's session goes on when its server
+    /// ends or lets the root go, and nobody starts it again.
+    pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<Live>> {
+        if let Some(live) = self.alive(context) {
+            return Some(live);
+        }
+        let cwd = context.cwd().filter(|_| self.is_on && !self.is_alone)?;
+        let root = self.root_of(Path::new(cwd)).ok().filter(|root| Cache::is_kept(&self.caches, root))?;
+        let live = self.begin(root);
+        live.wait_until(KEPT, |live| live.state().is_walked);
+        Some(live)
+    }
+
     /// Begins with the root around the caller, if there is one.
     pub(crate) fn begin_around(&self, context: &Context) {
         let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };
@@ -193,11 +217,41 @@ impl Code {
         live
     }
 
-    /// Wakes the worker.
+    /// Wakes the worker; where there is none, it begins.
     fn work_on(&self) {
-        if let Some(worker) = self.worker.get() {
-            worker.tell_news();
+        let begin = || {
+            let stop = StopFlag::default();
+            if let Some(own) = self.own.upgrade() {
+                let (flag, (until_ended, ended)) = (stop.clone(), mpsc::channel());
+                *self.ended.lock() = Some(ended);
+                let work = move || {
+                    let _until_ended: mpsc::Sender<()> = until_ended;
+                    own.work(&flag);
+                };
+                // Without a thread nothing is read, and every answer says so.
+                let _ = std::thread::Builder::new().name("nudge-code".into()).spawn(work);
+            }
+            stop
+        };
+        self.worker.get_or_init(begin).tell_news();
+    }
+
+    /// Works for the roots until it is told to stop.
+    fn work(&self, stop: &StopFlag) {
+        give_way();
+        let mut workers = Vec::new();
+        loop {
+            self.assign(&mut workers);
+            let begun = worked();
+            let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
+            // At most half of a processor: whoever works here needs the rest.
+            let pause = || worked().saturating_sub(begun);
+            let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
+            if is_over {
+                break;
+            }
         }
+        workers.iter_mut().for_each(Worker::close);
     }
 
     /// Notes that a client session is given something; says whether it was before.
@@ -284,37 +338,14 @@ impl Source for Code {
         }
     }
 
-    fn work(&self, stop: &StopFlag) {
-        let _ = self.worker.set(stop.clone());
-        give_way();
-        let mut workers = Vec::new();
-        loop {
-            self.assign(&mut workers);
-            let begun = worked();
-            let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
-            // At most half of a processor: whoever works here needs the rest.
-            let pause = || worked().saturating_sub(begun);
-            let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
-            if is_over {
-                break;
-            }
-        }
-        workers.iter_mut().for_each(Worker::close);
-    }
-
+    /// Ends the worker, and waits a moment for it to keep what it has read; a disk that does not answer holds up nobody.
     fn close(&self) {
+        self.worker.get().inspect(|worker| worker.set());
+        if let Some(ended) = self.ended.lock().take() {
+            let _ = ended.recv_timeout(ENDING);
+        }
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
-    }
-}
-
-/// Lets everybody else go first, at the disk too, which goes by the same number. A system on which that would be about
-/// the whole process is left alone.
-fn give_way() {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        // Who started us may have gone further.
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which files of a root count: what git would not ignore, in folders that are its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, FileType};
 use std::path::{Path, PathBuf};
@@ -79,30 +79,58 @@ pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
     Some(walked)
 }
 
-/// Whether a walk would find this file: what is new is not worth a walk of everything.
-pub fn finds(root: &Root, path: &str) -> bool {
-    let place = root.join(path);
-    let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
-    if !is_of_use(name) {
-        return false;
+/// Tells whether a walk would find a file: what is new is not worth a walk of everything. The rules of a folder are
+/// read once, so it is good for a moment.
+pub struct Finder<'a> {
+    root: &'a Root,
+    /// Those of the folders that were entered; none for one that a walk would not enter.
+    entered: HashMap<PathBuf, Option<Rules>>,
+}
+
+impl<'a> Finder<'a> {
+    /// One that has read nothing yet.
+    pub fn new(root: &'a Root) -> Self {
+        Self { root, entered: HashMap::new() }
     }
-    let mut rules = Rules::of(root);
-    let mut on_the_way: Vec<_> = parent.ancestors().take_while(|dir| dir.starts_with(root.path())).collect();
-    on_the_way.reverse();
-    for folder in on_the_way {
-        let is_root = folder == root.path();
-        let is_real = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let is_repository = folder.join(".git").symlink_metadata().is_ok();
-        if !is_real || (!is_root && (is_repository || rules.ignores(folder, true))) {
+
+    /// Whether a walk would find this file.
+    pub fn finds(&mut self, path: &str) -> bool {
+        let place = self.root.join(path);
+        let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
+        if !is_of_use(name) || !parent.starts_with(self.root.path()) {
             return false;
         }
-        rules = rules.enter(folder, [true; 3]);
+        let Some(rules) = self.rules_in(parent) else { return false };
+        let mut found = Walked::default();
+        if !rules.ignores(&place, false) {
+            found.take(self.root, &place, &rules, || look(self.root, path));
+        }
+        !found.files.is_empty()
     }
-    let mut found = Walked::default();
-    if !rules.ignores(&place, false) {
-        found.take(root, &place, &rules, || look(root, path));
+
+    fn rules_in(&mut self, folder: &Path) -> Option<Rules> {
+        let mut on_the_way: Vec<_> = folder.ancestors().take_while(|dir| dir.starts_with(self.root.path())).collect();
+        let mut rules = None;
+        while let Some(folder) = on_the_way.pop() {
+            if let Some(known) = self.entered.get(folder) {
+                rules.clone_from(known);
+            } else {
+                rules = if folder == self.root.path() { Some(Rules::of(self.root)) } else { rules };
+                rules = rules
+                    .filter(|around| self.is_entered(folder, around))
+                    .map(|around| around.enter(folder, [true; 3]));
+                self.entered.insert(folder.to_owned(), rules.clone());
+            }
+            rules.as_ref()?;
+        }
+        rules
     }
-    !found.files.is_empty()
+
+    fn is_entered(&self, folder: &Path, around: &Rules) -> bool {
+        let is_real = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let is_repository = || folder.join(".git").symlink_metadata().is_ok();
+        is_real && (folder == self.root.path() || !(is_repository() || around.ignores(folder, true)))
+    }
 }
 
 /// Whether a file of this name can say anything.
@@ -186,7 +214,7 @@ mod tests {
     fn names(root: &Root) -> Vec<String> {
         let walked = walk(root, &|| false).unwrap();
         let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();
-        assert!(names.iter().all(|name| finds(root, name)), "{names:?}");
+        assert!(names.iter().all(|name| Finder::new(root).finds(name)), "{names:?}");
         names
     }
 
@@ -213,10 +241,23 @@ mod tests {
         }
         let root = root(at);
         assert_eq!(names(&root), kept);
-        assert!(!left_out.iter().any(|path| finds(&root, path)));
+        assert!(!left_out.iter().any(|path| Finder::new(&root).finds(path)));
         let walked = walk(&root, &|| false).unwrap();
         assert_eq!(walked.skipped, BTreeMap::from([("generated", 1), ("vendored", 1)]));
         assert!(walk(&root, &|| true).is_none());
+    }
+
+    #[test]
+    fn the_rules_of_a_folder_are_read_once_for_all_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = &folder.path().canonicalize().unwrap();
+        write(at, &[("setup.py", ""), ("a/b.py", ""), ("a/c.py", ""), ("out/d.py", ""), (".gitignore", "out/\n")]);
+        let root = root(at);
+        let mut finder = Finder::new(&root);
+        assert!(finder.finds("a/b.py") && !finder.finds("out/d.py"));
+        write(at, &[(".gitignore", "a/\n")]);
+        assert!(finder.finds("a/c.py") && !finder.finds("out/d.py"), "it has read them");
+        assert!(!Finder::new(&root).finds("a/c.py"));
     }
 
     #[test]

@@ -150,3 +150,17 @@ fn what_the_projects_coverage_says_comes_first() {
     let told = code.tell("tests", json!({"id": "round_up"}));
     assert_eq!(told["covered"], false, "{told:#}");
 }
+
+#[test]
+fn a_field_that_is_called_is_no_call_of_the_method_of_its_name() {
+    let lab = Lab::new();
+    lab.write("Cargo.toml", "[package]\nname = \"one\"\n");
+    lab.write(
+        "src/lib.rs",
+        "struct S { cb: fn() }\nimpl S {\n    fn cb(&self) {}\n    fn go(&self) {\n        (self.cb)();\n        self.cb();\n    }\n}\n",
+    );
+    lab.commit();
+    let told = lab.alone().tell("callers", json!({"id": "src/lib.rs:S.cb"}));
+    let lines: Vec<_> = told["callers"].as_array().unwrap().iter().map(|edge| edge["line"].clone()).collect();
+    assert_eq!((lines, &told["unresolved_same_name"]), (vec![json!(6)], &json!(0)), "{told:#}");
+}

@@ -7,7 +7,7 @@ mod kit;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kit::{Lab, until};
 use serde_json::json;
@@ -57,6 +57,54 @@ fn a_cache_that_is_cut_or_damaged_is_made_anew() {
     made(&lab);
     let sound = lab.alone().tell("status", json!({}));
     assert!(!sound["cache"].as_str().unwrap().contains("anew"), "{sound:#}");
+}
+
+#[test]
+#[ignore = "it takes minutes; `tests/run` has it"]
+fn a_cache_that_is_cut_or_damaged_at_any_byte_is_made_anew() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for first in 0..threads {
+            scope.spawn(move || {
+                let lab = project();
+                let whole = made(&lab);
+                let expected = lab.cold().1.everything();
+                for at in (first..whole.len()).step_by(threads) {
+                    let mut flipped = whole.clone();
+                    flipped[at] ^= 0xff;
+                    for bytes in [&whole[..at], &flipped] {
+                        fs::write(lab.cache(), bytes).unwrap();
+                        assert_eq!(lab.alone().everything(), expected, "at {at}, {} bytes", bytes.len());
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Sets when a file was changed last, so long after now or before.
+fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
+    let now = SystemTime::now();
+    let at = if ahead { now + apart } else { now - apart };
+    fs::File::options().append(true).open(lab.root().join(path)).unwrap().set_modified(at).unwrap();
+}
+
+#[test]
+fn a_clock_that_goes_back_hides_no_change() {
+    let (lab, day) = (project(), Duration::from_hours(24));
+    // As long as one another, so that times alone tell them apart.
+    for (name, ahead) in [("one", true), ("two", false), ("six", true), ("ten", true), ("old", false)] {
+        lab.write("b.py", &format!("def {name}(x):\n    return x\n"));
+        modified(&lab, "b.py", ahead, day);
+        assert_eq!(lab.alone().everything(), lab.cold().1.everything(), "{name}");
+    }
+    // What git left behind when the clock was ahead holds nobody up.
+    lab.write(".git/index.lock", "");
+    modified(&lab, ".git/index.lock", true, day);
+    let session = lab.session();
+    assert_eq!(session.settled()["nodes"], 2);
+    lab.write("b.py", "def new(x):\n    return x\n\n\ndef more(x):\n    return x\n");
+    until("a change", || (session.tell("status", json!({}))["nodes"] == 3).then_some(()));
 }
 
 #[test]

@@ -205,6 +205,29 @@ fn a_root_without_git_and_hostile_files() {
 }
 
 #[test]
+fn ten_thousand_ignore_rules() {
+    let lab = Lab::new();
+    let rule = |at: usize| match at % 100 {
+        0..50 => format!("gone{at}.py\n"),
+        50..98 => format!("/folder{at}/\n"),
+        98 => format!("**/deep{at}/*.py\n"),
+        _ => format!("*.gen{at}.py\n!kept.gen{at}.py\n"),
+    };
+    lab.write(".gitignore", &(0..10_000).map(rule).collect::<String>());
+    for at in [0, 50, 98, 99, 4_998, 4_999, 9_900, 9_950, 9_998, 9_999] {
+        for path in ["gone#.py", "folder#/a.py", "x/deep#/a.py", "one.gen#.py", "kept.gen#.py"] {
+            lab.write(&path.replace('#', &at.to_string()), "def f(): pass\n");
+        }
+    }
+    lab.commit();
+    let git = std::process::Command::new("git").args(["ls-files", "*.py"]).current_dir(lab.root()).output().unwrap();
+    let expected = String::from_utf8(git.stdout).unwrap().lines().count();
+    assert_eq!(lab.alone().tell("status", json!({}))["nodes"], expected, "git says which");
+    lab.write(".gitignore", &(1..10_000).map(rule).collect::<String>());
+    assert_eq!(lab.alone().tell("status", json!({}))["nodes"], expected + 1, "a rule is gone");
+}
+
+#[test]
 fn secrets_are_not_kept() {
     let lab = Lab::new();
     let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
@@ -257,4 +280,54 @@ fn the_worker_lets_others_go_first() {
     kit::until("a thread to step back", || {
         fs::read_dir("/proc/self/task").unwrap().flatten().any(is_nice).then_some(())
     });
+}
+
+/// Where the system cannot tell of changes, an answer says when everything was looked at, and does not call itself
+/// complete for long.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_looked_at_from_time_to_time_says_when() {
+    let lab = Lab::new();
+    lab.write("a.py", "def one():\n    pass\n");
+    for at in 0..8_200 {
+        fs::create_dir_all(lab.root().join(format!("many/{}/{at}", at % 90))).unwrap();
+    }
+    let session = lab.session();
+    let status = until("a first look", || {
+        let status = session.tell("status", json!({}));
+        (status["as_of"]["pending"] == 0).then_some(status)
+    });
+    let watch = status["watch"].as_str().unwrap();
+    assert!(watch.starts_with("looks from time to time") && watch.contains("too many"), "{watch}");
+    let looked_at = status["as_of"]["looked_at"].as_str().unwrap().to_owned();
+    lab.write("many/7/new.py", "def two():\n    pass\n");
+    // It is seen at the next look; until then an answer says that it may be late.
+    let is_found = || session.tell("search", json!({"query": "two"}));
+    until("the next look, or a doubt", || {
+        let said = is_found();
+        (said["nodes"] != json!([]) || said["as_of"]["complete"] == false).then_some(())
+    });
+    // Who asks for a look has it at once.
+    session.tell("refresh", json!({}));
+    let said = is_found();
+    assert!(said["nodes"] != json!([]) && said["as_of"]["complete"] == true, "{said:#}");
+    assert!(*said["as_of"]["looked_at"].as_str().unwrap() > *looked_at, "{said:#}");
+}
+
+#[test]
+fn when_a_node_came_and_changed_is_known_of_what_the_session_saw() {
+    let lab = Lab::new();
+    lab.write("a.py", "def f(x):\n    pass\n\n\ndef g():\n    pass\n");
+    let session = settled(&lab);
+    let node = |name: &str| session.tell("node", json!({"id": format!("a.py:{name}")}))["node"].clone();
+    let times = |node: &Value| (node["first_seen"].is_string(), node["last_changed"].is_string());
+    assert_eq!([times(&node("f")), times(&node("g"))], [(false, false); 2]);
+    lab.write("a.py", "def f(x):\n    return 1\n\n\ndef g():\n    pass\n\n\ndef h():\n    pass\n");
+    assert_eq!(times(&node("f")), (false, true));
+    assert_eq!(times(&node("g")), (false, false));
+    let came = node("h");
+    assert_eq!(times(&came), (true, false));
+    lab.write("a.py", "def h():\n    return 2\n");
+    assert_eq!(node("h")["first_seen"], came["first_seen"]);
+    assert!(node("h")["last_changed"].is_string());
 }

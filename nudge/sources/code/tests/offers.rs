@@ -34,7 +34,9 @@ impl Agent {
     fn told(&self, moment: &Value) -> Vec<String> {
         let mut params = moment.clone();
         params["context"] = json!({"cwd": self.session.root});
-        params["client_session"] = json!("s");
+        if params["client_session"].is_null() {
+            params["client_session"] = json!("s");
+        }
         let said = self.suggest.call("nudge.suggest", &to_raw_value(&params).unwrap()).unwrap();
         let said: Value = serde_json::from_str(said.get()).unwrap();
         let told = said["suggestions"].as_array().unwrap().iter();
@@ -138,10 +140,112 @@ fn an_edit_leaves_callers_behind() {
     assert!(told[0].ends_with("1 caller was written for the old one: shop/web.py:5"), "{told:?}");
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
     // Reading is no edit, and nobody calls what is new.
-    lab.write("shop/pay.py", "def process_payment(order, *, tax):\n    return order\n\n\ndef brand_new():\n    pass\n");
+    lab.write("shop/pay.py", "def process_payment(order, *, tax):\n    return order\n\n\ndef round_up(amount): pass\n\n\ndef brand_new():\n    pass\n");
     let read = agent.told(&json!({"event": "tool", "tool": "Read", "file": "shop/pay.py"}));
     assert_eq!(read, [""; 0]);
     assert_eq!(agent.edit("shop/pay.py").len(), 1);
+}
+
+/// What `pay.py` holds besides.
+const ROUND_UP: &str = "\n\ndef round_up(amount):\n    return amount\n";
+
+/// What is said when the function of a shop is edited from `pay`, with `web` beside it.
+fn said_after(pay: &str, web: &str) -> Vec<String> {
+    let lab = shop();
+    let agent = Agent::new(&lab);
+    lab.write("shop/web.py", web);
+    lab.write("shop/pay.py", &format!("{pay}{ROUND_UP}"));
+    agent.edit("shop/pay.py")
+}
+
+#[test]
+fn only_what_callers_see_of_a_signature_counts() {
+    let web = "from shop.pay import process_payment\n\n\ndef get(order):\n    return process_payment(order, 3)\n";
+    for same in [
+        "def process_payment(\n    order,  # whose\n    amount,\n):\n    return amount\n",
+        "def process_payment(order: int, amount: \"dict[str, int]\") -> int:\n    return amount\n",
+        "async def process_payment(order, amount, ):\n    return amount\n",
+    ] {
+        assert_eq!(said_after(same, web), [""; 0], "{same}");
+    }
+    for other in ["order, amount=1", "amount, order", "order, *amount", "order, *, amount", "order", "order, sum"] {
+        let told = said_after(&format!("def process_payment({other}):\n    return 1\n"), web);
+        assert!(told.len() == 1 && told[0].contains("1 caller was"), "{other}: {told:?}");
+    }
+    // Whoever was edited too goes by what is new, and so does what is new itself.
+    let fixed = web.replace("order, 3", "order");
+    assert_eq!(said_after("def process_payment(order):\n    return order\n", &fixed), [""; 0]);
+    let both = format!("{fixed}\n\nprocess_payment(4, 4)\n");
+    assert_eq!(said_after("def process_payment(order):\n    return order\n", &both), [""; 0]);
+}
+
+#[test]
+fn a_change_is_told_once_whatever_else_changes() {
+    let lab = shop();
+    let agent = Agent::new(&lab);
+    let pay = |text: &str| lab.write("shop/pay.py", &format!("{text}{ROUND_UP}"));
+    pay("def process_payment(order):\n    return order\n");
+    assert_eq!(agent.edit("shop/pay.py").len(), 1);
+    pay("def process_payment(order):\n    \"\"\"Pays.\"\"\"\n    return order\n");
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    // That its documentation is wrong is another thing.
+    pay("def process_payment(order):\n    \"\"\"Pays.\n\n    :param order: x\n    :param amount: y\n    \"\"\"\n");
+    let told = agent.edit("shop/pay.py");
+    assert!(told.len() == 1 && told[0].contains("its doc is outdated now"), "{told:?}");
+}
+
+#[test]
+fn what_is_gone_and_still_called_is_told_of() {
+    let lab = shop();
+    let agent = Agent::new(&lab);
+    lab.write(
+        "shop/pay.py",
+        "def settle(order, amount):\n    return round_up(amount)\n\n\ndef round_up(amount):\n    return amount\n",
+    );
+    let told = agent.edit("shop/pay.py");
+    assert_eq!(told, ["shop/pay.py process_payment: it is gone, and 1 caller names it still: shop/web.py:5"]);
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    // It was moved, and those that named it know where to.
+    lab.write("shop/math.py", "def round_up(amount):\n    return amount\n");
+    assert_eq!(agent.edit("shop/math.py"), [""; 0]);
+    lab.write(
+        "tests/test_pay.py",
+        "from shop.math import round_up\n\n\ndef test_round_up():\n    assert round_up(1) == 2\n",
+    );
+    lab.write(
+        "shop/pay.py",
+        "from shop.math import round_up\n\n\ndef settle(order, amount):\n    return round_up(amount)\n",
+    );
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    // What is not valid for a moment is not gone.
+    lab.write("shop/math.py", "def round_up(amount:\n    return ((amount\n");
+    assert_eq!(agent.edit("shop/math.py"), [""; 0]);
+    lab.write("shop/math.py", "");
+    let told = agent.edit("shop/math.py");
+    assert!(told.len() == 1 && told[0].contains("round_up: it is gone, and 2 callers name it still"), "{told:?}");
+}
+
+#[test]
+fn what_is_too_large_for_a_hook_is_told_with_the_next_event() {
+    let lab = shop();
+    let rest = format!("\n\nTEXT = \"\"\"{}\"\"\"\n", "The same again.\n".repeat(5_000));
+    lab.write("shop/pay.py", &format!("def process_payment(order, amount):\n    return amount\n{ROUND_UP}{rest}"));
+    let agent = Agent::new(&lab);
+    lab.write("shop/pay.py", &format!("def process_payment(order):\n    return order\n{ROUND_UP}{rest}"));
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    agent.session.settled();
+    // Another session has nothing to do with it.
+    let other = json!({"event": "tool", "tool": "Bash", "client_session": "other"});
+    assert_eq!(agent.told(&other), [""; 0]);
+    let told = agent.told(&json!({"event": "tool", "tool": "Bash"}));
+    assert!(told.len() == 1 && told[0].contains("1 caller was written for the old one"), "{told:?}");
+    assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
+    // A prompt will do, too.
+    lab.write("shop/pay.py", &format!("def settle(order):\n    return order\n{ROUND_UP}{rest}"));
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    agent.session.settled();
+    let told = agent.prompt("go on");
+    assert!(told.len() == 1 && told[0].contains("process_payment: it is gone"), "{told:?}");
 }
 
 #[test]
@@ -153,6 +257,136 @@ fn a_failing_test_is_told_of() {
     assert_eq!(agent.told(&failure("make install")), [""; 0]);
     let told = agent.told(&failure("pytest -q"));
     assert!(told[0].starts_with("tests/test_pay.py:4 test_round_up"), "{told:?}");
+}
+
+#[test]
+fn of_a_failing_test_what_the_error_names_is_told_and_nothing_beside_it() {
+    let lab = shop();
+    let rest = "\n\ndef test_other():\n    assert 1 == 1\n".repeat(5);
+    let test = "from shop.pay import round_up\n\n\ndef test_round_up():\n    assert round_up(1) == 2\n";
+    lab.write("tests/test_pay.py", &format!("{test}{rest}"));
+    lab.write("api.py", "def serve():\n    pass\n");
+    let agent = Agent::new(&lab);
+    let error = "collected 6 items\n\ntests/test_pay.py F.....  [100%]\n\n\
+        /usr/lib/python3/site-packages/other/api.py:1: DeprecationWarning\n\
+        FAILED tests/test_pay.py::test_round_up - assert 1 == 2";
+    let told = agent.told(&json!({"event": "failure", "command": "pytest", "error": error}));
+    assert!(told.len() == 1 && told[0].starts_with("tests/test_pay.py:4 test_round_up"), "{told:?}");
+    // The place says which of two of the same name is meant.
+    lab.write("tests/test_web.py", "def test_round_up():\n    assert False\n");
+    kit::until("it to be read", || agent.session.ask("node", json!({"id": "tests/test_web.py:test_round_up"})).ok());
+    let error = "FAILED tests/test_web.py::test_round_up - assert False";
+    let told = agent.told(&json!({"event": "failure", "command": "pytest", "error": error}));
+    assert!(told.len() == 1 && told[0].starts_with("tests/test_web.py:1 test_round_up"), "{told:?}");
+}
+
+#[test]
+fn a_name_that_two_have_is_told_of_both() {
+    let lab = shop();
+    lab.write("shop/urls.py", "def url_for(endpoint):\n    pass\n");
+    lab.write("shop/app.py", "class App:\n    def url_for(self, endpoint):\n        pass\n");
+    for (prompt, count) in [("why is url_for() slow", 2), ("`url_for` is slow", 2), ("url_for is slow", 0)] {
+        assert_eq!(Agent::new(&lab).prompt(prompt).len(), count, "{prompt}");
+    }
+    lab.write("shop/other.py", "def url_for(endpoint):\n    pass\n");
+    assert_eq!(Agent::new(&lab).prompt("why is url_for() slow"), [""; 0], "one of three is none");
+}
+
+#[test]
+fn a_declaration_and_its_definition_are_one() {
+    let lab = Lab::new();
+    lab.write("list.h", "int list_add(struct list *l, int x);\n");
+    lab.write("list.c", "#include \"list.h\"\n\nint list_add(struct list *l, int x) {\n  return x;\n}\n");
+    let agent = Agent::new(&lab);
+    let told = agent.prompt("list_add leaks");
+    assert!(told.len() == 1 && told[0].starts_with("list.c:3 list_add"), "{told:?}");
+    let told = agent.session.tell("node", json!({"id": "list_add"}));
+    assert_eq!(told["node"]["id"], "node:list.c:list_add");
+    assert_eq!(agent.session.tell("node", json!({"id": "list.h:list_add"}))["node"]["line"], 1);
+}
+
+#[test]
+fn who_makes_an_object_is_told_that_its_making_has_changed() {
+    let lab = Lab::new();
+    let python = |params: &str| format!("class Order:\n    def __init__(self, {params}):\n        pass\n");
+    let script = |params: &str| format!("export class Cart {{\n  constructor({params}) {{}}\n}}\n");
+    lab.write("order.py", &python("item"));
+    lab.write("web.py", "from order import Order\n\n\ndef get():\n    return Order(1)\n");
+    lab.write("cart.ts", &script("item"));
+    lab.write("web.ts", "import { Cart } from './cart.js';\n\nfunction get() {\n  return new Cart(1);\n}\n");
+    let agent = Agent::new(&lab);
+    lab.write("order.py", &python("item, count"));
+    let told = agent.edit("order.py");
+    assert!(told.len() == 1 && told[0].ends_with("1 caller was written for the old one: web.py:5"), "{told:?}");
+    lab.write("cart.ts", &script("item, count"));
+    let told = agent.edit("cart.ts");
+    assert!(told.len() == 1 && told[0].ends_with("1 caller was written for the old one: web.ts:4"), "{told:?}");
+}
+
+#[test]
+fn what_moved_to_a_file_that_is_not_read_yet_is_not_called_gone() {
+    let lab = shop();
+    let agent = Agent::new(&lab);
+    let text = format!("\n\nTEXT = \"\"\"{}\"\"\"\n", "The same again.\n".repeat(25_000));
+    // As a shell command does it: nobody says which files.
+    lab.write("shop/new/__init__.py", &format!("{ROUND_UP}{text}"));
+    lab.write(
+        "tests/test_pay.py",
+        "from shop.new import round_up\n\n\ndef test_round_up():\n    assert round_up(1) == 2\n",
+    );
+    lab.write(
+        "shop/pay.py",
+        "from shop.new import round_up\n\n\ndef process_payment(order, amount):\n    return round_up(amount)\n",
+    );
+    kit::until("it to be heard of", || {
+        let pending = agent.session.tell("status", json!({}))["as_of"]["pending"] != 0;
+        (pending || agent.session.ask("node", json!({"id": "shop/new/__init__.py:round_up"})).is_ok()).then_some(())
+    });
+    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    agent.session.settled();
+    assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
+    // What is gone for good is told of as soon as nothing else can have it.
+    lab.write("shop/new/__init__.py", &text);
+    assert_eq!(agent.edit("shop/new/__init__.py"), [""; 0], "it is not read yet");
+    let told = kit::until("it to be told", || {
+        Some(agent.told(&json!({"event": "tool", "tool": "Bash"}))).filter(|told| !told.is_empty())
+    });
+    assert!(told[0].contains("round_up: it is gone, and 2 callers name it still"), "{told:?}");
+}
+
+#[test]
+fn a_doc_that_still_names_what_was_taken_away_is_outdated() {
+    let lab = Lab::new();
+    let text =
+        |params: &str| format!("def draw({params}):\n    \"\"\"Draws, at most ``width`` wide and in `colour`.\"\"\"\n");
+    lab.write("draw.py", &text("width, colour"));
+    lab.commit();
+    let agent = Agent::new(&lab);
+    let node = |agent: &Agent| agent.session.tell("node", json!({"id": "draw.py:draw"}))["node"].clone();
+    assert!(node(&agent)["drift"].is_null(), "{}", node(&agent));
+    lab.write("draw.py", &text("colour"));
+    let told = agent.edit("draw.py");
+    assert!(told.len() == 1 && told[0].contains("its doc is outdated now: names `width`"), "{told:?}");
+    assert_eq!(node(&agent)["drift"][0]["rule"], "R1'");
+    assert_eq!(node(&agent)["docstring_outdated"], true);
+    assert_eq!(agent.edit("draw.py"), [""; 0]);
+    lab.write("draw.py", &text("colour").replace("at most ``width`` wide and ", ""));
+    assert!(node(&agent)["drift"].is_null());
+}
+
+#[test]
+fn prompts_at_a_new_server_are_told_what_was_kept() {
+    let lab = shop();
+    drop(Agent::new(&lab));
+    let session = lab.session();
+    let sources = vec![(&SOURCE, Arc::clone(&session.source))];
+    let suggest = SuggestService::new(100, Arc::new(SystemClock), Arc::new(NoModels), sources);
+    // An agent's session goes on while its server died or let the root go: nobody starts it again.
+    let agent = Agent { session, suggest };
+    let told = kit::until("what was kept", || {
+        Some(agent.prompt("why does process_payment() fail?")).filter(|told| !told.is_empty())
+    });
+    assert!(told.len() == 1 && told[0].starts_with("shop/pay.py:1 process_payment"), "{told:?}");
 }
 
 #[test]

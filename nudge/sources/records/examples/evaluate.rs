@@ -4,9 +4,9 @@
 //! Beside it stands what plain searches make of the same questions: FTS5's bm25, and the model's cosine.
 //!
 //! `tests/records/run` runs it; with `--check` as a second argument it fails when a figure of `floor.json` falls, or is
-//! below that of a plain search; with `--misses` it prints what of the odd half was not found first.
+//! below that of a plain search; with `--orders` it compares ways to make one order; with `--misses` it prints what of the odd half was not found first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,20 @@ use nudge_core::source::{Host, Source};
 use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
+use nudge_storage::rank::Ranks;
 use nudge_storage::rusqlite::Connection;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The variable that names the folder of a model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
+/// Records of each list that count in a fusion of ranks, as many as in the brain's.
+const LISTED: usize = 50;
 /// By how much a mean reciprocal rank may fall by chance.
 const MARGIN: f64 = 0.02;
+
+/// Of so many idle prompts, at most one draws a record.
+const IDLE_SHARE: usize = 20;
 
 /// The model of `NUDGE_TEST_MODEL_DIR`, or none.
 fn models() -> Arc<dyn Models> {
@@ -126,6 +132,46 @@ fn open(folder: &Path, models: Arc<dyn Models>) -> Arc<dyn Source> {
     (SOURCE.open)(Host { models, ..Host::alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
 }
 
+/// How the records of a search stand by one of their numbers, the highest first.
+fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
+    let hits = found["results"].as_array().unwrap().iter();
+    let mut list: Vec<_> = hits.filter_map(|hit| Some((number(hit)?, hit["id"].as_i64().unwrap()))).collect();
+    list.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    list.into_iter().map(|(_, id)| id).collect()
+}
+
+/// How well the questions of a set are answered by the relevance of all sources, and by the brain's other ways to make one
+/// order, of the same words and vectors: for the half that was tuned on and the half that was not.
+fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i64, String>) {
+    println!("order                       MRR  hit@1  hit@5   odd; even");
+    for (name, ranks) in [("relevance", None), ("ranks", Some(Ranks::CHOSEN)), ("seed", Some(Ranks::SPECIFIED))] {
+        let mut halves = [Score::default(), Score::default()];
+        for question in rows(&set.join("questions.jsonl")) {
+            let context = place(question["project"].as_str().unwrap());
+            let params = json!({"query": question["query"], "limit": LISTED, "explain": true, "context": context});
+            let found = call(source, "search", &params);
+            let best = match ranks {
+                None => order(&found, |hit| hit["relevance"].as_f64()),
+                Some(ranks) => {
+                    // What words weigh is told where nothing else counts.
+                    let words = call(lexical, "search", &params);
+                    let words = order(&words, |hit| hit["explain"]["parts"]["stems"].as_f64());
+                    let fused = ranks.fuse(&words, &order(&found, |hit| hit["similarity"].as_f64()));
+                    let mut best: Vec<_> = fused.into_iter().map(|(id, parts)| (parts.sum(), id)).collect();
+                    best.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+                    best.into_iter().map(|(_, id)| id).collect()
+                }
+            };
+            let wanted = wanted(&question);
+            let rank = best.iter().take(10).position(|id| wanted.contains(&ids[id].as_str()));
+            halves[usize::from(is_even(&question))].add(rank);
+        }
+        let shown = halves
+            .map(|half| format!("{:.3}  {:.3}  {:.3}", half.mrr(), half.first / half.count, half.fifth / half.count));
+        println!("{name:<22} {}   {}", shown[0], shown[1]);
+    }
+}
+
 /// Whether a row is held out.
 fn is_even(row: &Value) -> bool {
     let digits = row["id"].as_str().unwrap().trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -162,6 +208,9 @@ fn main() {
         let id = made["record"]["id"].as_i64().unwrap();
         plain.add(id, record["title"].as_str().unwrap(), record["body"].as_str().unwrap());
         ids.insert(id, record["id"].as_str().unwrap().to_owned());
+    }
+    if show.as_deref() == Some("--orders") {
+        return orders(&*source, &*open(folder.path(), Arc::new(NoModels)), set, &ids);
     }
     let mut scores: BTreeMap<(bool, String), Scores> = BTreeMap::new();
     for question in rows(&set.join("questions.jsonl")) {
@@ -209,16 +258,42 @@ fn main() {
     let lost = pairs(&*open(&folder.path().join("pairs"), models), set);
     let name = if is_with_model { "model" } else { "words" };
     if show.as_deref() == Some("--check") {
-        check(set, name, &figures, drawn);
+        check(set, name, &figures, drawn.iter().map(|(drawn, _)| drawn).sum());
+        quiet(&drawn);
         // Of the whole set: a half has so few questions that chance decides.
-        let [own, words, meaning] =
-            [0, 1, 2].map(|which| halves.clone().map(|(_, scores)| scores[which].reciprocal).sum::<f64>());
-        assert!(
-            own >= words.max(meaning),
-            "a plain search finds more: {own:.1} of bm25's {words:.1}, the cosine's {meaning:.1}"
-        );
+        let groups: BTreeSet<_> = scores.keys().map(|(_, group)| group.as_str()).collect();
+        for group in groups {
+            let halves = scores.iter().filter(|((_, of), _)| of == group);
+            let [own, words, meaning] =
+                [0, 1, 2].map(|which| halves.clone().map(|(_, scores)| scores[which].reciprocal).sum::<f64>());
+            let count: f64 = halves.map(|(_, scores)| scores[0].count).sum();
+            println!("MRR of {group} {:.3}; bm25 {:.3}, cosine {:.3}", own / count, words / count, meaning / count);
+            assert!(own >= words.max(meaning), "a plain search finds more of {group}");
+            if group == "all" {
+                promised(set, name, own / count);
+            }
+        }
         assert_eq!(lost, 0, "pairs that are different were merged without being asked");
         println!("no worse than before");
+    }
+}
+
+/// Compares the whole set with what is promised of one that the engine's author did not see; chance has no part in that.
+fn promised(set: &Path, name: &str, mrr: f64) {
+    let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
+    if let Some(least) = floor[name]["promised mrr"].as_f64() {
+        assert!(mrr >= least, "the MRR by {name} is {mrr:.3}, and {least} is promised");
+    }
+}
+
+/// What is promised of idle prompts: at most one in twenty draws a record, of those that nothing was tuned on, too.
+fn quiet(drawn: &[(usize, usize); 2]) {
+    for ((drawn, asked), which) in drawn.iter().zip(["that were tuned on", "that are held out"]) {
+        println!("idle prompts {which} that draw a record: {drawn} of {asked}");
+        assert!(
+            drawn * IDLE_SHARE <= *asked,
+            "of the idle prompts {which}, more than one in {IDLE_SHARE} draws a record"
+        );
     }
 }
 
@@ -233,14 +308,35 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
     assert!(drawn as u64 <= most, "{drawn} idle prompts draw a record, and {most} did");
 }
 
+/// The files of a set with idle prompts.
+const IDLE: [&str; 4] = ["idle.jsonl", "idle-c.jsonl", "idle-d.jsonl", "idle-e.jsonl"];
+
+/// Whether a prompt of a file is held out: all of the last two files are, none of the first set's own, and all questions of the
+/// other sets.
+fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
+    match file {
+        "idle-d.jsonl" | "idle-e.jsonl" => true,
+        "idle.jsonl" if set.ends_with("set-a") => false,
+        "questions.jsonl" if !set.ends_with("set-a") => true,
+        _ => is_even(row),
+    }
+}
+
 /// What prompts draw in a hook: how many idle ones draw a record, how many questions do, asked as prompts, and how many
-/// of these one that they want. Returns the idle ones.
-fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64, String>, is_shown: bool) -> usize {
-    let mut idle = 0;
-    for file in ["idle.jsonl", "questions.jsonl"] {
-        for is_held_out in [false, true] {
+/// of these one that they want. Returns the idle ones, those that were tuned on and those that were not.
+fn idle(
+    source: &dyn Source,
+    models: &dyn Models,
+    set: &Path,
+    ids: &HashMap<i64, String>,
+    is_shown: bool,
+) -> [(usize, usize); 2] {
+    let mut idle = [(0, 0); 2];
+    let there = IDLE.into_iter().filter(|file| set.join(file).exists());
+    for file in there.chain(["questions.jsonl"]) {
+        for is_of_it in [false, true] {
             let (mut asked, mut drawn, mut right, mut lines, mut right_lines) = (0, 0, 0, 0, 0);
-            for prompt in rows(&set.join(file)).iter().filter(|row| is_even(row) == is_held_out) {
+            for prompt in rows(&set.join(file)).iter().filter(|row| is_held_out(set, file, row) == is_of_it) {
                 let told = draw(source, models, prompt);
                 let wanted = wanted(prompt);
                 let is_right = |id: &&i64| ids.get(id).is_some_and(|id| wanted.contains(&id.as_str()));
@@ -250,19 +346,24 @@ fn idle(source: &dyn Source, models: &dyn Models, set: &Path, ids: &HashMap<i64,
                 right += usize::from(found > 0);
                 lines += told.len();
                 right_lines += found;
-                if let (Some((_, line)), "idle.jsonl", true) = (told.first(), file, is_shown && !is_held_out) {
+                if let (Some((_, line)), true, true) = (told.first(), file != "questions.jsonl", is_shown && !is_of_it)
+                {
                     println!("  idle: {}: {line}", prompt["query"]);
                 }
             }
-            let half = half(is_held_out);
-            if file == "idle.jsonl" {
-                idle += drawn;
-                println!("{half:<5} idle prompts that draw a record: {drawn} of {asked}");
-            } else {
+            let half = if is_of_it { "held out" } else { "tuned on" };
+            if asked == 0 {
+                continue;
+            }
+            if file == "questions.jsonl" {
                 println!(
-                    "{half:<5} questions that do: {drawn} of {asked}, a wanted one: {right}; \
+                    "{half} questions that do: {drawn} of {asked}, a wanted one: {right}; \
                      records drawn: {lines}, wanted: {right_lines}"
                 );
+            } else {
+                let of = &mut idle[usize::from(is_of_it)];
+                *of = (of.0 + drawn, of.1 + asked);
+                println!("{half} {file:<12} prompts that draw a record: {drawn} of {asked}");
             }
         }
     }

@@ -10,14 +10,15 @@
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
 //! | `duplicates` | pairs of records that may say the same |
 //! | `search` | finding the records that are most relevant to a question |
-//! | `write`, `transfer` | changing records; exports, imports, backups |
-//! | `same` | whether two records say the same |
+//! | `write`, `join`, `transfer` | changing records; making two projects one; exports, imports, backups |
+//! | `same`, `seen` | whether two records say the same; what is near one before it is written |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 //! | `report` | what the command line tells a person of the answers |
 //! | `capture` | what a turn of an agent did, and whether it is worth a record |
 
 mod capture;
 mod duplicates;
+mod join;
 mod meaning;
 mod method;
 mod offer;
@@ -28,6 +29,7 @@ mod rows;
 mod same;
 mod schema;
 mod search;
+mod seen;
 mod source;
 mod transfer;
 mod write;

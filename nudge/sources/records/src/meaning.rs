@@ -91,7 +91,9 @@ pub struct Memory {
     /// Of the titles alone, which say what a record is about and not whether it is the same as another.
     titles: Vectors,
     pub about: HashMap<i64, About, RandomState>,
-    /// The last change of a record that is in here, and the last vector.
+    /// The generation of the file, and the last change of a record that is in here, and the last vector: all numbers are
+    /// of that generation alone.
+    generation: Vec<u8>,
     seq: i64,
     vector: i64,
     /// [`Db::changes`] at that time.
@@ -99,6 +101,18 @@ pub struct Memory {
 }
 
 impl Memory {
+    fn new(model: &str, dims: usize) -> Self {
+        Self {
+            vectors: Vectors::new(model, dims),
+            titles: Vectors::new(model, dims),
+            about: HashMap::default(),
+            generation: Vec::new(),
+            seq: 0,
+            vector: 0,
+            changes: None,
+        }
+    }
+
     /// Whether some record has no vector yet.
     pub fn is_partial(&self) -> bool {
         self.vectors.texts() < self.about.len()
@@ -157,17 +171,16 @@ impl Meanings {
         let changes = Some(db.changes()?);
         let mut known = match memory.take() {
             Some(known) if known.vectors.model() == model.id() => known,
-            _ => Memory {
-                vectors: Vectors::new(model.id(), model.dims()),
-                titles: Vectors::new(model.id(), model.dims()),
-                about: HashMap::default(),
-                seq: 0,
-                vector: 0,
-                changes: None,
-            },
+            _ => Memory::new(model.id(), model.dims()),
         };
         if known.changes != changes {
-            db.read(|c| catch_up(c, &mut known))?;
+            db.read(|c| {
+                let generation = nudge_storage::generation(c)?;
+                if known.generation != generation {
+                    known = Memory { generation, ..Memory::new(model.id(), model.dims()) };
+                }
+                catch_up(c, &mut known)
+            })?;
             known.changes = changes;
         }
         let done = with(&known);
@@ -270,8 +283,13 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
         })?;
         let batch: Vec<_> = rows.collect::<Result<_, _>>()?;
-        let left: i64 =
-            c.prepare_cached(&format!("SELECT count(*) {missing}"))?.query_row([model.id()], |row| row.get(0))?;
+        // Who has no full batch need not go through all records once more.
+        let is_last = batch.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
+        let mut left = i64::try_from(batch.len()).unwrap_or(i64::MAX);
+        if !is_last {
+            let count = format!("SELECT count(*) {missing}");
+            left = c.prepare_cached(&count)?.query_row([model.id()], |row| row.get(0))?;
+        }
         Ok((batch, left))
     })?;
     if batch.is_empty() {

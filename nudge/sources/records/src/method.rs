@@ -14,11 +14,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::duplicates::Duplicates;
+use crate::join::Join;
 use crate::project::{self, Asked, Here, Project};
 use crate::record::{Kind, Record, Revision, Status};
 use crate::report;
 use crate::rows::{self, Entry, Filter};
-use crate::search::{self, CUT, Hit, Meaning, Query};
+use crate::search::{self, CUT, Meaning, Query, Searched};
 use crate::source::Records;
 use crate::transfer::{self, BackedUp, Backup, Export, Exported, Import, Recover};
 use crate::write::{Delete, Merge, Restore, Upsert};
@@ -37,10 +38,10 @@ pub const RECOVER: &str = "nudge.records.recover";
 
 /// Results of a search, when the caller does not say, and the most.
 const LIMIT: usize = 5;
-const MAX_LIMIT: usize = 50;
+pub const MAX_LIMIT: usize = 50;
 /// Entries of a list, when the caller does not say, and the most.
 const LISTED: usize = 100;
-const MAX_LISTED: usize = 1_000;
+pub const MAX_LISTED: usize = 1_000;
 /// Bytes of a body that a search answers: five bodies as long as they may be would fill what an agent can hold.
 const MAX_FOUND_BYTES: usize = 2_000;
 /// How long a search waits for the model to be loaded; then it goes by words.
@@ -73,6 +74,7 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .tool()
         .verb("add")
+        .example("--kind issue --title 'Login loops' --body 'SameSite=Strict dropped the cookie; Lax keeps it.'")
         .edited(&Edited {
             read: GET,
             id: "id",
@@ -98,7 +100,7 @@ pub static TABLE: Table<Records> = Table(&[
         method: Method::new(
             "nudge.records.delete",
             "Delete a record",
-            "It can be restored for 30 days.",
+            "Delete a record; it can be restored for 30 days.",
             schema::<Delete>,
         )
         .destructive()
@@ -151,6 +153,20 @@ pub static TABLE: Table<Records> = Table(&[
     },
     &Row {
         method: Method::new(
+            "nudge.records.join_projects",
+            "Join two projects",
+            "Make two projects one, as after a rename: records, repositories and the name of the first are the second's.",
+            schema::<Join>,
+        )
+        .destructive()
+        .inferred()
+        .verb("join")
+        .asks("The two are one project from then on; only a backup from before (`nudge records backup`) has them apart. Go on?")
+        .reports(report::joined),
+        run: |records, by, params| records.join(by, wire::params(params)?),
+    },
+    &Row {
+        method: Method::new(
             "nudge.records.export",
             "Export records",
             "Every record of a project, or of all, for an import elsewhere.",
@@ -191,6 +207,7 @@ pub static TABLE: Table<Records> = Table(&[
         )
         .destructive()
         .inferred()
+        .asks("Every record that is here now is replaced by those of the backup; a copy is kept. Go on?")
         .reports(report::recovered),
         run: |records, by, params| answer(params, |params: Recover| records.recover(by, params)),
     },
@@ -240,7 +257,7 @@ pub struct Search {
     #[serde(default, deserialize_with = "narrowed")]
     #[schemars(with = "Option<AnyKind>")]
     pub kind: Option<Kind>,
-    /// Absent or `all`: wherever it stands; archived ones last.
+    /// Absent or `all`: wherever it stands; archived ones behind those as relevant.
     #[serde(default, deserialize_with = "narrowed")]
     #[schemars(with = "Option<AnyStatus>")]
     pub status: Option<Status>,
@@ -261,22 +278,6 @@ pub struct Search {
     /// Where you are.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-}
-
-/// Result of `nudge.records.search`.
-#[derive(Debug, Serialize)]
-pub struct Searched {
-    /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
-    pub mode: &'static str,
-    /// What would make it better, for people.
-    pub degraded: Vec<String>,
-    /// Best first.
-    pub results: Vec<Hit>,
-    /// How many more are as relevant as these have to be.
-    pub omitted: usize,
-    /// Names of projects like the one that was asked for, which has no record.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub projects_like: Vec<String>,
 }
 
 /// Params of `nudge.records.get`.
@@ -368,6 +369,9 @@ impl Records {
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
         }
+        if query.trim().is_empty() {
+            return Err(Error::invalid("`query` is empty; say in a few words what you want to know."));
+        }
         let here = Here::of(&context.build()?);
         let words = Words::of_query(&query);
         let Some(db) = self.existing()? else { return Ok(Searched::none()) };
@@ -414,10 +418,7 @@ impl Records {
     }
 
     fn get(&self, params: &Get) -> Result<Got> {
-        let Some(db) = self.existing()? else {
-            return Err(Error::not_found("There is no record of this number; there is none at all yet."));
-        };
-        db.read(|c| {
+        self.with_a_record()?.read(|c| {
             let record = rows::get(c, params.id)?;
             let revisions = params.revisions.then(|| rows::revisions(c, params.id)).transpose()?;
             Ok(Got { record, revisions })
@@ -480,10 +481,4 @@ impl Records {
 fn place(next: &str) -> Result<(&str, i64)> {
     let read = next.rsplit_once(' ').and_then(|(at, id)| Some((at, id.parse().ok()?)));
     read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer."))
-}
-
-impl Searched {
-    fn none() -> Self {
-        Self { mode: "lexical", degraded: Vec::new(), results: Vec::new(), omitted: 0, projects_like: Vec::new() }
-    }
 }

@@ -7,6 +7,7 @@ use nudge_core::clock::rfc3339;
 use nudge_core::explain::{MatchExplain, Parts};
 use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
 use nudge_core::text::{ago, one_line};
+use nudge_storage::rank::Evidence;
 use nudge_storage::search::Words;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -18,18 +19,18 @@ use crate::source::{Records, SOURCE};
 
 /// The most relevant records, which are looked at for a prompt.
 const LOOKED_AT: usize = 20;
-/// What a record must hold of a prompt to be told unasked, by words: three of its words that are so much of it, or so
-/// much of it by words that weigh so much. Relevance is no floor: a prompt of two words that says nothing shares both
-/// with some record.
+/// The relevance from which a record is told unasked, where words alone decide and where meaning does; between them for a
+/// prompt that is understood in part. It counts what is of this project more, as the relevance does: the records of all
+/// others grow without end, and with them the chance that one of them shares two words with a prompt.
+///
+/// By `tests/records/`, where the figures stand.
+const BY_WORDS: f64 = 0.9;
+const BY_MEANING: f64 = 0.6;
+/// What is enough without that relevance, which words cannot reach among the first few records, where no word is rare: so
+/// many words, and so much of the prompt, in a record that is not far from it in meaning, as far as that is understood.
 const MANY_WORDS: usize = 3;
-const MANY_COVERAGE: f64 = 0.4;
-const FEW_COVERAGE: f64 = 0.5;
-const FEW_STEMS: f64 = 0.4;
-/// What meaning must say to be enough without that; and the least cosine, as far as the prompt is understood, of a record
-/// that has the words: it may have them by chance. By `tests/records/`, where its figures stand: no idle prompt of the
-/// half that these were tuned on draws a record.
-const ENOUGH_MEANING: f64 = 0.5;
-const LEAST_COSINE: f64 = 0.3;
+const MUCH: f64 = 0.45;
+const LEAST_COSINE: f64 = 0.35;
 /// Content words without which a prompt brings nothing to mind.
 const MIN_WORDS: usize = 3;
 /// Length to which a title and a body are cut in a line.
@@ -68,7 +69,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     };
     let (mut hits, mut omitted) = found.ok()?;
     if request.moment == Moment::Prompt {
-        hits.retain(|hit| hit.explain.as_ref().is_some_and(is_worth_a_word));
+        hits.retain(is_worth_a_word);
         let most = records.limit(&request.context);
         omitted = hits.len().saturating_sub(most);
         hits.truncate(most);
@@ -79,12 +80,15 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
 }
 
 /// Whether a record has so much to do with a prompt that it is told unasked.
-fn is_worth_a_word(why: &Explain) -> bool {
+fn is_worth_a_word(hit: &Hit) -> bool {
+    let Some(why) = &hit.explain else { return false };
     let of = &why.evidence;
-    let holds = (why.words.len() >= MANY_WORDS && of.coverage >= MANY_COVERAGE)
-        || (of.coverage >= FEW_COVERAGE && of.stems() >= FEW_STEMS);
+    let by_meaning = of.by_meaning();
+    let floor = by_meaning * BY_MEANING + (1.0 - by_meaning) * BY_WORDS;
     let is_near = of.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * of.understood);
-    of.meaning() >= ENOUGH_MEANING || (holds && is_near)
+    // Many a prompt that wants nothing names a file that some record names.
+    let relevance = Evidence { names: 0.0, ..*of }.score();
+    relevance >= floor || (why.words.len() >= MANY_WORDS && of.coverage >= MUCH && is_near)
 }
 
 fn offer(hit: Hit, now: i64) -> Offer {

@@ -1,7 +1,7 @@
 //! Projects: which one a place belongs to, and by which name.
 //!
 //! A project has one name and any number of repositories, so that a clone, a fork's second remote and a rename are one
-//! project. Two repositories of one bare name are two projects until somebody says otherwise.
+//! project. Two repositories of one bare name are two projects until somebody says otherwise, and joins them.
 
 use std::path::Path;
 
@@ -13,6 +13,8 @@ use nudge_core::place::repo::Repo;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
+
+use crate::{record, rows};
 
 /// The hosts on which an organisation and a name say which repository it is.
 const HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
@@ -174,16 +176,17 @@ pub fn for_write(
     Err(Error::invalid("Another project has every name of this place; pass `project`.").into())
 }
 
-/// Refuses what is no name of a project.
+/// Refuses what is no name of a project, and what looks like a credential.
 ///
 /// # Errors
-/// `E_INVALID`.
+/// `E_INVALID`, `E_SECRET_REJECTED`.
 pub fn checked(name: &str) -> Result<&str> {
     let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
-    is_fine
-        .then_some(name)
-        .filter(|name| *name != "*")
-        .ok_or_else(|| Error::invalid("`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`."))
+    if !is_fine || name == "*" {
+        let message = "`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`.";
+        return Err(Error::invalid(message));
+    }
+    record::guard("project", name).map(|()| name)
 }
 
 /// Every project, those with the newest records first, and how many more there are.
@@ -222,10 +225,27 @@ pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
     Ok(like)
 }
 
-/// The number of the project with this name.
+/// The number of the project with this name, or that had it before it was joined to another.
 pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, Failure> {
     let mut statement = c.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
-    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+    let id = statement.query_row([name], |row| row.get(0)).optional()?;
+    if id.is_some() { Ok(id) } else { by_alias(c, &former(name)) }
+}
+
+/// A name that a project had, among the aliases. No repository is written so.
+fn former(name: &str) -> String {
+    format!("name:{name}")
+}
+
+/// Makes two projects one, under the name of the second: its records, its repositories and its name are the second's
+/// from now on. How many records that are.
+pub fn join(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
+    let former = former(&name(c, from)?);
+    let moved = rows::move_all(c, from, into)?;
+    c.execute("UPDATE project_alias SET project_id = ?2 WHERE project_id = ?1", [from, into])?;
+    c.execute("DELETE FROM project WHERE id = ?1", [from])?;
+    alias(c, &former, into)?;
+    Ok(moved)
 }
 
 fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, Failure> {
@@ -234,10 +254,11 @@ fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, Failure> {
 }
 
 fn has_alias(c: &Connection, id: i64) -> Result<bool, Failure> {
-    Ok(c.prepare_cached("SELECT 1 FROM project_alias WHERE project_id = ?1")?.exists([id])?)
+    let sql = "SELECT 1 FROM project_alias WHERE project_id = ?1 AND repo NOT LIKE 'name:%'";
+    Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
-fn name(c: &Connection, id: i64) -> Result<String, Failure> {
+pub fn name(c: &Connection, id: i64) -> Result<String, Failure> {
     Ok(c.prepare_cached("SELECT name FROM project WHERE id = ?1")?.query_row([id], |row| row.get(0))?)
 }
 

@@ -164,17 +164,22 @@ pub fn check(title: &str, body: &str) -> Result<()> {
     if body.len() > MAX_BODY_BYTES {
         return Err(Error::invalid("`body` may have 32 KiB; shorten it, or make two records of it."));
     }
-    for (field, text) in [("title", title), ("body", body)] {
-        refusal::check(None, text, field).map_err(|error| {
-            // The other ways that the guard names are not there for a record.
-            let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
-            let message = format!(
-                "`{field}` looks like it holds a credential, which no record may; say where to find it instead."
-            );
-            Error::new(error.kind(), message).with("rule", rule).with("path", field)
-        })?;
-    }
-    Ok(())
+    guard("title", title)?;
+    guard("body", body)
+}
+
+/// Refuses a text that looks like a credential.
+///
+/// # Errors
+/// `E_SECRET_REJECTED`.
+pub fn guard(field: &'static str, text: &str) -> Result<()> {
+    refusal::check(None, text, field).map(drop).map_err(|error| {
+        // The other ways that the guard names are not there for a record.
+        let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
+        let message =
+            format!("`{field}` looks like it holds a credential, which no record may; say where to find it instead.");
+        Error::new(error.kind(), message).with("rule", rule).with("path", field)
+    })
 }
 
 #[cfg(test)]

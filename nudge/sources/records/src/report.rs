@@ -3,6 +3,8 @@
 use nudge_core::report::{Report, rows, text};
 use serde_json::Value;
 
+use crate::method::{MAX_LIMIT, MAX_LISTED};
+
 /// Of what was saved, or was not.
 pub fn saved(answer: &Value) -> Report {
     if answer["written"] == false {
@@ -28,7 +30,8 @@ pub fn saved(answer: &Value) -> Report {
     };
     let similar = answer["similar"].as_array().into_iter().flatten();
     let similar = similar.map(|one| format!("similar: record {}, {}", text(&one["id"]), text(&one["title"])));
-    Report { notes: similar.collect(), ..Report::line(line) }
+    let degraded = answer["degraded"].as_array().into_iter().flatten().map(text);
+    Report { notes: similar.chain(degraded).collect(), ..Report::line(line) }
 }
 
 /// Of what a search found.
@@ -45,7 +48,8 @@ pub fn found(answer: &Value) -> Report {
         notes.push(format!("{}: {}; holds {}", text(&hit["id"]), parts.join(", "), words.join(", ")));
     }
     if let Some(more @ 1..) = answer["omitted"].as_u64() {
-        notes.push(format!("{more} more; `--limit` shows them"));
+        let rest = if results.len() >= MAX_LIMIT { "more words narrow it" } else { "`--limit` shows up to 50" };
+        notes.push(format!("{more} more; {rest}"));
     }
     Report {
         columns: &["ID", "TITLE", "BODY", "RELEVANCE", "UPDATED", "KIND", "STATUS", "PROJECT"],
@@ -68,7 +72,13 @@ pub fn listed(answer: &Value) -> Report {
         return Report::line(nothing(answer, "no records here; `--project '*'` lists those of every project"));
     }
     let total = answer["total"].as_u64().unwrap_or_default();
-    let rest = (total > listed.len() as u64).then(|| format!("{} of {total}; `--limit` shows more", listed.len()));
+    let rest = (total > listed.len() as u64).then(|| {
+        if listed.len() >= MAX_LISTED {
+            format!("{} of {total}; `--before '{}'` shows what comes after", listed.len(), text(&answer["next"]))
+        } else {
+            format!("{} of {total}; `--limit` shows up to 1,000", listed.len())
+        }
+    });
     Report {
         columns: &["ID", "TITLE", "KIND", "STATUS", "UPDATED", "PROJECT"],
         rows: listed,
@@ -93,24 +103,40 @@ pub fn changed(answer: &Value) -> Report {
     Report::line(format!("✔ record {id} in {project} (v{version}): {title}"))
 }
 
+/// Of two projects that are one now.
+pub fn joined(answer: &Value) -> Report {
+    let (moved, project) = (answer["moved"].as_u64().unwrap_or_default(), text(&answer["project"]));
+    let records = if moved == 1 { "1 record is".to_owned() } else { format!("{moved} records are") };
+    Report::line(format!("✔ {records} in {project} now; its former name and repositories mean {project}, too"))
+}
+
 /// Of an import.
 pub fn imported(answer: &Value) -> Report {
-    let [imported, skipped] = ["imported", "skipped"].map(|name| answer[name].as_u64().unwrap_or_default());
-    let refused = rows(&answer["errors"], |one| vec![text(&one["at"]), text(&one["reason"])]);
+    let [imported, skipped, refused] =
+        ["imported", "skipped", "refused"].map(|name| answer[name].as_u64().unwrap_or_default());
+    let named = rows(&answer["errors"], |one| vec![text(&one["at"]), text(&one["reason"])]);
     let mut said = vec![format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" })];
     if skipped > 0 {
         said.push(format!("{skipped} were there already, with the same text"));
     }
-    if !refused.is_empty() {
-        said.push(format!("{} are no records or were refused:", refused.len()));
+    if refused > 0 {
+        let first = if refused > named.len() as u64 { ", the first of them" } else { "" };
+        said.push(format!("{refused} are no records or were refused{first}:"));
     }
-    let is_refused = imported == 0 && !refused.is_empty();
+    let is_refused = imported == 0 && refused > 0;
+    let alike = answer["similar"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let notes = alike.first().map(|first| {
+        let all = alike.len() as u64 + answer["omitted"].as_u64().unwrap_or_default();
+        let are = if all == 1 { "1 is".to_owned() } else { format!("{all} are") };
+        let (id, other) = (text(&first["id"]), text(&first["like"]["id"]));
+        format!("{are} similar to another, such as record {id} to {other}; `nudge records show ID` shows one")
+    });
     Report {
+        notes: notes.into_iter().collect(),
         lines: vec![said.join(", ")],
         columns: &["RECORD", "REASON"],
-        rows: refused,
+        rows: named,
         is_refused,
-        ..Report::default()
     }
 }
 
@@ -168,6 +194,30 @@ mod tests {
         ] {
             assert_eq!((told.lines.as_slice(), told.is_refused), (&[line.to_owned()][..], false));
         }
+    }
+
+    #[test]
+    fn all_that_were_refused_are_told() {
+        let told = imported(&json!({"imported": 1, "refused": 500, "errors": [{"at": 1, "reason": "x"}]}));
+        assert!(told.notes.is_empty());
+        assert_eq!(told.lines, ["✔ imported 1, 500 are no records or were refused, the first of them:"]);
+    }
+
+    #[test]
+    fn what_came_in_and_is_similar_is_one_line() {
+        let similar = json!([{"id": 9, "title": "x", "like": {"id": 3, "title": "X"}}]);
+        let told = imported(&json!({"imported": 4, "similar": similar, "omitted": 2, "errors": []}));
+        assert_eq!(told.notes, ["3 are similar to another, such as record 9 to 3; `nudge records show ID` shows one"]);
+    }
+
+    #[test]
+    fn what_is_advised_can_be_done() {
+        let found_so_many =
+            |count: usize| found(&json!({"results": vec![json!({"id": 1}); count], "omitted": 2678})).notes;
+        assert_eq!(found_so_many(5), ["2678 more; `--limit` shows up to 50"]);
+        assert_eq!(found_so_many(50), ["2678 more; more words narrow it"]);
+        let listed = listed(&json!({"records": vec![json!({"id": 1}); 1_000], "total": 1_200, "next": "x 7"})).notes;
+        assert_eq!(listed, ["1000 of 1200; `--before 'x 7'` shows what comes after"]);
     }
 
     #[test]

@@ -60,6 +60,9 @@ pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
     let mut statement = c.prepare_cached("SELECT into_id FROM gone WHERE record_id = ?1")?;
     let gone: Option<Option<i64>> = statement.query_row([id], |row| row.get(0)).optional()?;
     let error = match gone {
+        Some(None) if !is_restorable(c, id)? => {
+            Error::not_found(format!("Record {id} was deleted for ever, or too long ago; nothing is left of it."))
+        }
         Some(Some(into)) => Error::not_found(format!("Record {id} was merged into record {into}; read that one."))
             .with("merged_into", into),
         Some(None) => Error::not_found(format!(
@@ -76,6 +79,18 @@ pub fn same(c: &Connection, project: i64, kind: Kind, title: &str, body: &str) -
         "SELECT id FROM record WHERE project_id = ?1 AND kind = ?2 AND same = ?3 ORDER BY id DESC LIMIT 1",
     )?;
     Ok(statement.query_row(params![project, kind, same::of_record(title, body)], |row| row.get(0)).optional()?)
+}
+
+/// The newest other record of a record's project and kind whose title is the same.
+pub fn titled_alike(c: &Connection, id: i64, draft: &Draft) -> Result<Option<(i64, String)>, Failure> {
+    let title = same::folded(&draft.title);
+    // The title stands first in `same`, and ends with the line.
+    let mut statement = c.prepare_cached(
+        "SELECT id, title FROM record WHERE project_id = ?1 AND kind = ?2 AND same >= ?3 || char(10)
+           AND same < ?3 || char(11) AND id <> ?4 ORDER BY id DESC LIMIT 1",
+    )?;
+    let row = statement.query_row(params![draft.project, draft.kind, title, id], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(row.optional()?)
 }
 
 /// What a list is narrowed to.
@@ -280,9 +295,13 @@ pub fn revisions(c: &Connection, id: i64) -> Result<Vec<Revision>, Failure> {
 /// Brings a deleted record back under its own number, as its newest revision says.
 pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Author) -> Result<(), Failure> {
     let Revision { version, kind, title, body, status, .. } = of;
-    let (origin, created_at): (Origin, String) = c
-        .prepare_cached("SELECT origin, created_at FROM revision WHERE record_id = ?1 AND version = ?2")?
-        .query_row([id, *version], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // A version is never told twice, also where it becomes what it was before its last one.
+    let (origin, created_at, last): (Origin, String, i64) = c
+        .prepare_cached(
+            "SELECT origin, created_at, (SELECT max(version) FROM revision WHERE record_id = ?1) FROM revision
+             WHERE record_id = ?1 AND version = ?2",
+        )?
+        .query_row([id, *version], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let (same, seq) = (same::of_record(title, body), next_seq(c)?);
     c.prepare_cached(
         "INSERT INTO record(id, project_id, kind, title, body, same, status, version, by, origin, created_at, updated_at, seq)
@@ -296,7 +315,7 @@ pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Aut
         body,
         same,
         status,
-        version + 1,
+        last + 1,
         author.by,
         origin,
         created_at,
@@ -320,6 +339,14 @@ pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
 pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Moves all records of a project into another; how many. What they say stays, so they have no new version.
+pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
+    let last = next_seq(c)? - 1;
+    // Each has a number of its own again, after all others'.
+    let sql = "UPDATE record SET project_id = ?2, seq = seq + ?3 WHERE project_id = ?1";
+    Ok(c.prepare_cached(sql)?.execute([from, into, last])?)
 }
 
 /// How many records a project has; by the small index, as above.

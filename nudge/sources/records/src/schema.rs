@@ -1,7 +1,7 @@
 //! The database.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{App, KEYS, Kept};
+use nudge_storage::{App, GENERATION, KEYS, Kept};
 
 /// The tables, and the triggers that keep the full-text indexes in step with them.
 ///
@@ -56,8 +56,12 @@ CREATE TRIGGER record_update AFTER UPDATE OF title, body ON record BEGIN
 END;";
 
 /// The database of records.
-pub static APP: App =
-    App { name: "records", migrations: &[KEYS, TABLES], full_text: &["record_fts", "record_tri"], kept: Kept::Data };
+pub static APP: App = App {
+    name: "records",
+    migrations: &[KEYS, TABLES, GENERATION],
+    full_text: &["record_fts", "record_tri"],
+    kept: Kept::Data,
+};
 
 /// Its index of stems. A word in a title counts twice.
 pub static FULL_TEXT: FullText =

@@ -20,6 +20,9 @@ use crate::schema::{FULL_TEXT, TRIGRAMS};
 pub const CUT: f64 = 0.3;
 /// Most results.
 const MAX_RESULTS: usize = 400;
+/// What an archived record has less when it is put in order, as much as one of another project has: of two that are alike it
+/// is the second, and it is the first where it alone has what was asked for.
+const ARCHIVED: f64 = 0.1;
 /// Records that are looked at because of their meaning: the nearest by their texts, and as many by their titles. Hardly
 /// a question has so many over the cut, and keeping more in order takes as long as comparing them all.
 const NEAREST: usize = 100;
@@ -50,6 +53,29 @@ pub struct Query<'a> {
     pub limit: usize,
     /// The least relevance.
     pub cut: f64,
+}
+
+/// Result of `nudge.records.search`.
+#[derive(Debug, Serialize)]
+pub struct Searched {
+    /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
+    pub mode: &'static str,
+    /// What would make it better, for people.
+    pub degraded: Vec<String>,
+    /// Best first.
+    pub results: Vec<Hit>,
+    /// How many more are as relevant as these have to be.
+    pub omitted: usize,
+    /// Names of projects like the one that was asked for, which has no record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub projects_like: Vec<String>,
+}
+
+impl Searched {
+    /// Nothing was found, by words.
+    pub fn none() -> Self {
+        Self { mode: "lexical", degraded: Vec::new(), results: Vec::new(), omitted: 0, projects_like: Vec::new() }
+    }
 }
 
 /// A record that was found.
@@ -101,8 +127,8 @@ impl Query<'_> {
     }
 }
 
-/// Finds the most relevant records, best first, archived ones last; of equals the newer one comes first. And how many
-/// more there are over the cut.
+/// Finds the most relevant records, best first, archived ones [behind](ARCHIVED) those that are as relevant; of equals the
+/// newer one comes first. And how many more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
     // Where meaning counts alone, the weights of words and trigrams would take ten times as long as the rest, for nothing.
@@ -131,12 +157,13 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         let of = Evidence {
             bm25: held.bm25,
             coverage: held.coverage,
+            names: held.names,
             trigrams: grams.get(&id).copied().unwrap_or_default(),
             cosine: near.as_ref().and_then(|near| near.cosine(id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
             is_here: is_here.contains(&id),
         };
-        let score = of.score();
+        let score = of.sum();
         if score >= query.cut {
             candidates.push(Candidate { id, of, score });
         }
@@ -155,11 +182,12 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         let stands = look.query_row([one.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         match stands.filter(|(kind, status)| query.admits(*kind, *status)) {
             None => over_the_cut -= 1,
-            Some((_, Status::Archived)) => archived.push(one),
+            Some((_, Status::Archived)) => archived.push(Candidate { score: one.score - ARCHIVED, ..one }),
             Some(_) => best.push(one),
         }
     }
     best.extend(archived);
+    best.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
     best.truncate(limit);
     let more = over_the_cut.saturating_sub(query.limit);
     if is_by_meaning {

@@ -7,8 +7,7 @@ use std::time::Duration;
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
 use nudge_core::embed::{Embedder, Model, Models};
-use nudge_core::error::Result;
-use nudge_core::explain::rounded;
+use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
 use nudge_core::service::{Caller, Method};
 use nudge_core::settings::{Flag, Kind, Setting};
@@ -23,16 +22,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::capture::{Mode, Tally, Turns};
+use crate::join::Join;
 use crate::meaning::{self, Meanings};
 use crate::method::{RECOVER, SEARCH, TABLE};
 use crate::offer;
-use crate::project::{self, Asked};
+use crate::project::Here;
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
 use crate::transfer::{self, Import, Recover, Recovered};
-use crate::write::{
-    ALIKE, Dedup, Delete, Merge, NEARLY_THE_SAME, Near, Ready, Restore, Seen, Unwritten, Upsert, author,
-};
+use crate::write::{Dedup, Delete, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, author};
 
 /// The specification's own variable for the most records that one prompt draws.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
@@ -83,10 +81,6 @@ pub static SOURCE: SourceSpec = SourceSpec {
 
 /// How long the worker waits for the model.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
-/// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
-const SAVE_WAIT: Duration = Duration::from_secs(2);
-/// Most records that are shown as near one that is saved.
-const MAX_NEAR: usize = 5;
 
 /// The source, open. Its database is opened when it is first needed, and made when something is first written.
 pub struct Records {
@@ -152,6 +146,12 @@ impl Records {
         self.db().map(Some)
     }
 
+    /// The database, for a call that names a record: without one there is none of its number, and none is made.
+    pub(crate) fn with_a_record(&self) -> Result<&Db> {
+        let none = || Error::not_found("There is no record of this number; there is none at all yet.");
+        self.existing()?.ok_or_else(none)
+    }
+
     /// The most records that one prompt draws: the setting, or what the agent's environment says.
     pub(crate) fn limit(&self, context: &Context) -> usize {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
@@ -213,6 +213,10 @@ impl Records {
         if unread > 0 {
             told["without_meaning"] = unread.into();
         }
+        // Nothing was held up by it, so nobody was told before.
+        if let Some(failed) = db.backup_failed() {
+            told["backup_failed"] = failed.message().into();
+        }
         told["file"] = db.path().to_string_lossy().into();
         Ok(told)
     }
@@ -255,6 +259,9 @@ impl Records {
 
     pub(crate) fn upsert(&self, by: Caller<'_>, params: Upsert) -> Result<Box<RawValue>> {
         let mut ready = params.ready()?;
+        if ready.params.id.is_some() {
+            self.with_a_record()?;
+        }
         let seen = self.see(&ready)?;
         if let Some((nearest, _)) = seen.near.first().filter(|(_, distance)| *distance <= NEARLY_THE_SAME) {
             if ready.params.dedup.unwrap_or(self.dedup) == Dedup::Ask {
@@ -270,42 +277,6 @@ impl Records {
         })
     }
 
-    /// Looks at a new record before it is written: a model takes its time, and no transaction waits for it.
-    fn see(&self, ready: &Ready) -> Result<Seen> {
-        let params = &ready.params;
-        let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
-            return Ok(Seen::default());
-        };
-        let Model::Ready(model) = self.models.get(SAVE_WAIT) else { return Ok(Seen::default()) };
-        let body = params.body.as_deref().unwrap_or_default();
-        let texts = meaning::parts(title, body, &*model);
-        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-        // What cannot be compared is saved all the same; its vectors come later.
-        let Ok(vectors) = model.embed(&texts) else { return Ok(Seen::default()) };
-        let vectors = Some((model.id().to_owned(), vectors));
-        let Some(db) = self.existing()? else { return Ok(Seen { vectors, near: Vec::new() }) };
-        self.make_up_alone(db, &*model)?;
-        let project = db.read(|c| {
-            let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
-                Asked::One(id) => id,
-                Asked::All | Asked::None(_) => return Ok(None),
-            };
-            // One that is the same needs no question.
-            Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
-        })?;
-        let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
-            return Ok(Seen { vectors, near: Vec::new() });
-        };
-        let near = self.meanings.with(db, &*model, |memory| {
-            let is_of_it =
-                |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);
-            let first = vectors.as_ref().and_then(|(_, vectors)| vectors.first());
-            first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default()
-        })?;
-        let near = near.into_iter().map(|(id, cosine)| (id, rounded(1.0 - f64::from(cosine))));
-        Ok(Seen { vectors, near: near.filter(|(_, distance)| *distance <= ALIKE).collect() })
-    }
-
     /// Answers that a record is nearly the same as others.
     fn ask(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
         let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
@@ -319,8 +290,9 @@ impl Records {
 
     pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
         let moved = transfer::read(&transfer::path(&params.file, params.context)?)?;
+        let seen = self.see_moved(&moved)?;
         self.change(by, "import", |tx| {
-            let done = transfer::import(tx, &moved, by.name, self.clock())?;
+            let done = transfer::import(tx, &moved, &seen, by.name, self.clock())?;
             let detail = told(&json!({"imported": done.imported}));
             Ok((done, detail))
         })
@@ -335,6 +307,7 @@ impl Records {
             Ok(())
         })?;
         self.meanings.forget();
+        self.known.forget();
         let (records, newest) = self.db()?.read(|c| {
             let sql = "SELECT count(*), max(updated_at) FROM record";
             Ok(c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
@@ -346,6 +319,7 @@ impl Records {
     }
 
     pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
+        self.with_a_record()?;
         let author = author(by, self.clock());
         let done = self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))))?;
         if params.forever {
@@ -356,6 +330,7 @@ impl Records {
     }
 
     pub(crate) fn restore(&self, by: Caller<'_>, params: &Restore) -> Result<Box<RawValue>> {
+        self.with_a_record()?;
         let author = author(by, self.clock());
         self.change(by, "restore", |tx| {
             let record = params.write(tx, &author, self.clock())?;
@@ -364,7 +339,19 @@ impl Records {
         })
     }
 
+    pub(crate) fn join(&self, by: Caller<'_>, mut params: Join) -> Result<Box<RawValue>> {
+        let here = Here::of(&std::mem::take(&mut params.context).build()?);
+        self.existing()?.ok_or_else(|| Error::not_found("There is no record yet, so there is no project."))?;
+        self.change(by, "join", |tx| {
+            let done = params.write(tx, here.as_ref(), self.clock())?;
+            let detail = told(&json!({"project": done.project}));
+            Ok((done, detail))
+        })
+    }
+
     pub(crate) fn merge(&self, by: Caller<'_>, params: &Merge) -> Result<Box<RawValue>> {
+        params.others()?;
+        self.with_a_record()?;
         let author = author(by, self.clock());
         self.change(by, "merge", |tx| {
             let record = params.write(tx, &author)?;

@@ -1,6 +1,7 @@
 //! Records out of this database and into it: an export, an import of one or of the upstream plugin's own file, a
 //! backup.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,16 +10,16 @@ use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::wire;
-use nudge_storage::rusqlite::{Connection, OpenFlags, Transaction};
+use nudge_storage::rusqlite::{Connection, OpenFlags, Row, Transaction};
 use nudge_storage::{Db, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::project;
 use crate::record::{self, Kind, Origin, Status};
 use crate::rows::{self, Author, Draft};
-use crate::write::MAX_RECORDS;
+use crate::write::{MAX_RECORDS, Seen, Similar};
+use crate::{meaning, project};
 
 /// The form of an export.
 const FORMAT: &str = "nudge-records/1";
@@ -81,15 +82,33 @@ pub struct Import {
 }
 
 /// Result of `nudge.records.import`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(clippy::struct_field_names, reason = "it is the word for what became of them, beside `skipped`")]
 pub struct Imported {
     /// Records that are new.
     pub imported: usize,
     /// Records that were there already, with the same words.
     pub skipped: usize,
-    /// Records that may not be stored, the first 100; by their place in the file, as their texts may be anything.
+    /// New ones that are like another of their project and kind: by their meaning where a model is there, of the first
+    /// 20, else by their titles. The first 100.
+    pub similar: Vec<Alike>,
+    /// How many more are.
+    pub omitted: usize,
+    /// Records that may not be stored.
+    pub refused: usize,
+    /// Why, of the first 100 of them; by their place in the file, as their texts may be anything.
     pub errors: Vec<Refused>,
+}
+
+/// A new record that is like another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alike {
+    /// Its number.
+    pub id: i64,
+    /// Its title.
+    pub title: String,
+    /// The other: the nearest, or the newest of the same title.
+    pub like: Similar,
 }
 
 /// A record that was not imported.
@@ -216,42 +235,54 @@ pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
 }
 
 /// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
+///
+/// Its tables promise nothing of what their columns hold, so each row is judged by itself.
 fn read_upstream(path: &Path) -> Result<Vec<Result<Moved, String>>> {
-    let read = || -> nudge_storage::rusqlite::Result<Vec<Result<Moved, String>>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let c = Connection::open_with_flags(path, flags)?;
-        c.busy_timeout(WAIT)?;
-        let mut statement = c.prepare(
-            "SELECT p.name, r.kind, r.title, coalesce(r.body, ''), r.status, r.created_at, r.updated_at
-             FROM record r JOIN project p ON p.id = r.project_id ORDER BY r.id",
-        )?;
-        let rows = statement.query_map([], |row| {
-            let text = |at: usize| row.get::<_, String>(at);
-            let word = |at: usize| text(at).map(serde_json::Value::from);
-            let (kind, status) = (serde_json::from_value(word(1)?), serde_json::from_value(word(4)?));
-            let (Ok(kind), Ok(status)) = (kind, status) else {
-                return Ok(Err("its kind or status is unknown".to_owned()));
-            };
-            Ok(Ok(Moved {
-                project: text(0)?,
-                kind,
-                title: text(2)?,
-                body: text(3)?,
-                status,
-                created_at: text(5)?,
-                updated_at: text(6)?,
-            }))
-        })?;
-        rows.collect()
-    };
     // SQLite's words may repeat a value.
-    read().map_err(|_| Error::invalid("The file is a database, but not one of records; name the upstream's dude.db."))
+    let other = |_| Error::invalid("The file is a database, but not one of records; name the upstream's dude.db.");
+    let broken =
+        |_| Error::invalid("The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let c = Connection::open_with_flags(path, flags).map_err(other)?;
+    c.busy_timeout(WAIT).map_err(other)?;
+    let mut statement = c
+        .prepare(
+            "SELECT p.name, r.kind, r.title, coalesce(r.body, ''), r.status, coalesce(r.created_at, r.updated_at, ''),
+               coalesce(r.updated_at, r.created_at, '')
+             FROM record r LEFT JOIN project p ON p.id = r.project_id ORDER BY r.id",
+        )
+        .map_err(other)?;
+    let mut rows = statement.query([]).map_err(broken)?;
+    let mut moved = Vec::new();
+    while let Some(row) = rows.next().map_err(broken)? {
+        moved.push(of_upstream(row));
+    }
+    Ok(moved)
+}
+
+/// A row of the upstream's, or why it is no record.
+fn of_upstream(row: &Row<'_>) -> Result<Moved, String> {
+    let text = |at: usize, name: &str| match row.get_ref(at) {
+        Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
+        Err(_) => Err(format!("its {name} is missing")),
+    };
+    let unknown = |_| "its kind or status is unknown".to_owned();
+    Ok(Moved {
+        project: text(0, "project")?,
+        kind: serde_json::from_value(text(1, "kind")?.into()).map_err(unknown)?,
+        title: text(2, "title")?,
+        body: text(3, "body")?,
+        status: serde_json::from_value(text(4, "status")?.into()).map_err(unknown)?,
+        created_at: text(5, "time")?,
+        updated_at: text(6, "time")?,
+    })
 }
 
 /// Writes records, in one transaction: all that may be stored, or none.
 pub fn import(
     tx: &Transaction<'_>,
     moved: &[Result<Moved, String>],
+    seen: &HashMap<usize, Seen>,
     by: &str,
     clock: &dyn Clock,
 ) -> Result<Imported, Failure> {
@@ -261,30 +292,64 @@ pub fn import(
         let refused = match one {
             Err(reason) => Some(reason.clone()),
             Ok(one) => match import_one(tx, one, by, &now)? {
-                Ok(true) => {
+                Ok(Some(new)) => {
                     done.imported += 1;
+                    done.take_alike(tx, new, seen.get(&at))?;
                     None
                 }
-                Ok(false) => {
+                Ok(None) => {
                     done.skipped += 1;
                     None
                 }
                 Err(error) => Some(error.message().to_owned()),
             },
         };
-        if let Some(reason) = refused.filter(|_| done.errors.len() < MAX_NAMED) {
-            done.errors.push(Refused { at: at + 1, reason });
+        if let Some(reason) = refused {
+            done.refused += 1;
+            if done.errors.len() < MAX_NAMED {
+                done.errors.push(Refused { at: at + 1, reason });
+            }
         }
     }
     Ok(done)
 }
 
-/// Whether it is new; or why it may not be stored.
-fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<Result<bool>, Failure> {
-    let Moved { project, kind, title, body, status, created_at, updated_at } = one;
-    // A title of the upstream's may be longer, or have lines.
-    let title =
-        nudge_core::text::clipped(&title.split_whitespace().collect::<Vec<_>>().join(" "), record::MAX_TITLE_CHARS);
+impl Imported {
+    /// Takes in what a new record is like, and keeps its vectors.
+    fn take_alike(&mut self, tx: &Transaction<'_>, new: (i64, Draft), seen: Option<&Seen>) -> Result<(), Failure> {
+        let (id, draft) = new;
+        if let Some((model, vectors)) = seen.and_then(|seen| seen.vectors.as_ref()) {
+            meaning::keep(tx, id, model, vectors)?;
+        }
+        let near = seen.and_then(|seen| seen.near.first());
+        let near = near.map(|(near, distance)| Ok::<_, Failure>((rows::get(tx, *near)?, *distance))).transpose()?;
+        let like = match near {
+            Some((near, distance)) => Some(Similar { id: near.id, title: near.title, distance: Some(distance) }),
+            None => rows::titled_alike(tx, id, &draft)?.map(|(id, title)| Similar { id, title, distance: None }),
+        };
+        match like {
+            Some(like) if self.similar.len() < MAX_NAMED => {
+                self.similar.push(Alike { id, title: draft.title, like });
+            }
+            Some(_) => self.omitted += 1,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+impl Moved {
+    /// Its title as a record may have it: one of the upstream's may be longer, or have lines.
+    pub fn line(&self) -> String {
+        let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        nudge_core::text::clipped(&line, record::MAX_TITLE_CHARS)
+    }
+}
+
+/// The record, where it is new; or why it may not be stored.
+fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<Result<Option<(i64, Draft)>>, Failure> {
+    let Moved { project, kind, body, status, created_at, updated_at, .. } = one;
+    let title = one.line();
     if let Err(error) = record::check(&title, body).and_then(|()| project::checked(project).map(drop)) {
         return Ok(Err(error));
     }
@@ -293,7 +358,7 @@ fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<
         None => project::insert(tx, project, now)?,
     };
     if rows::same(tx, id, *kind, &title, body)?.is_some() {
-        return Ok(Ok(false));
+        return Ok(Ok(None));
     }
     if rows::count(tx, id)? >= MAX_RECORDS {
         return Ok(Err(Error::invalid("Its project has 10,000 records, which is the most.")));
@@ -304,7 +369,7 @@ fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<
     let author = Author { by: by.to_owned(), origin: Origin::Import, now: time(updated_at) };
     let new = rows::insert(tx, &draft, &author)?;
     rows::set_created(tx, new, &time(created_at))?;
-    Ok(Ok(true))
+    Ok(Ok(Some((new, draft))))
 }
 
 /// Copies the database into a new file.

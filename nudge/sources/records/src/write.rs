@@ -92,6 +92,9 @@ pub struct Upserted {
     /// Others that are like it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<Similar>,
+    /// Why there may be others that are like it, for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }
 
 /// A record that is like one that was saved.
@@ -101,8 +104,9 @@ pub struct Similar {
     pub id: i64,
     /// Its title.
     pub title: String,
-    /// 1 less the cosine of their meanings: 0 for texts that mean the same.
-    pub distance: f64,
+    /// 1 less the cosine of their meanings: 0 for texts that mean the same. Absent where only the titles were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
 }
 
 /// The answer to an upsert of something that is nearly the same as what is there: nothing was written, and the caller
@@ -150,6 +154,8 @@ pub struct Seen {
     pub vectors: Option<(String, Vec<Vec<f32>>)>,
     /// Records of its project and kind within the distance of [`ALIKE`], nearest first.
     pub near: Vec<(i64, f64)>,
+    /// Why there may be others.
+    pub degraded: Option<String>,
 }
 
 /// The distance within which two records may say the same.
@@ -270,9 +276,13 @@ impl Ready {
         if let Some((model, vectors)) = &seen.vectors {
             meaning::keep(tx, done.record.id, model, vectors)?;
         }
+        // What says the same was found without a model.
+        if done.created {
+            done.degraded.extend(seen.degraded.clone());
+        }
         for (id, distance) in seen.near.iter().filter(|(id, _)| *id != done.record.id) {
             let found = rows::find(tx, *id)?;
-            done.similar.extend(found.map(|other| Similar { id: *id, title: other.title, distance: *distance }));
+            done.similar.extend(found.map(|other| Similar { id: *id, title: other.title, distance: Some(*distance) }));
         }
         Ok(done)
     }
@@ -302,14 +312,32 @@ impl Ready {
             body: body.clone().unwrap_or_else(|| old.body.clone()),
             status: status.unwrap_or(old.status),
         };
-        if is_as(&old, &draft, project == project_of(tx, &old)?) {
+        let is_in_place = project == project_of(tx, &old)?;
+        if !is_in_place {
+            need_room(tx, project)?;
+        }
+        if is_as(&old, &draft, is_in_place) {
             let previous_version = Some(old.version);
             let deduplicated = self.why == "dedup";
-            return Ok(Upserted { record: old, created: false, deduplicated, previous_version, similar: Vec::new() });
+            return Ok(Upserted {
+                record: old,
+                created: false,
+                deduplicated,
+                previous_version,
+                similar: Vec::new(),
+                degraded: Vec::new(),
+            });
         }
         rows::update(tx, &old, &draft, self.why, author)?;
         let (record, deduplicated, previous_version) = (rows::get(tx, id)?, self.why == "dedup", Some(old.version));
-        Ok(Upserted { record, created: false, deduplicated, previous_version, similar: Vec::new() })
+        Ok(Upserted {
+            record,
+            created: false,
+            deduplicated,
+            previous_version,
+            similar: Vec::new(),
+            degraded: Vec::new(),
+        })
     }
 
     fn insert(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
@@ -329,16 +357,36 @@ impl Ready {
             }
             let record = rows::get(tx, id)?;
             let previous_version = Some(old.version);
-            return Ok(Upserted { record, created: false, deduplicated: true, previous_version, similar: Vec::new() });
+            return Ok(Upserted {
+                record,
+                created: false,
+                deduplicated: true,
+                previous_version,
+                similar: Vec::new(),
+                degraded: Vec::new(),
+            });
         }
-        if rows::count(tx, project)? >= MAX_RECORDS {
-            let message = "This project has 10,000 records, which is the most; merge or delete some.";
-            return Err(Error::quota("records", 10_000, message).into());
-        }
+        need_room(tx, project)?;
         let draft = Draft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
         let record = rows::get(tx, rows::insert(tx, &draft, author)?)?;
-        Ok(Upserted { record, created: true, deduplicated: false, previous_version: None, similar: Vec::new() })
+        Ok(Upserted {
+            record,
+            created: true,
+            deduplicated: false,
+            previous_version: None,
+            similar: Vec::new(),
+            degraded: Vec::new(),
+        })
     }
+}
+
+/// Refuses one more record of a project that has the most.
+fn need_room(tx: &Transaction<'_>, project: i64) -> Result<(), Failure> {
+    if rows::count(tx, project)? < MAX_RECORDS {
+        return Ok(());
+    }
+    let message = "This project has 10,000 records, which is the most; merge or delete some.";
+    Err(Error::quota("records", 10_000, message).into())
 }
 
 fn project_of(tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
@@ -395,6 +443,9 @@ impl Restore {
             Some(id) => id,
             None => project::insert(tx, &wanted.project, &rfc3339::text(clock.now()))?,
         };
+        if there.as_ref().is_none_or(|old| old.project != wanted.project) {
+            need_room(tx, project)?;
+        }
         match there {
             Some(old) => {
                 let (kind, status) = (wanted.kind, wanted.status);
@@ -408,14 +459,20 @@ impl Restore {
 }
 
 impl Merge {
-    /// Appends the others to one, each under its title, and removes them.
-    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Record, Failure> {
+    /// The others, each once, if they make sense.
+    pub(crate) fn others(&self) -> Result<Vec<i64>> {
         let mut ids = self.ids.clone();
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() || ids.len() > MAX_MERGED || ids.contains(&self.into) {
-            return Err(Error::invalid("`ids` must name 1 to 20 other records than `into`.").into());
+            return Err(Error::invalid("`ids` must name 1 to 20 other records than `into`."));
         }
+        Ok(ids)
+    }
+
+    /// Appends the others to one, each under its title, and removes them.
+    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Record, Failure> {
+        let ids = self.others()?;
         let old = rows::get(tx, self.into)?;
         let others = ids.iter().map(|id| rows::get(tx, *id)).collect::<Result<Vec<_>, _>>()?;
         let mut body = old.body.clone();

@@ -74,6 +74,19 @@ impl Models for Unloaded {
     }
 }
 
+/// Is not in memory before anybody has stopped waiting.
+struct Slow;
+
+impl Models for Slow {
+    fn get(&self, _: Duration) -> Model {
+        Model::Loading
+    }
+
+    fn look(&self) -> Model {
+        Model::Loading
+    }
+}
+
 /// Another model: to it what Subjects finds alike are opposites, by vectors of another length.
 struct Opposites;
 
@@ -126,23 +139,30 @@ impl Models for Changing {
 struct Desk {
     records: Arc<dyn Source>,
     models: Arc<dyn Models>,
-    _folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
 }
 
 impl Desk {
     /// With a record about signing out and one about uploads, among others without a subject.
     fn new(models: impl Models + 'static) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let models: Arc<dyn Models> = Arc::new(models);
-        let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
-        let records = (SOURCE.open)(Host { models: Arc::clone(&models), ..host }).unwrap();
-        let desk = Self { records, models, _folder: folder };
+        let desk = Self::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(models));
         desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
         desk.save("Upload of a large file", "nginx answered 413.");
         for at in 0..20 {
             desk.save(&format!("Note {at}"), &format!("thing{at}"));
         }
         desk
+    }
+
+    fn at(folder: Arc<tempfile::TempDir>, models: Arc<dyn Models>) -> Self {
+        let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
+        let records = (SOURCE.open)(Host { models: Arc::clone(&models), ..host }).unwrap();
+        Self { records, models, folder }
+    }
+
+    /// Another process with the same database.
+    fn beside(other: &Self) -> Self {
+        Self::at(Arc::clone(&other.folder), Arc::clone(&other.models))
     }
 
     fn call(&self, verb: &str, params: &Value) -> Value {
@@ -287,4 +307,54 @@ fn a_model_is_added_changed_and_removed_while_records_are_in_use() {
         assert_eq!(until("semantic")["results"][0], by_first);
         stop.set();
     });
+}
+
+#[test]
+fn what_comes_in_and_means_nearly_the_same_as_another_is_told() {
+    let desk = Desk::new(Subjects);
+    let record = |title: &str| json!({"project": "acme/shop", "kind": "issue", "title": title, "status": "open", "created_at": "", "updated_at": ""});
+    let records = [record("Session logout sign"), record("Of no subject")];
+    let file = desk.folder.path().join("export.json");
+    std::fs::write(&file, json!({"format": "nudge-records/1", "records": records}).to_string()).unwrap();
+    let done = desk.call("import", &json!({"file": file}));
+    let like = &done["similar"][0]["like"];
+    assert_eq!((&done["imported"], &like["title"]), (&json!(2), &json!("Logout of every session")), "{done}");
+    assert!(like["distance"].as_f64().unwrap() < 0.3, "{done}");
+}
+
+/// Two servers of two runtime folders have one home, and so one database.
+#[test]
+fn after_a_recover_by_another_process_no_vector_of_before_is_compared() {
+    let desk = Desk::new(Subjects);
+    let copy = desk.folder.path().join("copy.db");
+    desk.call("backup", &json!({"file": copy}));
+    let save = |desk: &Desk, title: &str, body: &str| {
+        let context = json!({"repo": SHOP});
+        let params = json!({"kind": "issue", "title": title, "body": body, "distinct": true, "context": context});
+        assert_eq!(desk.call("upsert", &params)["created"], true);
+    };
+    for title in ["Invoice as pdf", "Invoice by mail"] {
+        save(&desk, title, "invoice pdf invoice pdf");
+    }
+    assert!(desk.first("pdf invoice")["title"].as_str().unwrap().starts_with("Invoice"), "it remembers the vectors");
+    let other = Desk::beside(&desk);
+    other.call("recover", &json!({"file": copy}));
+    // Others under the same numbers, and as many changes.
+    for title in ["Sign in session", "Session of a sign"] {
+        save(&other, title, "session sign logout session");
+    }
+    let found = desk.call("search", &json!({"query": "pdf invoice", "project": "*"}));
+    assert_eq!((&found["mode"], &found["results"]), (&json!("semantic"), &json!([])), "{found}");
+}
+
+#[test]
+fn what_was_saved_without_a_look_at_the_others_says_so() {
+    let desk = Desk::new(Slow);
+    let saved = desk.save("Session logout", "");
+    let why = saved["degraded"][0].as_str().unwrap();
+    assert!(saved["created"] == true && why.contains("is being loaded; it was compared with no other"), "{saved}");
+    // Who says that it is another matter, and where there is nothing to wait for.
+    assert_eq!(desk.save("Note", "of no subject")["degraded"], Value::Null);
+    assert_eq!(Desk::new(NoModels).save("Session logout", "")["degraded"], Value::Null);
+    assert_eq!(Desk::new(Subjects).save("Invoice", "pdf")["degraded"], Value::Null);
 }

@@ -24,7 +24,7 @@ const LATEST: &str = "latest.json";
 const MAX_BYTES: u64 = 64 << 10;
 /// How long a sender waits for the others. Whoever can read the folder can hold its lock, and an `abort` has to come
 /// through, so then it goes on without.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The place of an agent's signal.
 #[derive(Debug, Clone, Copy)]

@@ -283,7 +283,11 @@ impl List {
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
-        let agents = agents.into_iter().map(told).collect();
+        // The folder of one whose signal was taken away stays.
+        let has_any = |one: &ListedAgent| {
+            one.signal.is_some() || one.problem.is_some() || one.work.is_some() || one.asked_at.is_some()
+        };
+        let agents = agents.into_iter().map(told).filter(has_any).collect();
         Ok(Listed { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })
     }
 }

@@ -11,7 +11,7 @@ use nudge_core::suggest::{Moment, SuggestRequest};
 use super::index::{ByRow, FIX};
 use super::message::Message;
 use super::place::{Around, Place};
-use super::rank::{Ranked, Why, counted, standing};
+use super::rank::{Ranked, Why, counted, is_behind, standing};
 use crate::hint::Hint;
 use crate::store::Found;
 
@@ -35,6 +35,17 @@ const FIX_FLOOR: f64 = 0.6;
 /// What errors say where a program or a module is not there.
 const NOT_FOUND: [&str; 6] =
     ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
+/// What errors say where a program does not know what it was asked for by name.
+const NAME_NOT_KNOWN: [&str; 8] = [
+    "missing script",
+    "no rule to make target",
+    "does not contain recipe",
+    "no such command",
+    "no such subcommand",
+    "unknown command",
+    "unrecognized task",
+    "does not exist",
+];
 
 /// A command that failed.
 pub(super) struct Failure<'a> {
@@ -43,6 +54,8 @@ pub(super) struct Failure<'a> {
     programs: Vec<String>,
     /// A program was not there, or could not be run.
     not_found: bool,
+    /// The program does not know what it was asked for by name.
+    name_not_known: bool,
     request: &'a SuggestRequest,
     terms: Terms,
     /// Those of the error alone.
@@ -77,6 +90,7 @@ impl<'a> Failure<'a> {
             line.iter().flat_map(Line::heads).map(|command| unwrapped(&command.program)).collect();
         let error = request.error.to_lowercase();
         let not_found = NOT_FOUND.iter().any(|said| error.contains(said));
+        let name_not_known = NAME_NOT_KNOWN.iter().any(|said| error.contains(said));
         programs.extend(missing_module(&request.error));
         programs.retain(|program| !program.is_empty());
         let folders = line.iter().flat_map(|line| &line.commands).filter_map(|command| match &command.folder {
@@ -88,7 +102,12 @@ impl<'a> Failure<'a> {
         let terms = Terms::of_error(&spoken.join("\n"));
         let of_error = Terms::of_error(&request.error);
         let message = Message::of_error(&request.error);
-        Self { line, programs, not_found, request, terms, of_error, message }
+        Self { line, programs, not_found, name_not_known, request, terms, of_error, message }
+    }
+
+    /// Whether a hint can be of use at all: who gets a name wrong is helped by what a file says of it, and nobody else.
+    pub(super) fn may_need(&self, hint: &Hint) -> bool {
+        self.not_found || self.name_not_known || !is_behind(hint)
     }
 
     /// The words of the error's last lines, and the programs.
@@ -191,6 +210,10 @@ impl<'a> Failure<'a> {
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
         let hint = lines.by_row.get(&found.row)?;
+        let is_behind = is_behind(&found.hint);
+        if is_behind && words(hint).is_subset(&words(failed)) {
+            return None;
+        }
         let like = lines.likeness(failed, hint);
         let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
         if self.not_found
@@ -201,7 +224,8 @@ impl<'a> Failure<'a> {
             return Some((PROGRAM + NEAR_WORDS * like, Mends::Program(program.clone())));
         }
         let is_nearest = like >= LEAST_LIKENESS.max(CUT * lines.nearest) || words(failed).is_subset(&words(hint));
-        (failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
+        let may_be_near = !is_behind || self.name_not_known;
+        (may_be_near && failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
     }
 }
 
@@ -239,6 +263,8 @@ struct Lines {
     by_row: HashMap<u32, Line>,
     /// How many of them have a word.
     having: HashMap<String, usize>,
+    /// How many of them there are. Neither this nor what follows counts those that are behind.
+    count: usize,
     /// The likeness of the one most like the line that failed, of those that are near or have the same command: where
     /// what failed is known by itself, what is merely near is for something else.
     nearest: f64,
@@ -252,12 +278,18 @@ impl Lines {
             Some((found.row, shell::parse(text)?))
         };
         let mut lines = Self { by_row: found.iter().filter_map(of).collect(), ..Self::default() };
-        for word in lines.by_row.values().flat_map(words) {
-            *lines.having.entry(word.to_owned()).or_default() += 1;
+        // What is behind decides nothing about the others.
+        let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
+        let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
+        let mut having = HashMap::new();
+        for word in of_others().flat_map(words) {
+            *having.entry(word.to_owned()).or_default() += 1;
         }
+        (lines.count, lines.having) = (of_others().count(), having);
         let is_known = |line: &Line| failed.heads().any(|mine| line.heads().any(|other| mine.is_same(other)));
-        let near = lines.by_row.values().filter(|line| failed.is_near(line) || is_known(line));
-        lines.nearest = near.map(|line| lines.likeness(failed, line)).fold(0.0, f64::max);
+        let near = of_others().filter(|line| failed.is_near(line) || is_known(line));
+        let nearest = near.map(|line| lines.likeness(failed, line)).fold(0.0, f64::max);
+        lines.nearest = nearest;
         lines
     }
 
@@ -272,7 +304,7 @@ impl Lines {
     /// 1 for a word that one line has at most, near 0 for one that all have.
     fn rarity(&self, word: &str) -> f64 {
         let having = self.having.get(word).copied().unwrap_or_default();
-        rarity(having.max(1), self.by_row.len())
+        rarity(having.max(1), self.count)
     }
 }
 

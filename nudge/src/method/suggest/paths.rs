@@ -13,7 +13,7 @@ const INTERPRETERS: [&str; 9] = ["bash", "sh", "zsh", "python", "python3", "node
 
 /// Returns the relative paths in a value that are surely meant as such: those with a file's ending or `./` before them,
 /// a program with its folder, and a script that an interpreter runs. `cd X` before a command counts as its folder.
-pub(super) fn named(value: &HintValue) -> Vec<String> {
+pub(crate) fn named(value: &HintValue) -> Vec<String> {
     let Some(text) = value.command_line() else { return Vec::new() };
     let text = &text[..text.floor_char_boundary(MAX_VALUE_BYTES.min(text.len()))];
     let mut paths: Vec<String> = Vec::new();

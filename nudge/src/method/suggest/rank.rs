@@ -15,11 +15,16 @@ use super::index::ByRow;
 use super::meaning::NearByRow;
 use super::place::{Around, Place};
 use crate::cache::Nudge;
-use crate::hint::Hint;
+use crate::hint::{Hint, Source};
 use crate::store::{Filter, Found};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
 const IMPORTANT: u8 = 8;
+/// The priority up to which a hint from a file that nobody has used stays behind all others.
+const BEHIND: u8 = 2;
+/// What it counts less at a start, and the share that its words count.
+const BEHIND_AT_A_START: f64 = -0.2;
+const BEHIND_BY_WORDS: f64 = 0.8;
 /// Score at which a hint's standing is a half of the most that it can be. It is the score of a hint of default priority
 /// and confidence that was just set and has one condition on its scope.
 const HALF_SCORE: f64 = 1.0 / 3.0;
@@ -90,10 +95,13 @@ impl Nudge {
     /// is doubtful comes last, whatever speaks for it.
     pub(super) fn rank(&self, request: &SuggestRequest) -> (BinaryHeap<Ranked>, usize) {
         let around = Around::new(request);
-        let told = |_, hint: &Hint| !hint.is_secret();
+        let failure = (request.moment == Moment::Failure).then(|| Failure::new(request));
+        // What is of no use here does not make words common, either.
+        let is_of_use = |hint: &Hint| failure.as_ref().is_none_or(|failure| failure.may_need(hint));
+        let told = |_, hint: &Hint| !hint.is_secret() && is_of_use(hint);
         let filter = Filter { only: Some(&told), ..Filter::all(&request.context, request.now) };
         let found = |only: &dyn Fn(u32, &Hint) -> bool| {
-            let worth_it = |row, hint: &Hint| !hint.is_secret() && only(row, hint);
+            let worth_it = |row, hint: &Hint| told(row, hint) && only(row, hint);
             let (found, undecided) =
                 self.store.best_first(&Filter { only: Some(&worth_it), ..filter }, Steps::of_a_call());
             (found.into_vec(), undecided)
@@ -122,7 +130,7 @@ impl Nudge {
             }
             Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
             Moment::Failure => {
-                let failure = Failure::new(request);
+                let Some(failure) = &failure else { return (BinaryHeap::new(), 0) };
                 let (mut relevant, undecided) = relevant(failure.terms());
                 let (found, more) = found(&|_, hint| failure.concerns(hint));
                 (failure.mend(&around, found, &mut relevant), undecided.max(more))
@@ -135,16 +143,27 @@ fn is_important(hint: &Hint) -> bool {
     hint.priority().is_some_and(|priority| priority >= IMPORTANT)
 }
 
+/// Whether a hint stays behind what somebody stored: a command that a file names anyway, as `nudge seed` stores them, and
+/// that nobody has used yet.
+pub(super) fn is_behind(hint: &Hint) -> bool {
+    hint.source() == Some(Source::FileImport)
+        && hint.use_count() == 0
+        && hint.priority().is_some_and(|priority| priority <= BEHIND)
+}
+
 impl Ranked {
     pub(super) fn new(found: Found, parts: Parts, why: Why) -> Self {
         Self { strength: parts.sum(), parts, found, why }
     }
 
-    /// Greater is better: at a start the place decides, then the order of semantics section 3; else the strength.
+    /// Greater is better: at a start what is behind comes last, then the place decides, then the order of semantics section 3; else the strength.
     fn compare(&self, other: &Self) -> Ordering {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
-                (Why::Place(place), Why::Place(other_place)) => place.cmp(other_place),
+                (Why::Place(place), Why::Place(other_place)) => {
+                    let is_before = |ranked: &Self| !is_behind(&ranked.found.hint);
+                    is_before(self).cmp(&is_before(other)).then_with(|| place.cmp(other_place))
+                }
                 _ => self.strength.total_cmp(&other.strength),
             })
             .then_with(|| self.found.cmp(&other.found))
@@ -189,7 +208,10 @@ fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
             Place::Near => -0.05,
             Place::Elsewhere => -0.15,
         };
-        let parts = Parts::from([("standing", standing(&found, 1.0)), ("place", part)]);
+        let mut parts = Parts::from([("standing", standing(&found, 1.0)), ("place", part)]);
+        if is_behind(&found.hint) {
+            parts.push("behind", BEHIND_AT_A_START);
+        }
         Ranked::new(found, parts, Why::Place(place))
     });
     ranked.collect()
@@ -214,7 +236,8 @@ fn of_words(
         let is_lone = says_much && words.len() == 1 && !is_in_another_language(&found.hint);
         let accidental = is_lone || moment == Moment::Prompt && in_code && words.len() <= FEW;
         let chance = if accidental && spoken_of == 0.0 { BY_CHANCE } else { 1.0 };
-        let by_words = (relevance + spoken_of) * chance * share;
+        let behind = if is_behind(&found.hint) && moment == Moment::Prompt { BEHIND_BY_WORDS } else { 1.0 };
+        let by_words = (relevance + spoken_of) * chance * share * behind;
         Weighed {
             by_words,
             by_meaning: MEANING * cosine.unwrap_or_default().max(0.0) * share,

@@ -23,7 +23,7 @@ const MAX_WEIGHTS: usize = 250_000;
 /// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
 /// common, which terms there are, and what words weigh that were asked for lately.
 ///
-/// That more than a quarter of the texts hold a word, or not, is counted once, and taken for true until there are a
+/// That more than a third of the texts hold a word, or not, is counted once, and taken for true until there are a
 /// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms and weights are those of the moment: one
 /// change of the index, and they are read again.
 #[derive(Debug, Default)]
@@ -65,7 +65,15 @@ struct Vocabulary {
 }
 
 impl Known {
-    /// Whether more than a quarter of all texts match, and there are so many that it matters.
+    /// Forgets all of it, when another file took the place of the one that it is of: the versions of two indexes may be the
+    /// same.
+    pub fn forget(&self) {
+        *self.counted.lock() = Counted::default();
+        *self.spelt.lock() = Vocabulary::default();
+        *self.weighed.lock() = Weighed::default();
+    }
+
+    /// Whether more than a third of all texts match, and there are so many that it matters.
     pub(super) fn is_common(
         &self,
         c: &Connection,

@@ -55,7 +55,8 @@ impl Words {
             let parts = words(piece);
             // Forms of one word are one.
             let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
-            if parts.iter().all(|part| part.weight() < least) || !known.insert(stems) {
+            let is_weak = parts.iter().all(|part| part.weight() < least);
+            if (is_weak && !is_spelt_as_a_name(piece)) || !known.insert(stems) {
                 continue;
             }
             found.pieces.push(piece.to_owned());
@@ -99,6 +100,18 @@ impl Words {
     }
 }
 
+/// Whether a word is the name of something in a program and not a word of a language: there is a digit, an underscore or a
+/// dot in it, or a capital that does not begin it.
+pub(super) fn is_name(word: &str) -> bool {
+    let is_capital_or_dot = |c: char| c.is_uppercase() || c == '.';
+    is_spelt_as_a_name(word) || (word.contains(char::is_alphabetic) && word.chars().skip(1).any(is_capital_or_dot))
+}
+
+/// Whether it is one without doubt, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
+fn is_spelt_as_a_name(word: &str) -> bool {
+    word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit() || c == '_')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,10 +129,21 @@ mod tests {
             ("把数据库迁移一下", "把数 数据 据库 库迁 迁移 移一 一下"),
             ("clippyの警告", "clippy 警告"),
             ("null\0byte", "null byte"),
+            ("is it many_to_one in 3.4.x?", "many_to_one 3.4.x"),
         ] {
             assert_eq!(Words::of(text).iter().collect::<Vec<_>>().join(" "), expected, "{text:?}");
         }
         assert!(Words::of(&"x".repeat(MAX_WORD_BYTES + 1)).is_empty());
+    }
+
+    #[test]
+    fn what_is_a_name() {
+        for name in ["E0502", "client_max_body_size", "foo.rs", "PaymentSplitter", "iPhone", "SELECT", "3.4.x"] {
+            assert!(is_name(name), "{name}");
+        }
+        for word in ["Uploads", "sign-in", "413", "3.14", "migrations", "データ"] {
+            assert!(!is_name(word), "{word}");
+        }
     }
 
     #[test]

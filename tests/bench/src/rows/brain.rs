@@ -1,8 +1,10 @@
-//! The brain: cutting notes into pieces, a note that was saved, and a question.
+//! The brain: cutting notes into pieces, a first index, files that did not change, a note that was saved, a question, and
+//! what a session holds in memory for it.
 
 use std::fs;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,13 +21,21 @@ use serde_json::{Value, json};
 
 use crate::data::Random;
 use crate::measure::{Clock, Turns, interleave, median, take_turns, wall_ns, work};
+use crate::process::{Server, program, tool_call};
 use crate::records::{QUESTIONS, Texts};
+use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 
 /// The goal of cutting a megabyte of notes, in milliseconds: 20 MB a second.
 const CUT_MS: f64 = 50.0;
 /// The goal of a note that was saved, to an answer that has it, beyond what the same question takes else.
 const SAVED_MS: f64 = 2.0;
+/// The goal of a megabyte of notes, read and put into the index, in milliseconds: 3 MB a second.
+const INDEXED_MS: f64 = 1_000.0 / 3.0;
+/// The goal of a look at all files, none of which has changed.
+const UNCHANGED_MS: f64 = 60.0;
+/// The goal of what a session holds in memory for a brain, without a model.
+const HELD_MB: f64 = 15.0;
 /// How long an answer may lack what was saved.
 const PATIENCE_NS: f64 = 30e9;
 /// Chunks that the bare statement finds.
@@ -47,17 +57,8 @@ struct Vault {
 impl Vault {
     /// One of so many notes, all of them read.
     fn filled(notes: usize) -> Self {
-        let folder = tempfile::tempdir().expect("there is room for files");
-        let root = folder.path().join("brain");
-        let texts = Texts::new(3);
-        for at in 0..notes {
-            let place = path(&root, at);
-            fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
-            fs::write(place, note(&texts, at, notes)).expect("there is room for files");
-        }
-        let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
-        let host = Host::alone(folder.path(), &SOURCE, &given).expect("the setting is allowed");
-        let source = (SOURCE.open)(host).expect("the folder is there");
+        let folder = written(notes);
+        let source = opened(folder.path(), folder.path());
         let stop = StopFlag::default();
         let (worker, until) = (Arc::clone(&source), stop.clone());
         let working = Some(std::thread::spawn(move || worker.work(&until)));
@@ -106,7 +107,115 @@ impl Drop for Vault {
     }
 }
 
-fn path(root: &std::path::Path, at: usize) -> PathBuf {
+/// A folder with a brain of so many notes.
+fn written(notes: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("there is room for files");
+    let (root, texts) = (folder.path().join("brain"), Texts::new(3));
+    for at in 0..notes {
+        let place = path(&root, at);
+        fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
+        fs::write(place, note(&texts, at, notes)).expect("there is room for files");
+    }
+    folder
+}
+
+/// The source of the brain in a folder, with its index in another.
+fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
+    let root = folder.join("brain");
+    let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
+    let host = Host::alone(at, &SOURCE, &given).expect("the setting is allowed");
+    (SOURCE.open)(host).expect("the folder is there")
+}
+
+/// Asks how an index stands, which brings it in step with the files first.
+fn status(source: &dyn Source) -> Value {
+    let params = to_raw_value(&json!({})).expect("it is JSON");
+    let answer = source.call("nudge.brain.status", &params).expect("the params are right");
+    serde_json::from_str(answer.get()).expect("it is JSON")
+}
+
+/// A first index of all notes, and a look at them when none has changed.
+pub fn index(scale: &Scale) -> Vec<Line> {
+    let notes = scale.large / 24;
+    let folder = written(notes);
+    let files: Vec<_> = (0..notes).map(|at| path(&folder.path().join("brain"), at)).collect();
+    let read = || files.iter().map(|file| fs::read(file).map_or(0, |bytes| bytes.len())).sum::<usize>();
+    let look = || files.iter().filter(|file| fs::symlink_metadata(file).is_ok()).count();
+    let timed = |work: &mut dyn FnMut()| {
+        let start = wall_ns();
+        work();
+        wall_ns() - start
+    };
+    let (mut made, mut reads, mut unchanged, mut looks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let megabytes = read() as f64 / 1e6;
+    for _ in 0..scale.long_rounds {
+        let place = tempfile::tempdir().expect("there is room for files");
+        let source = opened(folder.path(), place.path());
+        let mut ask = || assert_eq!(status(&*source)["units"], notes);
+        made.push(timed(&mut ask) / megabytes);
+        unchanged.push(timed(&mut ask));
+        reads.push(timed(&mut || assert!(black_box(read()) > 0)) / megabytes);
+        looks.push(timed(&mut || assert_eq!(look(), notes)));
+        source.close();
+    }
+    let [made, reads, unchanged, looks] = [made, reads, unchanged, looks].map(median);
+    vec![
+        Line {
+            what: "brain: a megabyte of notes, into the index".into(),
+            limit: INDEXED_MS,
+            unit: "ms",
+            measured: Some(made / 1e6),
+            peer: "reading the files".into(),
+            absolute: versus(made, reads),
+        },
+        Line {
+            what: format!("brain: a look at {notes} notes, none changed"),
+            limit: UNCHANGED_MS,
+            unit: "ms",
+            measured: Some(unchanged / 1e6),
+            peer: "their metadata, one by one".into(),
+            absolute: versus(unchanged, looks),
+        },
+    ]
+}
+
+/// What a session holds in memory when it has answered questions to a brain, beyond one without.
+pub fn memory(scale: &Scale) -> Vec<Line> {
+    let notes = scale.large / 28;
+    let folder = written(notes);
+    let asked = |with: bool| {
+        let mut command = Command::new(program("nudge")?);
+        command.env("NUDGE_CACHE_DIR", folder.path().join("cache"));
+        if with {
+            command.env("NUDGE_BRAIN_ROOT", folder.path().join("brain"));
+        }
+        let mut server = Server::start(command).expect("the server starts");
+        for question in Texts::questions() {
+            let (tool, params) = if with {
+                ("nudge_brain_context", json!({"task_description": question}))
+            } else {
+                ("nudge_recall", json!({"query": question}))
+            };
+            server.mcp.send(&tool_call(tool, &params));
+            server.mcp.receive();
+        }
+        resident_bytes(server.mcp.pid()).map(|bytes| bytes / 1e6)
+    };
+    let both = asked(false).zip(asked(true));
+    vec![Line {
+        what: format!("brain: memory of a session with {notes} notes"),
+        limit: HELD_MB,
+        unit: "MB",
+        measured: both.map(|(without, with)| with - without),
+        peer: "a session without".into(),
+        absolute: both.map_or_else(
+            || "needs nudge and /proc".into(),
+            |(without, with)| format!("{with:.1} MB / {without:.1} MB"),
+        ),
+    }]
+}
+
+fn path(root: &Path, at: usize) -> PathBuf {
     root.join(format!("domains/d{}/f{}/note{at}.md", at % 7, at % 13))
 }
 

@@ -78,8 +78,8 @@ pub fn typed(scale: &Scale) -> Vec<Line> {
         peer: peer.into(),
         absolute: figures.map_or_else(String::new, |[c, rust, _]| versus(c, rust)),
     };
-    let one = get::stores(scale.small, &get::variants(1));
-    let four = get::stores(scale.small, &get::variants(4));
+    let one = get::stores(scale.small, &data::variants(1));
+    let four = get::stores(scale.small, &data::variants(4));
     let context = data::place().build().expect("the place is valid");
     let mut lines = Vec::new();
     for (stores, variants) in [(&one, "1 variant"), (&four, "4 variants")] {

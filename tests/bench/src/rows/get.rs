@@ -48,18 +48,6 @@ impl Names {
 
 const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
 
-/// The scopes of a key's variants; three of the four fit [`data::place`].
-pub(super) fn variants(count: usize) -> Vec<ScopeSpec> {
-    let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
-    let all = [
-        ScopeSpec { branch: vec!["feature/*".into()], ..cwd("/work/mono/**") },
-        ScopeSpec { os: vec![Os::Linux], ..cwd("**/svc-*/**") },
-        ScopeSpec { os: vec![Os::Linux], ..ScopeSpec::default() },
-        ScopeSpec { branch: vec!["main".into()], os: vec![Os::Darwin], ..ScopeSpec::default() },
-    ];
-    all.into_iter().take(count).collect()
-}
-
 pub(super) struct Stores {
     pub(super) nudge: Nudge,
     bare: BareMap,
@@ -93,7 +81,7 @@ pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
 pub fn warm(scale: &Scale) -> Vec<Line> {
     let mut lines = Vec::new();
     for (count, limit) in [(1, 3.0), (4, 3.5)] {
-        let stores = stores(scale.small, &variants(count));
+        let stores = stores(scale.small, &data::variants(count));
         let view = View::new(&stores.nudge, data::place().build().expect("the place is valid"));
         let Stores { bare, moka, names, .. } = &stores;
         let get = |step| {
@@ -134,7 +122,7 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
 
 /// `get` with a Context built for this one call.
 pub fn cold(scale: &Scale) -> Vec<Line> {
-    let Stores { nudge, moka, names, .. } = &stores(scale.small, &variants(4));
+    let Stores { nudge, moka, names, .. } = &stores(scale.small, &data::variants(4));
     let place = || Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);
     let known = place().build().expect("the place is valid");
     let times = interleave(

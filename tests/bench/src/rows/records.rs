@@ -71,8 +71,8 @@ fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f6
 pub fn search(scale: &Scale) -> Vec<Line> {
     let count = scale.large / 10;
     let desk = Desk::filled(count);
-    let (by_words, by_meaning) = (desk.open(false), desk.open(true));
     desk.put_vectors();
+    let (by_words, by_meaning) = (desk.open(false), desk.open(true));
     let questions = Texts::questions();
     let params: Vec<_> = questions.iter().map(|question| json!({"query": question, "project": "*"})).collect();
     let c = Connection::open(desk.path()).expect("the database is there");

@@ -345,8 +345,9 @@ impl<'a> State<'a> {
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {
             return is_flag_value(word).then_some("password-flag");
         }
-        if flag.contains('=') && !flag.ends_with(':') || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p))
-        {
+        // `--name=VALUE` and `-p"$NAME"` have their value.
+        let has_value = flag.contains('=') && !flag.ends_with(':') || flag.starts_with('-') && flag.contains('$');
+        if has_value || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p)) {
             return None;
         }
         // "pass to", "key is": prose about passing things and keys.

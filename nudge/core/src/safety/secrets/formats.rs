@@ -140,6 +140,8 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("cloud-token", Word, 30, "HRKU- sbp_ mdb_sa_sk_ ory_at_"),
     ("cloud-token", Word, 36, "fo1_"),
     ("cloud-token", Base64, 60, "fm1a_ fm1r_ fm2_"),
+    ("cloud-token", Base64, 40, "essu_"),
+    ("cloud-token", Word, 40, "tk-us-"),
     ("cloud-token", Word, 20, "vcp_ vci_ vca_ vcr_ sb_secret_ ory_pat_ ory_st_"),
     ("cloud-token", Word, 24, "vercel_ akab- tskey- zpka_"),
     ("cloud-token", Alnum, 30, "nfp_ nfc_ nfb_ nfo_ nfu_ AKID"),
@@ -431,14 +433,15 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
 /// Formats told by a mark inside the token; `start..end` is the mark.
 fn marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let before = |body| run_before(bytes, start, body, 40);
-    let issued = |body| {
-        let length = run_after(bytes, end, body, 100);
-        length >= shortest && looks_issued(&bytes[end..end + length])
-    };
+    let drawn = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
+    let issued = |body| drawn(run_after(bytes, end, body, 100));
     match &bytes[start..end] {
         b".eyJ" => is_web_token(bytes, start),
-        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters.
-        b"Q~" => start >= 4 && bytes[start - 1].is_ascii_digit() && issued(Dotted),
+        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters, among them further tildes.
+        b"Q~" => {
+            let body = bytes[end..].iter().take(100).take_while(|b| **b == b'~' || belongs(Dotted, **b));
+            start >= 4 && bytes[start - 1].is_ascii_digit() && drawn(body.count())
+        }
         b".atlasv1." => before(Alnum) >= 12 && issued(Dotted),
         // Telegram: bot number, `:A`, 34 characters.
         b":A" => {

@@ -188,6 +188,10 @@ fn commits_are_commits_where_the_syntax_says_so() {
             format!("git log {commit}...main"),
             format!("git rebase --onto {commit} main"),
             format!("run `git revert --no-edit {commit}` first"),
+            format!("git cherry-pick -x {commit}"),
+            format!("git merge --ff-only {commit}"),
+            format!("git fetch origin {commit}"),
+            format!("git format-patch -1 {commit}"),
             format!("nix build github:o/r/{commit}"),
             format!("nix run gitlab:o/r/{commit}#x"),
             format!("inputs.nixpkgs.url = \"github:NixOS/nixpkgs/{commit}\";"),
@@ -245,4 +249,25 @@ fn keys_of_a_payment_providers_test_mode_pass() {
             refused(&format!("{kind}{body}"));
         }
     }
+}
+
+#[test]
+fn what_a_generator_of_documented_formats_found() {
+    let mut make = Maker(25);
+    for _ in 0..20 {
+        let (a, b) = (make.text(3, LETTERS), make.text(8, LETTERS));
+        for token in [
+            // A client secret of Azure may hold tildes and dots anywhere.
+            format!("{a}8Q~{b}~{}~{}.{}", make.text(7, LETTERS), make.text(9, LETTERS), make.text(7, LETTERS)),
+            format!("{a}8Q~~{b}_{}", make.text(24, LETTERS)),
+            format!("essu_{}/{}+{b}", make.text(11, LETTERS), make.text(39, LETTERS)),
+            format!("tk-us-{}-{}_{b}", make.text(20, LETTERS), make.text(18, LETTERS)),
+        ] {
+            refused(&token);
+            refused(&format!("rotate {token} after the release"));
+        }
+    }
+    clean("mysql -uapp -p\"$MYSQL_PWD\" ledger");
+    clean("mysql -u app -p'$MYSQL_PWD' ledger -h db");
+    refused(&format!("mysql -uapp -p\"{}\" ledger", make.password()));
 }

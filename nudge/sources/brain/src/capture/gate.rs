@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::view::plain;
+use super::wording;
 use crate::unit::KINDS;
 
 /// Most proposals that become files of one session.
@@ -62,16 +63,19 @@ pub struct Rejected {
     /// Its title, or a word for it where that may not be shown.
     pub title: String,
     pub gate: String,
-    /// The unit that says the same already.
+    /// The unit that says the same already: by its path, where it has a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+    /// What it says, where that may change the unit that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 impl Rejected {
     pub fn new(title: &str, gate: &str) -> Self {
         let title = one_line(title, 80);
         let is_secret = SecretGuard::new().check(None, &title).is_some();
-        Self { title: if is_secret { "(withheld)".into() } else { title }, gate: gate.into(), of: None }
+        Self { title: if is_secret { "(withheld)".into() } else { title }, gate: gate.into(), of: None, text: None }
     }
 }
 
@@ -123,7 +127,10 @@ pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected>
         return Err(Rejected::new(&proposal.title, gate));
     }
     match (scene.same)(&proposal.title, &proposal.body) {
-        Some(id) => Err(Rejected { of: Some(id), ..Rejected::new(&proposal.title, "duplicate") }),
+        Some(id) => {
+            let rejected = Rejected::new(&proposal.title, "duplicate");
+            Err(Rejected { of: Some(id), text: Some(proposal.body), ..rejected })
+        }
         None => Ok(proposal),
     }
 }
@@ -181,36 +188,7 @@ fn is_quoted(one: &Proposal, scene: &Scene<'_>) -> bool {
 /// Neither a path of somebody's home, nor a commit, nor a ticket: it helps nobody else.
 fn names_nothing_private(one: &Proposal, scene: &Scene<'_>) -> bool {
     let text = format!("{}\n{}", one.title, one.body);
-    let home = scene.home.and_then(Path::to_str).filter(|home| home.len() > 1);
-    let homes = ["/home/", "/Users/", "/root/", "C:\\Users\\", "C:/Users/"];
-    if home.is_some_and(|home| text.contains(home)) || homes.iter().any(|home| text.contains(home)) {
-        return false;
-    }
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '#' | '_');
-    !text.split(|c| !is_part(c)).any(|word| is_hash(word) || is_ticket(word))
-}
-
-/// A commit: 7 to 40 hex digits with letters and digits among them.
-fn is_hash(word: &str) -> bool {
-    (7..=64).contains(&word.len())
-        && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        && word.bytes().filter(u8::is_ascii_digit).count() >= 2
-        && word.bytes().any(|byte| byte.is_ascii_lowercase())
-}
-
-/// `#1234` or `SHOP-1234`; not `UTF-8`, `SHA-256`, `RFC-7231` and the like.
-fn is_ticket(word: &str) -> bool {
-    const STANDARDS: [&str; 12] = ["UTF", "SHA", "RFC", "ISO", "CVE", "IEEE", "AES", "MD", "PEP", "CWE", "UTC", "HTTP"];
-    let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some(number) = word.strip_prefix('#') {
-        return is_number(number);
-    }
-    let Some((key, number)) = word.split_once('-') else { return false };
-    (2..=10).contains(&key.len())
-        && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-        && key.starts_with(|c: char| c.is_ascii_uppercase())
-        && is_number(number)
-        && !STANDARDS.contains(&key)
+    !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
 }
 
 fn is_not_of_the_project(one: &Proposal, scene: &Scene<'_>) -> bool {
@@ -240,30 +218,11 @@ fn is_a_name(name: &str) -> bool {
 
 /// What a model says when it has nothing to say, and what an agent says of itself.
 fn is_no_refusal(one: &Proposal, _: &Scene<'_>) -> bool {
-    const PHRASES: [&str; 16] = [
-        "as an ai",
-        "as a language model",
-        "i cannot help",
-        "i can't help",
-        "i'm sorry",
-        "i am sorry",
-        "i apologize",
-        "no durable knowledge",
-        "nothing to extract",
-        "no knowledge was",
-        "the user asked",
-        "the user wants",
-        "in this session",
-        "in this conversation",
-        "the transcript",
-        "the assistant",
-    ];
-    let text = plain(&format!("{} {}", one.title, one.body)).replace('\u{2019}', "'");
     // A body of a handful of different words repeats itself.
     let mut different: Vec<_> = words(&one.body).into_iter().map(|word| word.folded).collect();
     different.sort();
     different.dedup();
-    different.len() >= 8 && !PHRASES.iter().any(|phrase| text.contains(phrase))
+    different.len() >= 8 && !wording::is_chatter(&one.title) && !wording::is_chatter(&one.body)
 }
 
 #[cfg(test)]

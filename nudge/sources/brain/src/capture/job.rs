@@ -4,6 +4,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
@@ -15,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::gate::{Rejected, Related};
 use super::transcript::Agent;
 use crate::folder::hex;
+use crate::llm::Cost;
 
 /// The folder of the jobs, in that of the sources' files.
 const FOLDER: &str = "capture";
@@ -46,6 +48,8 @@ pub enum State {
     Remote,
     /// The branch is here alone.
     Local,
+    /// The branch was merged, or removed.
+    Reviewed,
     /// Nothing was worth keeping.
     Empty,
     /// It was too short, or in a project that is not to be captured.
@@ -57,7 +61,7 @@ pub enum State {
 impl State {
     /// Whether nothing is left to do.
     pub const fn is_done(self) -> bool {
-        matches!(self, Self::Proposed | Self::Remote | Self::Local | Self::Empty | Self::Skipped | Self::Failed)
+        !matches!(self, Self::Waiting | Self::Asked | Self::Committed | Self::Branched | Self::Pushed)
     }
 }
 
@@ -86,19 +90,6 @@ pub struct Draft {
     pub path: String,
 }
 
-/// What a call of a model cost.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    pub engine: String,
-    pub ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd: Option<f64>,
-}
-
 /// A job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -117,6 +108,9 @@ pub struct Job {
     pub brain: PathBuf,
     pub created: Millis,
     pub state: State,
+    /// Where it was when it was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_in: Option<State>,
     #[serde(default)]
     pub tries: u32,
     #[serde(default)]
@@ -139,6 +133,9 @@ pub struct Job {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// The branch that it is to go to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,6 +165,8 @@ impl Job {
             rejected: Vec::new(),
             branch: None,
             base: None,
+            target: None,
+            failed_in: None,
             commit: None,
             pull_request: None,
         }
@@ -208,6 +207,24 @@ impl Jobs {
     /// # Errors
     /// `E_NOT_FOUND` without a transcript; `E_UNAVAILABLE` when the file cannot be written.
     pub fn note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<Job>> {
+        self.with_next(end, brain, now, |job| self.write(job, true))
+    }
+
+    /// The job that [`note`](Self::note) would write.
+    ///
+    /// # Errors
+    /// As [`note`](Self::note).
+    pub fn would_note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<Job>> {
+        self.with_next(end, brain, now, |_| Ok(()))
+    }
+
+    fn with_next(
+        &self,
+        end: &SessionEnd,
+        brain: &Path,
+        now: Millis,
+        keep: impl Fn(&Job) -> io::Result<()>,
+    ) -> Result<Option<Job>> {
         let to = length(&end.transcript)?;
         let session = name(end);
         let (mut from, mut number) = (0, 1);
@@ -222,7 +239,7 @@ impl Jobs {
                 continue;
             }
             let job = Job::new(id, &session, end, (from, to), brain, now);
-            match self.write(&job, true) {
+            match keep(&job) {
                 Ok(()) => return Ok(Some(job)),
                 // Another hook was faster, and what it wrote is read next; a file that is no job stays where it is.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -268,14 +285,28 @@ impl Jobs {
         }
     }
 
-    /// Forgets the oldest jobs that are done, where there are many.
+    /// Forgets the oldest jobs that are done, where there are many, and removes what processes that were killed have left.
     pub fn tidy(&self) {
+        self.sweep();
         let all = self.all();
         let done = all.iter().filter(|job| job.state.is_done());
         for job in done.take(all.len().saturating_sub(MAX_JOBS)) {
             if matches!(self.take(&job.id), Ok(Some(_))) {
                 let _ = fs::remove_file(self.file(&job.id));
                 let _ = fs::remove_file(self.0.join(format!("{}.lock", job.id)));
+            }
+        }
+    }
+
+    /// Files of a moment begin with a dot; no engine has longer than half of this.
+    fn sweep(&self) {
+        const OLD: Duration = Duration::from_hours(2);
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let is_old = |meta: &fs::Metadata| meta.modified().ok()?.elapsed().ok().map(|age| age > OLD);
+            let Ok(meta) = entry.metadata() else { continue };
+            if entry.file_name().to_string_lossy().starts_with('.') && is_old(&meta).unwrap_or_default() {
+                let path = entry.path();
+                let _ = if meta.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             }
         }
     }
@@ -337,13 +368,8 @@ impl Held<'_> {
     pub fn again(&mut self) -> Result<()> {
         let job = &mut self.job;
         job.state = match job.state {
-            State::Failed if job.commit.is_some() => State::Committed,
-            State::Failed => {
-                job.units.clear();
-                job.rejected.clear();
-                job.parts_done = 0;
-                State::Waiting
-            }
+            // What was answered is not asked again.
+            State::Failed => job.failed_in.take().unwrap_or(State::Waiting),
             State::Local => State::Branched,
             State::Remote => State::Pushed,
             state if state.is_done() => return Ok(()),
@@ -358,9 +384,12 @@ impl Held<'_> {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub fn step(&mut self, state: State, note: Option<&str>) -> Result<()> {
+        if state == State::Failed {
+            self.job.failed_in = Some(self.job.state);
+        }
         self.job.state = state;
         self.job.note = note.map(str::to_owned);
-        if state.is_done() {
+        if state.is_done() && state != State::Failed {
             // What is in the repository, or was not wanted, need not lie here too.
             self.job.units.iter_mut().for_each(|unit| unit.body.clear());
         }
@@ -388,74 +417,5 @@ fn name(end: &SessionEnd) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn jobs() -> (tempfile::TempDir, Jobs, SessionEnd) {
-        let place = tempfile::tempdir().unwrap();
-        let jobs = Jobs::open(&DataDir::new(place.path().join("data"))).unwrap();
-        let transcript = place.path().join("s.jsonl");
-        fs::write(&transcript, "one\n").unwrap();
-        let end = SessionEnd { session: "s-1".into(), transcript, cwd: None };
-        (place, jobs, end)
-    }
-
-    #[test]
-    fn two_hooks_tell_of_one_end_and_a_session_may_go_on() {
-        let (_place, jobs, end) = jobs();
-        let note = || jobs.note(&end, Path::new("/brain"), 5).unwrap();
-        assert_eq!(note().unwrap().id, "s-1");
-        assert_eq!(note(), None);
-        fs::write(&end.transcript, "one\ntwo\n").unwrap();
-        let second = note().unwrap();
-        assert_eq!((second.id.as_str(), second.from, second.to), ("s-1.2", 4, 8));
-        assert_eq!(note(), None);
-        assert_eq!(jobs.all().len(), 2);
-        assert!(jobs.are_left(6) && !jobs.are_left(5));
-    }
-
-    #[test]
-    fn many_at_once_make_one() {
-        let (_place, jobs, end) = jobs();
-        let made = std::thread::scope(|scope| {
-            let one = || jobs.note(&end, Path::new("/brain"), 5).unwrap().is_some();
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
-            all.into_iter().filter(|_| true).map(|one| one.join().unwrap()).filter(|made| *made).count()
-        });
-        assert_eq!(made, 1);
-        let left: Vec<_> = fs::read_dir(jobs.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert_eq!(left, ["s-1.json"], "nothing else is left behind");
-    }
-
-    #[test]
-    fn one_process_holds_a_job() {
-        let (_place, jobs, end) = jobs();
-        jobs.note(&end, Path::new("/brain"), 5).unwrap();
-        let mut held = jobs.take("s-1").unwrap().unwrap();
-        assert!(jobs.take("s-1").unwrap().is_none());
-        held.step(State::Empty, Some("nothing")).unwrap();
-        drop(held);
-        assert_eq!(jobs.take("s-1").unwrap().unwrap().job.note.as_deref(), Some("nothing"));
-        assert!(!jobs.are_left(i64::MAX));
-        assert!(jobs.take("none").unwrap().is_none());
-    }
-
-    #[test]
-    fn names_are_those_of_files() {
-        let end =
-            |session: &str, file: &str| SessionEnd { session: session.into(), transcript: file.into(), cwd: None };
-        assert_eq!(name(&end("a-B_1", "/x.jsonl")), "a-B_1");
-        assert_eq!(name(&end("../a", "/rollout-1.jsonl")), "rollout-1");
-        assert_eq!(name(&end("", "/a b.jsonl")).len(), 32);
-    }
-
-    #[test]
-    fn what_is_no_job_is_none() {
-        let (_place, jobs, _) = jobs();
-        for (id, text) in [("a", ""), ("b", "{}"), ("c", "[1"), ("d", "{\"id\":\"e\"}")] {
-            fs::write(jobs.file(id), text).unwrap();
-            assert_eq!(jobs.read(id), None, "{id}");
-        }
-        assert_eq!(jobs.all(), []);
-    }
-}
+#[path = "job_tests.rs"]
+mod tests;

@@ -113,8 +113,9 @@ impl<'a> Near<'a> {
             return unit_of(chunk);
         }
         let (model, thought) = Thought::asked(&rows::meant(title, "", body), self.brains.models(), MODEL_WAIT).ok()?;
-        let nearest = self.index.meanings.with(&self.index.db, Some(&*model), |memory| {
-            memory.vectors.as_ref().and_then(|vectors| vectors.top(&thought.vector, 1, |_| true).first().copied())
+        let nearest = self.index.meanings.with(&self.index.db, Some(&*model), |_, memory| {
+            let vectors = memory.vectors.as_ref();
+            Ok(vectors.and_then(|vectors| vectors.top(&thought.vector, 1, |_| true).first().copied()))
         });
         nearest.ok().flatten().filter(|(_, cosine)| *cosine >= COSINE).and_then(|(chunk, _)| unit_of(chunk))
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::gate::{MAX_UNITS, RELATIONS};
+use crate::llm::Ask;
 use crate::unit::KINDS;
 
 /// A unit that is there already.
@@ -15,18 +16,11 @@ pub struct Known {
     pub summary: String,
 }
 
-/// One request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    pub system: String,
-    pub text: String,
-    pub schema: Value,
-}
-
-impl Ask {
-    /// The bytes that leave this machine, whoever is asked; an engine adds its own envelope.
-    pub fn bytes(&self) -> String {
-        format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
+impl Known {
+    /// What a model is told of it.
+    pub fn line(&self) -> String {
+        let Self { id, title, summary } = self;
+        format!("- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " })
     }
 }
 
@@ -56,9 +50,9 @@ pub fn ask(known: &[Known], found: &[String], part: &str) -> Ask {
     if known.is_empty() {
         text += "None.\n";
     }
-    for Known { id, title, summary } in known {
+    for unit in known {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " });
+        let _ = writeln!(text, "{}", unit.line());
     }
     if !found.is_empty() {
         text += "\n## Found in the earlier parts of this session\n";

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
 use nudge_core::error::{Error, Result};
-use nudge_core::safety::refusal;
 use nudge_core::source::StopFlag;
 #[cfg(feature = "llm")]
 use serde_json::json;
 
+use super::gate::Rejected;
 use super::job::{Draft, Job};
-use super::llm::Fault;
-#[cfg(feature = "llm")]
-use super::llm::web;
 use super::repo::Repo;
+use super::view;
+#[cfg(feature = "llm")]
+use crate::llm::web;
+use crate::llm::{Fault, program};
 
 /// A request for a branch.
 pub struct PullRequest<'a> {
@@ -47,16 +48,30 @@ pub fn body(job: &Job) -> String {
         // Writing to a string cannot fail.
         let _ = write!(out, "\n- **{title}** ({kind}, {domain}; {what} `{path}`)");
     }
-    let same: Vec<_> = job.rejected.iter().filter(|one| one.of.is_some()).collect();
-    if !same.is_empty() {
-        out += "\n\nProposed too, and much like what is there; look whether these units want a change:\n";
-        for one in same {
-            let _ = write!(out, "\n- {} (like {})", one.title, one.of.as_deref().unwrap_or_default());
-        }
+    let proposed = proposed(job);
+    if !proposed.is_empty() {
+        let _ = write!(out, "\n\n{}", proposed.trim_end());
     }
     let others = job.rejected.iter().filter(|one| one.of.is_none()).count();
     let _ = write!(out, "\n\n{others} other proposals were refused; `nudge brain jobs` says by which gate.\n");
-    out
+    view::withhold(&out, &mut 0)
+}
+
+/// The texts that may change units which are there, for the reviewer to take what is new: no number decides whether two
+/// units are one, so nothing of them is in the files of the branch.
+pub fn proposed(job: &Job) -> String {
+    let mut out = String::new();
+    for Rejected { title, of, text, .. } in &job.rejected {
+        let (Some(of), Some(text)) = (of, text) else { continue };
+        if out.is_empty() {
+            out += "Proposed as changes of units that are there. Merging changes none of them:\n";
+        }
+        // Nobody is called and nothing is linked from within a fence, which is longer than any in the text.
+        let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
+        let fence = "~".repeat(longest.max(2) + 1);
+        let _ = write!(out, "\n**{title}**, like `{of}`:\n\n{fence}\n{text}\n{fence}\n");
+    }
+    view::withhold(&out, &mut 0)
 }
 
 impl PullRequest<'_> {
@@ -65,8 +80,7 @@ impl PullRequest<'_> {
     /// # Errors
     /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with why nobody could make it.
     pub fn make(&self, gh: Option<PathBuf>) -> Result<String> {
-        refusal::check(None, &self.title, "title")?;
-        refusal::check(None, &self.body, "body")?;
+        view::check("The pull request", &format!("{}\n{}", self.title, self.body))?;
         let by_command = gh.map(|gh| self.by_command(&gh));
         let (may_pass, text) = match by_command {
             Some(Ok(url)) => return Ok(url),
@@ -84,7 +98,7 @@ impl PullRequest<'_> {
         let run = |words: &[&str], stdin: &str| {
             let mut command = Command::new(gh);
             command.args(words).current_dir(self.root).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
-            super::llm::program::run(&mut command, "gh", stdin, LIMIT, &StopFlag::default())
+            program::run(&mut command, "gh", stdin, LIMIT, &StopFlag::default())
         };
         run(&["auth", "status"], "").map_err(|_| Fault::lasting("gh is not logged in"))?;
         let (head, base) = (self.head, self.base);

@@ -15,21 +15,33 @@ use crate::git::ELSEWHERE;
 /// How long git has: a remote may be far away.
 const LIMIT: Duration = Duration::from_mins(1);
 const MAX_OUTPUT: u64 = 16 << 20;
-/// The tree without files.
-const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
-
 /// The repository that a brain is in.
 pub struct Repo {
     root: PathBuf,
     /// The brain's folder in it, with a slash at its end; empty at its top.
     prefix: String,
+    /// Whether its user has said how to reach other machines.
+    has_ssh: bool,
 }
+
+/// Where a branch begins.
+pub struct Base {
+    /// The branch that it goes to.
+    pub name: String,
+    /// `None` in a repository without any commit.
+    pub commit: Option<String>,
+}
+
+/// How the names of the remote's branches begin here.
+const REMOTE: &str = "refs/remotes/origin/";
 
 /// A file to commit.
 pub struct Blob {
     /// Below the brain.
     pub path: String,
     pub text: String,
+    /// Whether it adds to a file that is there.
+    pub is_there: bool,
 }
 
 /// What a commit is made of.
@@ -55,21 +67,66 @@ impl Repo {
                 root.display()
             ))
         };
-        let repo = Self { root: root.to_owned(), prefix: String::new() };
+        let repo = Self { root: root.to_owned(), prefix: String::new(), has_ssh: true };
         let prefix = repo
             .git(&["rev-parse", "--show-prefix"])
             .map_err(|error| if error.is_start { error.into() } else { none() })?;
-        Ok(Self { prefix, ..repo })
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_ssh =
+            is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || repo.git(&["config", "core.sshCommand"]).is_ok();
+        Ok(Self { prefix, has_ssh, ..repo })
     }
 
-    /// The commit that a branch begins at: that of the remote's own branch, else of the checkout; `None` in a repository
-    /// without any.
-    pub fn base(&self, wanted: Option<&str>) -> Option<String> {
-        let wanted = wanted.filter(|name| is_ref(name));
-        let named =
-            wanted.into_iter().flat_map(|name| [format!("refs/remotes/origin/{name}"), format!("refs/heads/{name}")]);
-        let usual = ["refs/remotes/origin/HEAD", "HEAD"].map(str::to_owned);
-        named.chain(usual).find_map(|name| self.commit_of(&name))
+    /// Where a branch begins: with a remote at a branch that the remote has, so that nothing else is sent with it; else
+    /// at the checkout.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` where no branch of the remote is known.
+    pub fn base(&self, wanted: Option<&str>) -> Result<Base> {
+        let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);
+        if self.remote().is_none() {
+            let commit = wanted.as_ref().and_then(|name| self.commit_of(&format!("refs/heads/{name}")));
+            let name = wanted.or_else(|| self.named_by("HEAD", "refs/heads/")).unwrap_or_else(|| "main".to_owned());
+            return Ok(Base { name, commit: commit.or_else(|| self.commit_of("HEAD")) });
+        }
+        let name = wanted
+            .or_else(|| self.named_by("refs/remotes/origin/HEAD", REMOTE))
+            .or_else(|| self.own_of_the_remote())
+            .or_else(|| self.upstream());
+        let Some(name) = name else {
+            return Err(Error::unavailable(
+                "No branch of the brain's remote is known to begin at; `git push -u origin BRANCH` there makes one, \
+                 and `capture: {base: BRANCH}` in brain.yaml names it.",
+            ));
+        };
+        let tracked = format!("{REMOTE}{name}");
+        if self.commit_of(&tracked).is_none() {
+            let fetched = format!("+refs/heads/{name}:{tracked}");
+            self.git(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "origin", &fetched])?;
+        }
+        Ok(Base { commit: self.commit_of(&tracked), name })
+    }
+
+    /// What the remote says its own branch is.
+    fn own_of_the_remote(&self) -> Option<String> {
+        let said = self.git(&["ls-remote", "--symref", "origin", "HEAD"]).ok()?;
+        let name = said.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"))?;
+        Some(name.to_owned()).filter(|name| is_ref(name))
+    }
+
+    /// The branch of the remote that the checkout's own follows, or that has its name.
+    fn upstream(&self) -> Option<String> {
+        let followed = self.git(&["rev-parse", "--symbolic-full-name", "@{upstream}"]).ok();
+        let followed = followed.and_then(|full| full.strip_prefix(REMOTE).map(str::to_owned));
+        let same =
+            || self.named_by("HEAD", "refs/heads/").filter(|name| self.commit_of(&format!("{REMOTE}{name}")).is_some());
+        followed.or_else(same)
+    }
+
+    /// The branch that a symbolic name stands for.
+    fn named_by(&self, name: &str, before: &str) -> Option<String> {
+        let full = self.git(&["symbolic-ref", "--quiet", name]).ok()?;
+        full.strip_prefix(before).map(str::to_owned)
     }
 
     /// The commit that a name stands for.
@@ -77,15 +134,12 @@ impl Repo {
         self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
     }
 
-    /// The name of the branch that pull requests go to.
-    pub fn base_name(&self, wanted: Option<&str>) -> String {
-        let of = |name: &str, before: &str| {
-            let full = self.git(&["symbolic-ref", "--quiet", name]).ok()?;
-            full.strip_prefix(before).map(str::to_owned)
-        };
-        let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);
-        let usual = || of("refs/remotes/origin/HEAD", "refs/remotes/origin/").or_else(|| of("HEAD", "refs/heads/"));
-        wanted.or_else(usual).unwrap_or_else(|| "main".to_owned())
+    /// Whether a commit is in the checkout, or in a branch of the remote.
+    pub fn is_merged(&self, commit: &str, into: Option<&str>) -> bool {
+        let remote = into.map(|name| format!("{REMOTE}{name}"));
+        ["HEAD"].into_iter().chain(remote.as_deref()).any(|name| {
+            self.commit_of(name).is_some() && self.git(&["merge-base", "--is-ancestor", commit, name]).is_ok()
+        })
     }
 
     /// The text of a file in a commit.
@@ -110,13 +164,12 @@ impl Repo {
             Some(base) => self.raw(&["read-tree", base], "", &env)?,
             None => self.raw(&["read-tree", "--empty"], "", &env)?,
         };
-        for Blob { path, text } in files {
+        for Blob { path, text, .. } in files {
             let hash = self.raw(&["hash-object", "-w", "--stdin", "--no-filters"], text, &env)?;
             let entry = format!("100644,{},{}{path}", hash.trim(), self.prefix);
             self.raw(&["update-index", "--add", "--cacheinfo", &entry], "", &env)?;
         }
         let tree = self.raw(&["write-tree"], "", &env)?;
-        let _ = std::fs::remove_file(index);
         env.clear();
         env.extend([("GIT_AUTHOR_DATE", date.clone()), ("GIT_COMMITTER_DATE", date)]);
         // Only who has set none needs one.
@@ -141,7 +194,7 @@ impl Repo {
     /// `E_UNAVAILABLE`.
     pub fn branch(&self, name: &str, commit: &str) -> Result<bool> {
         let full = format!("refs/heads/{name}");
-        let made = self.git(&["update-ref", &full, commit, NO_COMMIT]);
+        let made = self.git(&["update-ref", &full, commit, ""]);
         match self.commit_of(&full) {
             Some(known) => Ok(known == commit),
             None => made.map(|_| false).map_err(Error::from),
@@ -170,13 +223,26 @@ impl Repo {
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
 
-    /// What a branch would bring, as a diff.
+    /// What a branch proposes in words, and what it would bring, as a diff.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn diff(&self, branch: &str) -> Result<String> {
-        let range = format!("HEAD...refs/heads/{branch}");
-        Ok(self.raw(&["diff", "--no-color", "--no-ext-diff", "--no-textconv", &range], "", &[])?)
+        let (since, branch) = (self.since(branch)?.0, format!("refs/heads/{branch}"));
+        let said = self.raw(&["log", "-1", "--format=%b", &branch, "--"], "", &[])?;
+        let said = if said.trim().is_empty() { String::new() } else { format!("{}\n\n", said.trim()) };
+        let words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", &since, &branch, "--"];
+        Ok(said + &self.raw(&words, "", &[])?)
+    }
+
+    /// What a branch and the checkout have in common, and whether that is anything: a capture into a repository without
+    /// commits shares none with what is committed later.
+    fn since(&self, branch: &str) -> Result<(String, bool)> {
+        if let Ok(commit) = self.git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
+            return Ok((commit, true));
+        }
+        // The tree without files, by the hash of this repository.
+        Ok((self.git(&["hash-object", "-t", "tree", "--stdin"])?, false))
     }
 
     /// The branches that begin so, the oldest first, that the checkout does not have yet.
@@ -200,8 +266,9 @@ impl Repo {
     /// # Errors
     /// `E_CONFLICT` where it has; `E_UNAVAILABLE` when git does not do it.
     pub fn merge(&self, branch: &str) -> Result<()> {
-        let range = format!("HEAD...refs/heads/{branch}");
-        let paths = self.raw(&["diff", "--name-only", "-z", &range], "", &[])?;
+        let (since, is_shared) = self.since(branch)?;
+        let full = format!("refs/heads/{branch}");
+        let paths = self.raw(&["diff", "--name-only", "-z", &since, &full, "--"], "", &[])?;
         let names: Vec<_> =
             paths.split('\0').filter(|path| !path.is_empty()).map(|path| format!(":(top,literal){path}")).collect();
         let mut words = vec!["status", "--porcelain", "--untracked-files=all", "--"];
@@ -213,7 +280,11 @@ impl Repo {
                 "{path} has changes of yours; commit or remove them, then review again."
             )));
         }
-        let done = self.git(&["merge", "--quiet", "--no-edit", &format!("refs/heads/{branch}")]);
+        let mut words = vec!["merge", "--quiet", "--no-edit", &full];
+        if !is_shared && self.commit_of("HEAD").is_some() {
+            words.push("--allow-unrelated-histories");
+        }
+        let done = self.git(&words);
         done.map(drop).map_err(|error| {
             let _ = self.git(&["merge", "--abort"]);
             Error::conflict(format!("Git does not merge {branch} ({}); merge it by hand.", error.text))
@@ -232,7 +303,10 @@ impl Repo {
             command.env_remove(name);
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-        command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes").env("GIT_ASKPASS", "").env("SSH_ASKPASS", "");
+        command.env("GIT_ASKPASS", "").env("SSH_ASKPASS", "");
+        if !self.has_ssh {
+            command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
+        }
         command.envs(env.iter().map(|(name, value)| (name, value)));
         run(&mut command, words.first().copied().unwrap_or_default(), stdin)
     }

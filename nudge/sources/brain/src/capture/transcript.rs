@@ -1,10 +1,12 @@
 //! What was said in a session, from the file that its client keeps. Neither format is documented: a line that is not
 //! known is passed over, and a file without any known line is no transcript.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::own::{self, without_ours};
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,38 +26,38 @@ pub enum Turn {
     /// The agent's words.
     Assistant(String),
     /// What the agent did.
-    Call { tool: String, input: String },
+    Call {
+        /// The tool's name.
+        tool: String,
+        /// What it was called with, as text.
+        input: String,
+    },
     /// What came of it.
-    Outcome { text: String, is_error: bool },
+    Outcome {
+        /// What the tool answered.
+        text: String,
+        /// Whether it failed.
+        is_error: bool,
+    },
 }
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
+    /// Whose file it is.
     pub agent: Agent,
     /// The client's name of it.
     pub session: Option<String>,
     /// The folder that the agent worked in.
     pub cwd: Option<String>,
+    /// Every folder that its lines say they are of.
+    pub folders: BTreeSet<String>,
+    /// What was said and done, in order.
     pub turns: Vec<Turn>,
 }
 
-/// Elements that clients put into what counts as their user's words, and that no user wrote.
-const NOT_THE_USERS: [&str; 9] = [
-    "system-reminder",
-    "environment_context",
-    "user_instructions",
-    "permissions instructions",
-    "turn_aborted",
-    "local-command-caveat",
-    "local-command-stdout",
-    "command-message",
-    "command-args",
-];
 /// How a text begins in which Codex tells its model of a project's rules.
 const RULES: &str = "# AGENTS.md instructions";
-/// What every digest of ours says in its first line.
-const OURS: &str = "These are notes, not instructions:";
 
 /// Reads a file, or a part of it from the start of a line. `None` where no line is known.
 pub fn read(bytes: &[u8]) -> Option<Transcript> {
@@ -65,8 +67,8 @@ pub fn read(bytes: &[u8]) -> Option<Transcript> {
             reader.line(&line);
         }
     }
-    let Reader { agent, session, cwd, turns, .. } = reader;
-    Some(Transcript { agent: agent?, session, cwd, turns })
+    let Reader { agent, session, cwd, folders, turns, .. } = reader;
+    Some(Transcript { agent: agent?, session, cwd, folders, turns })
 }
 
 #[derive(Default)]
@@ -74,14 +76,20 @@ struct Reader {
     agent: Option<Agent>,
     session: Option<String>,
     cwd: Option<String>,
+    folders: BTreeSet<String>,
     turns: Vec<Turn>,
     /// Calls of our own tools, whose outcome would be learned from itself.
     own: HashSet<String>,
+    /// The first lines of what came of them.
+    own_said: String,
 }
 
 impl Reader {
     fn line(&mut self, line: &Value) {
         let kind = line["type"].as_str().unwrap_or_default();
+        // Of any line, whoever said what in it.
+        self.folders
+            .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
         match kind {
             "user" | "assistant" if line["message"].is_object() => {
                 self.of(Agent::Claude, &line["sessionId"], &line["cwd"]);
@@ -138,7 +146,9 @@ impl Reader {
             "message" => match item["role"].as_str().unwrap_or_default() {
                 "user" => {
                     for part in item["content"].as_array().into_iter().flatten() {
-                        self.said(true, part["text"].as_str().unwrap_or_default());
+                        let text = part["text"].as_str().unwrap_or_default();
+                        self.folders.extend(context_cwd(text).map(str::to_owned));
+                        self.said(true, text);
                     }
                 }
                 "assistant" => self.said(false, &texts(&item["content"])),
@@ -151,6 +161,8 @@ impl Reader {
                     None => name.to_owned(),
                 };
                 let input = if item["arguments"].is_string() { &item["arguments"] } else { &item["input"] };
+                let read = input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                self.folders.extend(read.and_then(|read| Some(read["workdir"].as_str()?.to_owned())));
                 self.did(&tool, &item["call_id"], input);
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -178,8 +190,11 @@ impl Reader {
 
     fn did(&mut self, tool: &str, id: &Value, input: &Value) {
         let shown = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
-        if is_ours(tool, &shown) {
+        let is_ours = own::is_ours(tool, &shown) || own::is_more(tool, &shown, &self.own_said);
+        if is_ours || own::is_answer_ours(tool, &shown) {
             self.own.extend(id.as_str().map(str::to_owned));
+        }
+        if is_ours {
             return;
         }
         self.turns.push(Turn::Call { tool: tool.to_owned(), input: shown });
@@ -187,6 +202,8 @@ impl Reader {
 
     fn came(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
+            // Its beginning names what goes on behind it.
+            self.own_said.extend(["\n", text.lines().next().unwrap_or_default()]);
             return;
         }
         let text = without_ours(text);
@@ -196,6 +213,13 @@ impl Reader {
     }
 }
 
+/// The folder that Codex tells its model of.
+fn context_cwd(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("<environment_context>")?;
+    let (_, rest) = rest.split_once("<cwd>")?;
+    rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim())
+}
+
 /// A text, or the texts of a list of blocks.
 fn texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
@@ -203,54 +227,6 @@ fn texts(content: &Value) -> String {
     }
     let parts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
     parts.collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a call asks Nudge, by a tool of its server or by its command: what it answers comes from a store already.
-fn is_ours(tool: &str, input: &str) -> bool {
-    if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-        let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
-        return is_server || name.starts_with("nudge_") || name == "get_relevant_context";
-    }
-    let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[],".contains(c);
-    let program = |word: &str| word == "nudge" || word.ends_with("/nudge") || word.ends_with("nudge.exe");
-    // Only what follows the beginning of a command: a folder of this name is somebody's project.
-    let starts = |before: &str| {
-        let before = before.trim_end_matches([' ', '"', '\'', '\\']);
-        before.is_empty() || before.ends_with([':', ';', '|', '&', '(', ',', '`', '['])
-    };
-    let mut at = 0;
-    input.split(is_end).any(|word| {
-        let start = at;
-        at += word.len() + input[start + word.len()..].chars().next().map_or(0, char::len_utf8);
-        program(word) && starts(&input[..start])
-    })
-}
-
-/// A text without what Nudge or the client has put there.
-fn without_ours(text: &str) -> String {
-    let mut out = text.to_owned();
-    for tag in NOT_THE_USERS {
-        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-        let mut rest = String::new();
-        let mut left = out.as_str();
-        while let Some((before, inside)) = left.split_once(open.as_str()) {
-            rest += before;
-            // What nobody closes goes to its end.
-            left = inside.split_once(close.as_str()).map_or("", |(_, after)| after);
-        }
-        if rest.len() + left.len() < out.len() {
-            out = rest + left;
-        }
-    }
-    if !out.contains(OURS) {
-        return out;
-    }
-    let mut is_ours = false;
-    let keep = |line: &&str| {
-        is_ours = line.contains(OURS) || (is_ours && !line.trim().is_empty());
-        !is_ours
-    };
-    out.split_inclusive('\n').filter(keep).collect()
 }
 
 #[cfg(test)]
@@ -298,6 +274,16 @@ mod tests {
             said("t2", "what the brain knows", false),
             ask("t3", "Bash", json!({"command": "cd x && nudge ask retries"})),
             said("t3", "what the brain knows", false),
+            ask("t4", "Task", json!({"prompt": "Look it up."})),
+            said("t4", "what an agent was told by the brain", false),
+            ask("t5", "Bash", json!({"command": "cd x\ntimeout 5 nudge ask retries", "run_in_background": true})),
+            said("t5", "Command running in background with ID: b1", false),
+            ask("t6", "BashOutput", json!({"bash_id": "b1"})),
+            said("t6", "what the brain knows", false),
+            claude("user", &json!("<bash-input>nudge ask x</bash-input>")),
+            claude("user", &json!("<bash-stdout>what the brain knows</bash-stdout><bash-stderr></bash-stderr>")),
+            claude("user", &json!("<command-name>/clear</command-name>")),
+            claude("user", &json!("<task-notification>\n<task-id>b1</task-id>\n</task-notification>")),
             aside,
             meta,
             claude(
@@ -316,6 +302,7 @@ mod tests {
             Turn::Assistant("I look.".into()),
             Turn::Call { tool: "Bash".into(), input: r#"{"command":"make"}"#.into() },
             Turn::Outcome { text: "Exit code 2\nno rule".into(), is_error: true },
+            Turn::Call { tool: "Task".into(), input: r#"{"prompt":"Look it up."}"#.into() },
             user("thanks"),
         ];
         assert_eq!(read.turns, expected);
@@ -377,30 +364,5 @@ mod tests {
         file.extend(br#"{"type":"user","message":{"content":"cut off"#);
         let read = read(&file).unwrap();
         assert_eq!(read.turns.last(), Some(&user("ok")));
-    }
-
-    #[test]
-    fn which_calls_are_ours() {
-        for (tool, input, expected) in [
-            ("mcp__nugget__get_relevant_context", "{}", true),
-            ("mcp__plugin_nudge_nudge__nudge_set_hint", "{}", true),
-            ("mcp__other__nudge_recall", "{}", true),
-            ("mcp__github__get_issue", "{}", false),
-            ("Bash", r#"{"command":"nudge ask x"}"#, true),
-            ("Bash", r#"{"command":"a; /usr/bin/nudge ask x"}"#, true),
-            ("exec_command", r#"{"cmd":["bash","-lc","nudge ask x"]}"#, true),
-            ("Bash", r#"{"command":"cd /w/nudge && make"}"#, false),
-            ("Bash", r#"{"command":"git clone nudge"}"#, false),
-            ("Bash", r#"{"command":"ls nudge/docs"}"#, false),
-        ] {
-            assert_eq!(is_ours(tool, input), expected, "{tool} {input}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_closes_ends_with_the_text() {
-        assert_eq!(without_ours("a<system-reminder>b"), "a");
-        assert_eq!(without_ours("a<system-reminder>b</system-reminder>c<system-reminder>d</system-reminder>"), "ac");
-        assert_eq!(without_ours("nothing <b>of</b> it"), "nothing <b>of</b> it");
     }
 }

@@ -1,6 +1,7 @@
 //! What of a session is sent to a model: who said what, without most of what tools answered and without anything that
 //! looks like a credential.
 
+use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{escaped, is_hidden};
 
@@ -99,6 +100,17 @@ pub fn withhold(text: &str, count: &mut usize) -> String {
     out
 }
 
+/// Refuses a text as a whole that looks like a credential.
+///
+/// # Errors
+/// `E_SECRET_REJECTED`, with the rule and never the text.
+pub fn check(what: &str, text: &str) -> Result<()> {
+    SecretGuard::new().check(None, text).map_or(Ok(()), |rule| {
+        let text = format!("{what} looks like it holds a credential ({rule}), and went nowhere.");
+        Err(Error::new(ErrorKind::SecretRejected, text))
+    })
+}
+
 /// The beginning and the end of a text that is longer than that.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -121,7 +133,13 @@ mod tests {
     use super::*;
 
     fn session(turns: Vec<Turn>) -> Transcript {
-        Transcript { agent: Agent::Claude, session: None, cwd: None, turns }
+        Transcript {
+            agent: Agent::Claude,
+            session: None,
+            cwd: None,
+            folders: std::collections::BTreeSet::default(),
+            turns,
+        }
     }
 
     #[test]

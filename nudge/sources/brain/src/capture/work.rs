@@ -4,30 +4,33 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, Links};
-use nudge_core::safety::refusal;
 use nudge_core::settings::Values;
 use nudge_core::source::StopFlag;
 use serde_json::{Value, json};
 
+use super::deny::is_denied;
 use super::gate::{self, MAX_UNITS, Proposal, Rejected, Scene};
 use super::job::{Draft, Held, Job, Jobs, MAX_TRIES, State};
-use super::llm::{self, Lent};
 use super::near::{Near, same_draft};
-use super::prompt::{self, Ask};
+use super::prompt;
 use super::pull_request::{self, PullRequest};
-use super::repo::{self, Blob, Commit, Repo};
+use super::repo::{self, Base, Blob, Commit, Repo};
 use super::transcript::{self, Transcript};
 use super::view::{self, View, plain};
 use crate::config::Config;
+use crate::llm::{self, Ask, Lent, Llm};
 use crate::source::Brains;
 use crate::write::{file_of, new_id, path_of};
 
 /// Most of a transcript that is read; of a longer one its end.
 const MAX_TRANSCRIPT: u64 = 64 << 20;
+/// Longest file of a unit.
+const MAX_UNIT: u64 = 1 << 20;
 /// Most names that a branch or a file is tried under.
 const MAX_NAMES: usize = 100;
 
@@ -40,6 +43,22 @@ pub struct Worker<'a> {
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// Set when this process is to end; what is done is kept.
     pub stop: &'a StopFlag,
+    /// Folders whose sessions are never sent.
+    pub denied: &'a [String],
+}
+
+/// What of a session is sent, and that nobody is asked about it, with why.
+type Left = std::result::Result<View, &'static str>;
+
+/// What a job would have a model be sent.
+pub struct Preview {
+    /// Its requests that were not answered yet.
+    pub requests: Vec<String>,
+    /// The requests that were.
+    pub done: usize,
+    pub withheld: usize,
+    /// Why nothing is sent as things stand.
+    pub blocked: Option<String>,
 }
 
 /// Why a step was not made.
@@ -64,24 +83,24 @@ impl Worker<'_> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
         if held.job.tries > MAX_TRIES {
-            return held.step(State::Failed, Some("It was given up: whoever worked on it was ended each time."));
+            let end = given_up(held.job.state);
+            return held.step(end, Some("It was given up: whoever worked on it was ended each time."));
         }
         held.keep()?;
+        let made = self.steps(held);
+        self.jobs.tidy();
+        made
+    }
+
+    fn steps(&self, held: &mut Held<'_>) -> Result<()> {
         while !held.job.state.is_done() && !self.stop.is_set() {
             let Err(Trouble { error, may_pass }) = self.step(held) else { continue };
             if may_pass && held.job.tries < MAX_TRIES {
                 held.job.note = Some(error.message().to_owned());
                 return held.keep();
             }
-            // What is committed is there to be reviewed, whatever the remote says.
-            let end = match held.job.state {
-                State::Branched => State::Local,
-                State::Pushed => State::Remote,
-                _ => State::Failed,
-            };
-            held.step(end, Some(error.message()))?;
+            held.step(given_up(held.job.state), Some(error.message()))?;
         }
-        self.jobs.tidy();
         Ok(())
     }
 
@@ -96,37 +115,71 @@ impl Worker<'_> {
         }
     }
 
-    /// The requests that a transcript would make, as they would be sent first.
+    /// What would be sent for a job as it stands.
     ///
     /// # Errors
-    /// What keeps it from being sent.
-    pub fn requests(&self, job: &mut Job) -> Result<(Vec<Ask>, usize)> {
-        let (_, View { parts, withheld, .. }) = read(job)?;
+    /// What keeps it from being known.
+    pub fn preview(&self, job: &mut Job) -> Result<Preview> {
+        let none = |why: &str| Preview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
+        if job.state != State::Waiting {
+            return Ok(none("The model has answered already."));
+        }
+        let View { parts, withheld, .. } = match self.left(job)? {
+            Ok(view) => view,
+            Err(why) => return Ok(none(why)),
+        };
         let near = Near::open(self.brains, &job.brain)?;
-        let asks = parts.iter().map(|part| guarded(&near, &[], part)).collect::<Result<_>>()?;
-        Ok((asks, withheld))
+        let engine = self.engine(&job.brain);
+        let text = |part: &String| {
+            let ask = guarded(&near, &titles(job), part)?;
+            Ok(engine.as_ref().map_or_else(|_| ask.bytes(), |engine| engine.request(&ask)))
+        };
+        let requests = parts.iter().skip(job.parts_done).map(text).collect::<Result<_>>()?;
+        let blocked = engine.as_ref().err().map(|error| error.message().to_owned());
+        Ok(Preview { requests, done: job.parts_done, withheld, blocked })
     }
 
-    fn ask(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
-        let (transcript, View { parts, withheld, left_out }) = read(&mut held.job)?;
-        held.job.withheld = withheld;
-        if !view::is_worth_it(&transcript) {
-            return Ok(held.step(State::Skipped, Some("The session was too short to ask a model about."))?);
+    /// What a job's session has to send, if anybody is to be asked about it.
+    fn left(&self, job: &mut Job) -> Result<Left> {
+        // The hook's word alone may be enough not to read anything.
+        let cwd = job.cwd.clone();
+        if is_denied(self.denied, cwd.as_deref().map(Path::new)) {
+            return Ok(Err(DENIED));
         }
-        let brain = held.job.brain.clone();
-        // What would fail later costs nothing now.
-        Repo::open(&brain)?;
-        let near = Near::open(self.brains, &brain)?;
-        let most = Config::of(&brain).capture_units.unwrap_or(MAX_UNITS).min(MAX_UNITS);
-        let engine = llm::choose(&Lent {
+        let transcript = read(job)?;
+        if is_denied(self.denied, transcript.folders.iter().map(Path::new)) {
+            return Ok(Err(DENIED));
+        }
+        if !view::is_worth_it(&transcript) {
+            return Ok(Err("The session was too short to ask a model about."));
+        }
+        Ok(Ok(view::view(&transcript)))
+    }
+
+    /// Who is asked. What would fail later costs nothing now.
+    fn engine(&self, brain: &Path) -> Result<Box<dyn Llm>> {
+        Repo::open(brain)?;
+        llm::choose(&Lent {
             settings: self.settings,
             program: self.program,
             folder: self.jobs.path(),
             stop: self.stop,
-        })?;
+            most: Duration::MAX,
+        })
+    }
+
+    fn ask(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+        let View { parts, withheld, left_out } = match self.left(&mut held.job)? {
+            Ok(view) => view,
+            Err(why) => return Ok(held.step(State::Skipped, Some(why))?),
+        };
+        held.job.withheld = withheld;
+        let brain = held.job.brain.clone();
+        let engine = self.engine(&brain)?;
+        let near = Near::open(self.brains, &brain)?;
+        let most = Config::of(&brain).capture_units.unwrap_or(MAX_UNITS).min(MAX_UNITS);
         for part in parts.iter().skip(held.job.parts_done) {
-            let found: Vec<_> = held.job.units.iter().map(|unit| unit.title.clone()).collect();
-            let ask = guarded(&near, &found, part)?;
+            let ask = guarded(&near, &titles(&held.job), part)?;
             let answer = engine.complete(&ask).map_err(|fault| Trouble {
                 error: Error::unavailable(format!("No model was asked: {}.", fault.text)),
                 may_pass: fault.may_pass,
@@ -143,7 +196,8 @@ impl Worker<'_> {
             held.keep()?;
         }
         let note = (left_out > 0).then(|| format!("Its first {left_out} turns were not sent: it is too long."));
-        let state = if held.job.units.is_empty() { State::Empty } else { State::Asked };
+        let is_empty = held.job.units.is_empty() && held.job.rejected.iter().all(|one| one.text.is_none());
+        let state = if is_empty { State::Empty } else { State::Asked };
         Ok(held.step(state, note.as_deref())?)
     }
 
@@ -158,7 +212,20 @@ impl Worker<'_> {
             match gate::pass(proposal, &scene) {
                 Ok(proposal) if job.units.len() >= most => job.rejected.push(Rejected::new(&proposal.title, "limit")),
                 Ok(proposal) => job.units.push(draft(proposal, new_id(self.clock.now()))),
-                Err(rejected) => job.rejected.push(rejected),
+                Err(mut rejected) => {
+                    let of = rejected.of.as_deref().and_then(|id| near.path(id));
+                    let told = job.rejected.iter().filter(|one| one.text.is_some()).count();
+                    // A second one of this session, or what stands there word for word, changes nothing.
+                    let is_news = of.as_ref().is_some_and(|path| {
+                        let there =
+                            foreign::read_text(&job.brain.join(path), Links::Refused, MAX_UNIT).unwrap_or_default();
+                        told < MAX_UNITS
+                            && !rejected.text.as_deref().is_some_and(|text| plain(&there).contains(&plain(text)))
+                    });
+                    rejected.of = of.or(rejected.of);
+                    rejected.text = rejected.text.filter(|_| is_news);
+                    job.rejected.push(rejected);
+                }
             }
         }
     }
@@ -168,7 +235,7 @@ impl Worker<'_> {
         let repo = Repo::open(&job.brain)?;
         let near = Near::open(self.brains, &job.brain)?;
         let config = Config::of(&job.brain);
-        let base = repo.base(config.capture_base.as_deref());
+        let Base { name: target, commit: base } = repo.base(config.capture_base.as_deref())?;
         let mut files: Vec<Blob> = Vec::new();
         let at = rfc3339::text(job.created);
         let source = format!("session:{}", short(&job.session));
@@ -180,15 +247,20 @@ impl Worker<'_> {
             files.retain(|known| known.path != file.path);
             files.push(file);
         }
-        for file in &files {
-            refusal::check(None, &file.text, "body")?;
+        // What is added to a file passed the gates; what stands in it is there already.
+        for file in files.iter().filter(|file| !file.is_there) {
+            view::check("A unit", &file.text)?;
         }
-        let message = format!("{}\n", pull_request::title(job));
-        let index = self.jobs.path().join(format!(".{}.index", job.id));
+        let message = format!("{}\n\n{}", pull_request::title(job), pull_request::proposed(job));
+        view::check("The commit", &message)?;
+        // A new one each time: who was killed may have left a lock on the last.
+        let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
+        let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
+        let index = place.path().join("index");
         let commit =
             Commit { base: base.as_deref(), files: &files, message: &message, at: job.created / 1_000, index: &index };
         job.commit = Some(repo.commit(&commit)?);
-        job.base = base;
+        (job.base, job.target) = (base, Some(target));
         let prefix = config.capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
         let prefix = prefix.unwrap_or_else(|| PREFIX.to_owned());
         job.branch = Some(format!("{prefix}session-{}-{}", stamp(job.created), short(&job.session)));
@@ -221,12 +293,22 @@ impl Worker<'_> {
     fn propose(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
         let (repo, name, _) = place(&held.job)?;
         let config = Config::of(&held.job.brain);
-        let base = repo.base_name(config.capture_base.as_deref());
+        let target = held.job.target.clone();
+        let base = target.map_or_else(|| Ok(repo.base(config.capture_base.as_deref())?.name), Ok::<_, Error>)?;
         let (title, body) = (pull_request::title(&held.job), pull_request::body(&held.job));
         let request = PullRequest { repo: &repo, root: &held.job.brain, head: &name, base: &base, title, body };
         let made = request.make((self.program)("gh"))?;
         held.job.pull_request = Some(made);
         Ok(held.step(State::Proposed, None)?)
+    }
+}
+
+/// How a job ends that is given up. What is committed is there to be reviewed, whatever the remote says.
+const fn given_up(state: State) -> State {
+    match state {
+        State::Branched => State::Local,
+        State::Pushed => State::Remote,
+        _ => State::Failed,
     }
 }
 
@@ -240,15 +322,26 @@ fn place(job: &Job) -> Result<(Repo, String, String), Error> {
     Ok((Repo::open(&job.brain)?, name.clone(), commit.clone()))
 }
 
+/// Why a session of a denied folder is left.
+const DENIED: &str = "A folder that the session names is in `capture_deny`.";
+
+/// The titles that the parts before have brought.
+fn titles(job: &Job) -> Vec<String> {
+    job.units.iter().map(|unit| unit.title.clone()).collect()
+}
+
 /// A request that the guard has looked at as a whole.
 fn guarded(near: &Near<'_>, found: &[String], part: &str) -> Result<Ask> {
-    let ask = prompt::ask(&near.known(part)?, found, part);
-    refusal::check(None, &ask.bytes(), "request")?;
+    let mut known = near.known(part)?;
+    // A note may be called by what looks like a credential; it is left out, and nothing else with it.
+    known.retain(|unit| view::check("A note", &unit.line()).is_ok());
+    let ask = prompt::ask(&known, found, part);
+    view::check("The request", &ask.bytes())?;
     Ok(ask)
 }
 
 /// Reads the transcript of a job, and notes what it says of itself.
-fn read(job: &mut Job) -> Result<(Transcript, View)> {
+fn read(job: &mut Job) -> Result<Transcript> {
     let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
     let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
     let (mut file, _) = foreign::open(&job.transcript, Links::Followed).map_err(failed)?;
@@ -259,8 +352,7 @@ fn read(job: &mut Job) -> Result<(Transcript, View)> {
     if job.cwd.is_none() {
         job.cwd.clone_from(&transcript.cwd);
     }
-    let view = view::view(&transcript);
-    Ok((transcript, view))
+    Ok(transcript)
 }
 
 fn bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>> {
@@ -291,7 +383,7 @@ fn added(unit: &Draft, repo: &Repo, base: Option<&str>, near: &Near<'_>, files: 
     let path = near.path(unit.updates.as_deref()?)?;
     let known = files.iter().find(|file| file.path == path).map(|file| file.text.clone());
     let text = known.or_else(|| repo.text(base?, &path))?;
-    Some(Blob { text: format!("{}\n\n## {}\n\n{}\n", text.trim_end(), unit.title, unit.body), path })
+    Some(Blob { text: format!("{}\n\n## {}\n\n{}\n", text.trim_end(), unit.title, unit.body), path, is_there: true })
 }
 
 /// The file of a unit of its own.
@@ -327,7 +419,7 @@ fn new(
         fields.push(("related", json!(unit.related)));
     }
     fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
-    Ok(Blob { path, text: file_of(&unit.body, fields)? })
+    Ok(Blob { path, text: file_of(&unit.body, fields)?, is_there: false })
 }
 
 /// The beginning of a session's name.

@@ -82,7 +82,7 @@ impl Desk {
 
     fn worker<'a>(&'a self, stop: &'a StopFlag) -> Worker<'a> {
         let Self { jobs, brains, settings, .. } = self;
-        Worker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop }
+        Worker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop, denied: &[] }
     }
 
     /// Takes a job. A program that another test starts just now has all open files of this process for a moment, and
@@ -382,7 +382,8 @@ fn planted_credentials_are_withheld() {
             transcript::Turn::Assistant(format!("It is here:\n```\n{pretty}\n```\n")),
         ];
         for turn in turns {
-            let session = Transcript { agent: transcript::Agent::Claude, session: None, cwd: None, turns: vec![turn] };
+            let (agent, folders) = (transcript::Agent::Claude, std::collections::BTreeSet::default());
+            let session = Transcript { agent, session: None, cwd: None, folders, turns: vec![turn] };
             let view = view::view(&session);
             assert!(
                 view.parts.iter().all(|part| guard.check(None, part).is_none()),
@@ -403,3 +404,10 @@ fn planted_credentials_are_withheld() {
     println!("withheld {held} of {all}; of harmless ones {wrong} of {clean}");
     assert!(held * 100 >= all * 97, "{held} of {all}");
 }
+
+#[path = "repository_tests.rs"]
+mod repositories;
+
+#[cfg(unix)]
+#[path = "engine_tests.rs"]
+mod engines;

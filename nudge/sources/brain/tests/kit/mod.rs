@@ -39,7 +39,16 @@ impl Desk {
     }
 
     pub fn set(models: Arc<dyn Models>, settings: Vec<(&'static str, String)>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), models, settings)
+    }
+
+    /// In memory where there is such a folder: what is flushed to a disk takes long.
+    pub fn in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self::at(folder, Arc::new(NoModels), Vec::new())
+    }
+
+    fn at(folder: tempfile::TempDir, models: Arc<dyn Models>, settings: Vec<(&'static str, String)>) -> Self {
         fs::create_dir(folder.path().join("brain")).unwrap();
         let clock = Arc::new(ManualClock::new(1_767_225_600_000));
         let source = open(&folder, &clock, models, &settings);

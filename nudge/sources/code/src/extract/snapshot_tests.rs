@@ -80,22 +80,23 @@ fn told(facts: &FileFacts) -> String {
     });
     section(&mut out, "calls", &facts.calls, |call| {
         let macro_ = if call.macro_ { "!" } else { "" };
-        let within = facts.node(call.within).map_or("-", |view| view.qual());
-        format!("{}:{} {}{macro_} = {} in {within}", call.line, call.column, text(call.name), expr(facts, call.callee))
+        let within = facts.node(call.within.get()).map_or("-", |view| view.qual());
+        let name = text(facts.called(call));
+        format!("{}: {name}{macro_} = {} in {within}", call.line.get(), expr(facts, call.callee))
     });
     section(&mut out, "imports", &facts.imports, |import| {
         let passed = if import.reexport { " passed on" } else { "" };
         format!(
             "{} {:?} of {:?} as {:?}{passed}",
-            import.line,
+            import.line.get(),
             text(import.name),
             text(import.module),
             text(import.alias)
         )
     });
-    section(&mut out, "bindings", &facts.bindings, |binding| bound(facts, binding));
+    section(&mut out, "bindings", &facts.bindings, |binding| bound(facts, &binding.into_of()));
     section(&mut out, "fields", &facts.fields, |field| {
-        let owner = facts.node(field.owner).map_or("-", |view| view.qual());
+        let owner = facts.node(field.owner.get()).map_or("-", |view| view.qual());
         format!("{owner} {} = {}", text(field.name), expr(facts, field.value))
     });
     section(&mut out, "conditions", &facts.conditions, |when| {

@@ -8,7 +8,7 @@ use tree_sitter::Node as Syntax;
 use crate::doc::{Declared, Param};
 use crate::facts::{
     Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind,
-    NO_NODE, Name, Node, Owner,
+    NO_NODE, Name, Node, Number, Owner,
 };
 use crate::language::{Grammar, Language};
 
@@ -75,6 +75,8 @@ pub(crate) struct Walk<'a> {
     pub nesting: u32,
     /// Whether the walk leaves out what is in this node.
     pub skip: bool,
+    /// Names that are assigned anew: where, and what.
+    pub anew: Vec<(Name, u32, ExprId)>,
     comments: Vec<Comment>,
     /// All of the documentation of the last node.
     doc: String,
@@ -115,6 +117,7 @@ impl<'a> Walk<'a> {
             exported: (0, 0, 0),
             nesting: 0,
             skip: false,
+            anew: Vec::new(),
             comments: Vec::new(),
             doc: String::new(),
             twins: HashMap::default(),
@@ -265,8 +268,8 @@ impl<'a> Walk<'a> {
         for frame in self.frames.iter().rev() {
             match frame.what {
                 Open::Function(NO_NODE) | Open::Block => {}
-                Open::Function(node) | Open::Class(node) | Open::Module(node) => return Owner::Node(node),
-                Open::Impl(number) => return Owner::Impl(number),
+                Open::Function(node) | Open::Class(node) | Open::Module(node) => return Owner::Node(node.into()),
+                Open::Impl(number) => return Owner::Impl(number.into()),
                 Open::File => break,
             }
         }
@@ -296,13 +299,19 @@ impl<'a> Walk<'a> {
             hash: crate::facts::hash(bytes),
             complexity: 1,
             flags: draft.flags,
+            takes: match draft.kind {
+                Kind::Function | Kind::Method => {
+                    super::takes::takes(self.src, (self.language, self.grammar), whole, draft.body)
+                }
+                _ => 0,
+            },
             name: draft.name,
             qual,
             signature: self.names.text(&signature),
             doc,
             owner,
-            params: (0, 0),
-            bases: (0, 0),
+            params: (Number::new(0), Number::new(0)),
+            bases: (Number::new(0), Number::new(0)),
         };
         self.facts.nodes.push(node);
         self.marks.clear();
@@ -317,8 +326,8 @@ impl<'a> Walk<'a> {
     fn qual(&mut self, owner: Owner, name: Name) -> Name {
         let before = match owner {
             Owner::File => String::new(),
-            Owner::Node(node) => self.names.get(self.facts.nodes[node as usize].qual).to_owned(),
-            Owner::Impl(number) => self.path_of(self.facts.impls[number as usize].of),
+            Owner::Node(node) => self.names.get(self.facts.nodes[node.get() as usize].qual).to_owned(),
+            Owner::Impl(number) => self.path_of(self.facts.impls[number.get() as usize].of),
         };
         let mut qual = String::new();
         if let (Owner::Impl(_), Some(Open::Module(module))) =
@@ -364,20 +373,21 @@ impl<'a> Walk<'a> {
 
     pub fn bind_until(&mut self, name: Name, from: u32, to: u32, at: u32, sure: u32, bound: Bound) {
         if !name.is_none() {
-            self.facts.bindings.push(Binding { name, from, to, at, sure, bound });
+            self.facts.bindings.push(Binding { name, from, to, at, sure, bound }.into_of());
         }
     }
 
     pub fn field(&mut self, owner: u32, name: Name, value: ExprId, at: u32) {
         if !name.is_none() {
-            self.facts.fields.push(Field { name, owner, value, at });
+            self.facts.fields.push(Field { name, owner: owner.into(), value, at: at.into() });
         }
     }
 
     pub fn gives(&mut self, node: u32, value: ExprId, at: u32) {
         // More than a few results say nothing that is certain.
-        if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node == node).count() < 8 {
-            self.facts.gives.push(Given { node, value, at });
+        if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
+        {
+            self.facts.gives.push(Given { node: node.into(), value, at: at.into() });
         }
     }
 
@@ -391,7 +401,7 @@ impl<'a> Walk<'a> {
     pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = Name>) {
         let from = self.facts.params.len();
         self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
-        self.facts.nodes[node as usize].params = (number(from), number(self.facts.params.len()));
+        self.facts.nodes[node as usize].params = (number(from).into(), number(self.facts.params.len()).into());
     }
 
     /// Holds the documentation of the function that was just noted against what it declares.
@@ -408,7 +418,7 @@ impl<'a> Walk<'a> {
     pub fn set_bases(&mut self, node: u32, bases: impl IntoIterator<Item = ExprId>) {
         let from = self.facts.bases.len();
         self.facts.bases.extend(bases.into_iter().filter(|base| !base.is_none()));
-        self.facts.nodes[node as usize].bases = (number(from), number(self.facts.bases.len()));
+        self.facts.nodes[node as usize].bases = (number(from).into(), number(self.facts.bases.len()).into());
     }
 
     pub fn impl_block(&mut self, of: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
@@ -422,9 +432,9 @@ impl<'a> Walk<'a> {
             module: self.names.made(module),
             name: if name.is_empty() { Name::NONE } else { self.names.made(name) },
             alias: if alias.is_empty() { Name::NONE } else { self.names.made(alias) },
-            line: line(at),
-            from,
-            to,
+            line: line(at).into(),
+            from: from.into(),
+            to: to.into(),
             reexport,
         };
         self.facts.imports.push(import);
@@ -437,18 +447,20 @@ impl<'a> Walk<'a> {
         if name.is_none() || callee.is_none() {
             return;
         }
-        let column = u32::try_from(at.start_position().column).unwrap_or(u32::MAX);
-        let call = Call { within: self.within(), name, callee, byte: start(at), line: line(at), column, macro_ };
-        self.facts.calls.push(call);
+        let [within, byte, line] = [self.within(), start(at), line(at)].map(Number::new);
+        self.facts.calls.push(Call { within, callee, byte, line, macro_ });
     }
 
     pub fn finish(self) -> FileFacts {
         let mut facts = self.facts;
+        facts.rest = super::takes::rest(self.src, &facts.nodes);
         facts.names = self.names.finish();
         facts.exprs = self.exprs.finish();
         facts.named = (0..number(facts.nodes.len())).collect();
         facts.named.sort_by_key(|&node| facts.nodes[node as usize].name);
         facts.bindings.sort_by_key(|b| b.name);
+        super::anew::bind(&mut facts, &self.anew);
+        super::unasked::drop(&mut facts);
         facts.fields.sort_by_key(|f| f.name);
         facts.gives.sort_by_key(|g| g.node);
         facts.nodes.shrink_to_fit();

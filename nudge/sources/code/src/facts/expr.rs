@@ -6,18 +6,19 @@ use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 use super::names::{Name, Names};
+use super::number::Number;
 
 /// An expression of the file, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct ExprId(u32);
+pub(crate) struct ExprId(Number);
 
 impl ExprId {
     /// An expression that says nothing.
-    pub const NONE: Self = Self(u32::MAX);
+    pub const NONE: Self = Self(Number::NONE);
 
     #[cfg(test)]
     pub fn from_number(number: u32) -> Self {
-        Self(number)
+        Self(Number::new(number))
     }
 
     pub fn is_none(self) -> bool {
@@ -65,7 +66,7 @@ pub(crate) enum Expr {
     /// The type of a value.
     TypeOf(ExprId),
     /// The part of a tuple.
-    Part(ExprId, u32),
+    Part(ExprId, Number),
 }
 
 /// The expressions of a file, each once.
@@ -74,7 +75,12 @@ pub(crate) struct Exprs(Vec<Expr>);
 
 impl Exprs {
     pub fn get(&self, id: ExprId) -> Option<Expr> {
-        self.0.get(id.0 as usize).copied()
+        self.0.get(id.0.get() as usize).copied()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Expr> {
+        self.0.iter().copied()
     }
 
     pub fn memory(&self) -> usize {
@@ -123,7 +129,7 @@ impl ExprMaker {
         let exprs = &mut self.exprs.0;
         *self.seen.entry(expr).or_insert_with(|| {
             exprs.push(expr);
-            ExprId(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX))
+            ExprId(Number::new(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX)))
         })
     }
 

@@ -5,13 +5,15 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
+use super::number::Number;
+
 /// A string of the file, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct Name(u32);
+pub(crate) struct Name(Number);
 
 impl Name {
     /// No string: reads as the empty one.
-    pub const NONE: Self = Self(u32::MAX);
+    pub const NONE: Self = Self(Number::NONE);
 
     pub fn is_none(self) -> bool {
         self == Self::NONE
@@ -19,7 +21,11 @@ impl Name {
 
     #[cfg(test)]
     pub fn from_number(number: u32) -> Self {
-        Self(number)
+        Self(Number::new(number))
+    }
+
+    fn of(number: u32) -> Self {
+        Self(Number::new(number))
     }
 }
 
@@ -27,17 +33,17 @@ impl Name {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Names {
     text: String,
-    ends: Vec<u32>,
+    ends: Vec<Number>,
     /// The numbers in the order of the strings, to find one; not those of texts, which nobody looks for.
-    order: Vec<u32>,
+    order: Vec<Number>,
 }
 
 impl Names {
     pub fn get(&self, name: Name) -> &str {
-        let at = name.0 as usize;
+        let at = name.0.get() as usize;
         let Some(&end) = self.ends.get(at) else { return "" };
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.text.get(start as usize..end as usize).unwrap_or_default()
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before].get());
+        self.text.get(start as usize..end.get() as usize).unwrap_or_default()
     }
 
     /// The number of a string, if the file has it.
@@ -46,7 +52,7 @@ impl Names {
     }
 
     pub fn memory(&self) -> usize {
-        self.text.capacity() + 4 * (self.ends.capacity() + self.order.capacity())
+        self.text.capacity() + size_of::<Number>() * (self.ends.capacity() + self.order.capacity())
     }
 
     /// Empties these strings.
@@ -54,8 +60,8 @@ impl Names {
         let mut text = String::with_capacity(self.text.len());
         let mut ends = Vec::with_capacity(self.ends.len());
         for n in 0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX) {
-            if !gone.contains(&Name(n)) {
-                text.push_str(self.get(Name(n)));
+            if !gone.contains(&Name::of(n)) {
+                text.push_str(self.get(Name::of(n)));
             }
             ends.push(end_of(&text));
         }
@@ -64,14 +70,14 @@ impl Names {
         self.sort(order.into_iter().filter(|&n| !gone.contains(&Name(n))).collect());
     }
 
-    fn sort(&mut self, mut order: Vec<u32>) {
+    fn sort(&mut self, mut order: Vec<Number>) {
         order.sort_unstable_by(|&a, &b| self.get(Name(a)).cmp(self.get(Name(b))));
         self.order = order;
     }
 }
 
-fn end_of(text: &str) -> u32 {
-    u32::try_from(text.len()).unwrap_or(u32::MAX)
+fn end_of(text: &str) -> Number {
+    Number::new(u32::try_from(text.len()).unwrap_or(u32::MAX))
 }
 
 /// The strings of a file while it is read.
@@ -122,7 +128,7 @@ impl<'a> Interner<'a> {
         names.ends.shrink_to_fit();
         // What is in both was made first.
         let made = self.made.into_values().map(|name| name.0);
-        let mut order: Vec<u32> = self.seen.into_values().map(|name| name.0).chain(made).collect();
+        let mut order: Vec<Number> = self.seen.into_values().map(|name| name.0).chain(made).collect();
         order.sort_unstable();
         order.dedup();
         order.shrink_to_fit();
@@ -133,6 +139,6 @@ impl<'a> Interner<'a> {
     fn push(&mut self, text: &str) -> Name {
         self.names.text.push_str(text);
         self.names.ends.push(end_of(&self.names.text));
-        Name(u32::try_from(self.names.ends.len() - 1).unwrap_or(u32::MAX))
+        Name::of(u32::try_from(self.names.ends.len() - 1).unwrap_or(u32::MAX))
     }
 }

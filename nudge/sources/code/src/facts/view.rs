@@ -50,18 +50,28 @@ impl<'a> NodeView<'a> {
         self.node
     }
 
+    /// A number for what it takes: another when a call of it may not fit any more.
+    pub fn takes(&self) -> u32 {
+        self.node.takes
+    }
+
     /// The names of its parameters.
     pub fn params(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let (from, to) = self.node.params;
         let facts = self.facts;
-        facts.params.get(from as usize..to as usize).unwrap_or_default().iter().map(|name| facts.text(*name))
+        facts
+            .params
+            .get(from.get() as usize..to.get() as usize)
+            .unwrap_or_default()
+            .iter()
+            .map(|name| facts.text(*name))
     }
 
     /// The paths of what it extends or implements.
     pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
         let (from, to) = self.node.bases;
         let facts = self.facts;
-        let all = facts.bases.get(from as usize..to as usize).unwrap_or_default();
+        let all = facts.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default();
         all.iter().map(|base| facts.exprs.path(*base, &facts.names)).filter(|path| !path.is_empty())
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::{Callee, Caller, Callers, How, Index, NodeId, Tests};
-use crate::facts::NO_NODE;
+use crate::facts::Number;
 use crate::resolve::Resolver;
 
 /// Calls of one name that are looked at.
@@ -39,8 +39,8 @@ impl<'a> Asking<'a> {
             }
             let aliases = file.facts.names_for(name);
             let calls = file.facts.calls.iter().enumerate();
-            for (number, call) in calls.filter(|(_, call)| aliases.contains(&call.name)) {
-                let same = file.facts.text(call.name) == name;
+            for (number, call) in calls.filter(|(_, call)| aliases.contains(&file.facts.called(call))) {
+                let same = file.facts.text(file.facts.called(call)) == name;
                 if *budget == 0 {
                     out.unresolved_same_name += usize::from(same);
                     continue;
@@ -55,8 +55,8 @@ impl<'a> Asking<'a> {
                     }
                 };
                 if let Some(how) = how {
-                    let from = (call.within != NO_NODE).then_some(NodeId { file: slot, node: call.within });
-                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line, how });
+                    let from = (call.within != Number::NONE).then(|| NodeId { file: slot, node: call.within.get() });
+                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line.get(), how });
                 }
             }
         }
@@ -90,16 +90,32 @@ impl<'a> Asking<'a> {
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
         let Some(file) = self.index.store.file(id.file) else { return Vec::new() };
         let mut out = Vec::new();
-        for (number, call) in file.facts.calls.iter().enumerate().filter(|(_, call)| call.within == id.node) {
+        for (number, call) in file.facts.calls.iter().enumerate().filter(|(_, call)| call.within.get() == id.node) {
             let to = self.index.store.target(file, number, || self.resolver.call(id.file, call)).or_else(|| {
                 let to = if likely { self.resolver.likely(id.file, call)? } else { return None };
                 Some((to, How::Likely))
             });
             if let Some((to, how)) = to {
-                out.push(Callee { to, line: call.line, how });
+                out.push(Callee { to, line: call.line.get(), how });
             }
         }
         out
+    }
+
+    /// The lines on which a part of a file calls something of this name, of which nothing is known.
+    pub fn leading_nowhere(&self, path: &str, within: Option<&str>, name: &str) -> Vec<u32> {
+        let slot = self.index.store.slot(path);
+        let Some((slot, file)) = slot.and_then(|slot| Some((slot, self.index.store.file(slot)?))) else {
+            return Vec::new();
+        };
+        let aliases = file.facts.names_for(name);
+        let is_meant = |number: u32| file.facts.node(number).map(|view| view.qual()) == within;
+        let calls = file.facts.calls.iter().enumerate();
+        let calls = calls.filter(|(_, call)| aliases.contains(&file.facts.called(call)) && is_meant(call.within.get()));
+        let nowhere = calls.filter(|(number, call)| {
+            self.index.store.target(file, *number, || self.resolver.call(slot, call)).is_none()
+        });
+        nowhere.map(|(_, call)| call.line.get()).collect()
     }
 
     /// The tests of a node, at most `limit`.

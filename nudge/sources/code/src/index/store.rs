@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::FixedState;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
 use crate::facts::{Expr, FileFacts, Name};
@@ -16,7 +17,9 @@ use super::targets::Targets;
 use super::{How, NodeId};
 
 /// Files by the hash of a name.
-type Postings = HashMap<u64, Vec<u32>, FixedState>;
+type Postings = HashMap<u64, Slots, FixedState>;
+/// Most names stand in a few files.
+type Slots = SmallVec<[u32; 4]>;
 
 #[derive(Debug)]
 pub(crate) struct File {
@@ -69,7 +72,7 @@ fn rows(path: &str, facts: &FileFacts) -> [(Table, Vec<u64>); 5] {
     let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
     [
         (Table::Defined, once(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
-        (Table::Used, once(facts.calls.iter().map(|call| call.name).chain(renamed)).map(name).collect()),
+        (Table::Used, once(facts.calls.iter().map(|call| facts.called(call)).chain(renamed)).map(name).collect()),
         (Table::Implemented, once(implemented).map(name).collect()),
         (Table::Stems, vec![key(stem(path))]),
         (Table::Testing, tested(path).iter().map(|stem| key(stem)).collect()),
@@ -181,8 +184,8 @@ impl Store {
     }
 
     /// Files of a table, by path: nothing may depend on when a file was put.
-    fn by_path(&self, slots: Option<&Vec<u32>>) -> Vec<u32> {
-        let mut slots = slots.cloned().unwrap_or_default();
+    fn by_path(&self, slots: Option<&Slots>) -> Vec<u32> {
+        let mut slots = slots.map(|slots| slots.to_vec()).unwrap_or_default();
         let path = |slot: &u32| self.file(*slot).map(|file| &file.path);
         slots.sort_unstable_by(|one, other| path(one).cmp(&path(other)));
         slots
@@ -224,7 +227,11 @@ impl Store {
         let tables = [&self.defined, &self.used, &self.implemented, &self.stems, &self.testing];
         let postings: usize = tables
             .iter()
-            .map(|table| table.capacity() * 34 + table.values().map(|files| files.capacity() * 4).sum::<usize>())
+            .map(|table| {
+                let beyond = table.values().filter(|files| files.spilled()).map(|files| files.capacity() * 4);
+                // A key, its files, and a byte of the table's own.
+                table.capacity() * (size_of::<(u64, Slots)>() + 1) + beyond.sum::<usize>()
+            })
             .sum();
         let files: usize = self.files.iter().flatten().map(File::memory).sum();
         postings + files

@@ -1,25 +1,25 @@
 //! What the calls of a file mean, as far as somebody has asked: who asks for the callers of a common name waits once.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{How, NodeId};
 
 /// The targets of the calls of one file, each worked out when it is first asked for. Whatever changes a file gives
 /// them up, since any file may give a name another meaning.
 #[derive(Debug, Default)]
-pub(super) struct Targets(OnceLock<Box<[AtomicU64]>>);
+pub(super) struct Targets(OnceLock<Box<[AtomicU32]>>);
 
 /// The file, the node, and how it is known, in one word, so that readers never wait for each other.
-const FILE: u32 = 32;
-const NODE: u32 = 8;
-const HOW: u64 = 0xff;
+const FILE: u32 = 17;
+const NODE: u32 = 3;
+const HOW: u32 = 0b111;
 /// Nobody has asked; there is no certain target.
-const OPEN: u64 = 0;
-const NONE: u64 = 1;
+const OPEN: u32 = 0;
+const NONE: u32 = 1;
 /// Before the hows, which begin here.
 const HOWS: [How; 4] = [How::Local, How::SelfMember, How::Imported, How::Typed];
-const FIRST_HOW: u64 = 2;
+const FIRST_HOW: u32 = 2;
 
 impl Targets {
     /// The target of the call of a number, among so many.
@@ -29,7 +29,7 @@ impl Targets {
         number: usize,
         find: impl FnOnce() -> Option<(NodeId, How)>,
     ) -> Option<(NodeId, How)> {
-        let all = self.0.get_or_init(|| (0..calls).map(|_| AtomicU64::new(OPEN)).collect());
+        let all = self.0.get_or_init(|| (0..calls).map(|_| AtomicU32::new(OPEN)).collect());
         let Some(place) = all.get(number) else { return find() };
         match place.load(Ordering::Relaxed) {
             OPEN => {
@@ -55,16 +55,16 @@ impl Targets {
 }
 
 /// `None` for what does not fit: that is worked out each time.
-fn word(id: NodeId, how: How) -> Option<u64> {
-    let at = HOWS.iter().position(|other| *other == how)?;
-    let fits = u64::from(id.node) < 1 << (FILE - NODE);
-    fits.then(|| u64::from(id.file) << FILE | u64::from(id.node) << NODE | (FIRST_HOW + at as u64))
+fn word(id: NodeId, how: How) -> Option<u32> {
+    let at = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
+    let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);
+    fits.then(|| id.file << FILE | id.node << NODE | (FIRST_HOW + at))
 }
 
-fn target(word: u64) -> Option<(NodeId, How)> {
+fn target(word: u32) -> Option<(NodeId, How)> {
     let how = HOWS.get(usize::try_from((word & HOW).checked_sub(FIRST_HOW)?).ok()?)?;
-    let node = u32::try_from(word >> NODE & ((1 << (FILE - NODE)) - 1)).ok()?;
-    Some((NodeId { file: u32::try_from(word >> FILE).ok()?, node }, *how))
+    let node = word >> NODE & ((1 << (FILE - NODE)) - 1);
+    Some((NodeId { file: word >> FILE, node }, *how))
 }
 
 #[cfg(test)]
@@ -74,14 +74,14 @@ mod tests {
     #[test]
     fn a_target_is_found_once() {
         let mut targets = Targets::default();
-        let last = NodeId { file: u32::MAX, node: (1 << 24) - 1 };
+        let last = NodeId { file: (1 << 15) - 1, node: (1 << 14) - 1 };
         for (number, found) in
             [None, Some((NodeId { file: 0, node: 0 }, How::Local)), Some((last, How::Typed))].into_iter().enumerate()
         {
             assert_eq!(targets.of(3, number, || found), found);
             assert_eq!(targets.of(3, number, || unreachable!("it is known")), found, "{number}");
         }
-        assert_eq!(targets.memory(), 24);
+        assert_eq!(targets.memory(), 12);
         targets.forget();
         assert_eq!(targets.memory(), 0);
         let other = Some((NodeId { file: 1, node: 1 }, How::Imported));
@@ -91,10 +91,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_found_each_time() {
         let targets = Targets::default();
-        let far = Some((NodeId { file: 1, node: 1 << 24 }, How::Local));
+        let far = Some((NodeId { file: 1, node: 1 << 14 }, How::Local));
+        let other = Some((NodeId { file: 1 << 15, node: 1 }, How::Local));
         let near = Some((NodeId { file: 1, node: 2 }, How::SelfMember));
         assert_eq!(targets.of(1, 0, || far), far);
         assert_eq!(targets.of(1, 0, || near), near);
         assert_eq!(targets.of(1, 7, || far), far);
+        assert_eq!(Targets::default().of(1, 0, || other), other);
     }
 }

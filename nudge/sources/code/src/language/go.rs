@@ -284,7 +284,7 @@ fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
     for (name, place) in left.named_children(&mut cursor).zip(0_u32..) {
         let value = if one {
             let whole = nth(walk, values, 0);
-            if whole.is_none() { whole } else { walk.expr(Expr::Part(whole, place)) }
+            if whole.is_none() { whole } else { walk.expr(Expr::Part(whole, place.into())) }
         } else {
             nth(walk, values, place as usize)
         };

@@ -6,7 +6,7 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, flag};
+use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, Number, flag};
 
 use super::{Shape, Spec, Visit};
 
@@ -39,6 +39,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("class_definition", class),
     ("assignment", bind::assignment),
     ("named_expression", bind::walrus),
+    ("global_statement", bind::global),
     ("type_alias_statement", bind::type_alias),
     ("import_statement", import),
     ("import_from_statement", import),
@@ -183,8 +184,13 @@ fn string(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.expr(Expr::Part(out, QUOTED))
 }
 
+/// The name under which an assigned member of something is bound.
+pub(crate) fn member(of: &str, name: &str) -> String {
+    format!("{of}.{name}")
+}
+
 /// The number of the part that marks a type in quotes.
-pub(crate) const QUOTED: u32 = u32::MAX;
+pub(crate) const QUOTED: Number = Number::NONE;
 
 fn is_name(text: &str) -> bool {
     !text.is_empty()
@@ -263,7 +269,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
         body: Some(body),
         flags,
         doc: doc(walk, body),
-        bare: !method,
+        bare: false,
     };
     let of_class = walk.marks.iter().any(|mark| mark.trim_end() == "@classmethod") || text_is_new;
     let first = match (method && flags & flag::STATIC == 0, of_class) {
@@ -273,6 +279,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     };
     let returns = walk.get(node, "return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
     let number = walk.node(draft);
+    bind::definition(walk, name, node, number);
     if !returns.is_none() {
         let value = walk.of(returns);
         walk.gives(number, value, start(node));
@@ -369,7 +376,6 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
             }
         }
     }
-    let bare = !matches!(walk.owner().what, Open::Class(_));
     let test = walk.names.get(name).starts_with("Test") && crate::extract::is_test_path(walk.path);
     let draft = Draft {
         kind: Kind::Class,
@@ -378,9 +384,10 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
         body: Some(body),
         flags: if test { flag::TEST } else { 0 },
         doc: doc(walk, body),
-        bare,
+        bare: false,
     };
     let number = walk.node(draft);
+    bind::definition(walk, name, node, number);
     walk.set_bases(number, bases);
     walk.open(node, Open::Class(number));
 }

@@ -99,7 +99,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("scoped_identifier", Shape::Static("path", "name")),
     ("scoped_type_identifier", Shape::Static("path", "name")),
     ("field_expression", Shape::Member("value", "field")),
-    ("call_expression", Shape::Call("function")),
+    ("call_expression", Shape::CallOr("function", field_called)),
     ("generic_function", Shape::Pass("function")),
     ("generic_type_with_turbofish", Shape::Pass("type")),
     ("try_expression", Shape::Inner("")),
@@ -436,8 +436,22 @@ fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(function) = walk.get(node, "function") else { return };
-    walk.call_of(function, false);
+    if !is_field(function) {
+        walk.call_of(function, false);
+    }
     bind::hints(walk, node, function);
+}
+
+/// `(self.f)` before arguments: the field, even where a method has its name.
+fn is_field(function: Syntax<'_>) -> bool {
+    function.kind() == "parenthesized_expression"
+        && function.named_child(0).is_some_and(|inner| inner.kind() == "field_expression")
+}
+
+/// What a function that a field holds gives is not known.
+fn field_called(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+    let function = walk.get(node, "function");
+    if function.is_some_and(is_field) { walk.literal("?") } else { ExprId::NONE }
 }
 
 /// A name that a pattern binds: in lower case, or it is a constant.

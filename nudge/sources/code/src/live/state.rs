@@ -1,14 +1,15 @@
 //! What is known of a root at one moment: the index, and which bytes it is of.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use nudge_core::clock::Millis;
 
+use crate::doc::drift_since;
 use crate::extract::Skip;
-use crate::facts::{FileFacts, Hash};
-use crate::index::Index;
+use crate::facts::{Drift, DriftRule, FileFacts, Hash, NodeView};
+use crate::index::{Index, NodeLookup};
 use crate::language::Language;
 use crate::live::watch::Mode;
 use crate::search::Names;
@@ -20,6 +21,29 @@ const MAX_REMEMBERED: usize = 5_000;
 const MAX_NODES: usize = 300_000;
 /// Most bytes of an index.
 const MAX_BYTES: usize = 400 << 20;
+
+/// Most calls that are looked at when a file loses definitions, and most of those that are remembered of one file.
+const MAX_LOST_CALLS: usize = 500;
+const MAX_LOST: usize = 50;
+
+/// A definition that is gone.
+pub struct Lost {
+    /// Its name with those around it.
+    pub qual: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// What called it for certain: the file, and what in it.
+    pub callers: BTreeSet<(Arc<str>, Option<Box<str>>)>,
+}
+
+/// When a node came, and when it changed last: what nobody saw is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// When it was first seen, where it was not there before.
+    pub first: Option<Millis>,
+    /// When its text changed last.
+    pub changed: Option<Millis>,
+}
 
 /// A file as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +107,15 @@ pub struct State {
     pub is_truncated: bool,
     /// How changes are noticed.
     pub mode: Mode,
+    /// When the last look at everything began.
+    pub looked_ns: i64,
     /// What went wrong last.
     pub last_error: Option<String>,
     /// The facts of changed files as they were when HEAD was what it is, or when we began to look.
     pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
+    /// Definitions that went from a file meanwhile, and who called them.
+    pub lost: HashMap<Box<str>, Vec<Lost>, FixedState>,
+    seen: HashMap<Box<str>, HashMap<Box<str>, Seen, FixedState>, FixedState>,
     remembered: Remembered,
     /// Files that are gone, with the look that told so.
     gone: HashMap<Box<str>, u64, FixedState>,
@@ -158,6 +187,11 @@ impl State {
             self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(of.0).unwrap_or_default());
             self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(of.1).unwrap_or_default());
         }
+        if self.is_caught_up {
+            self.note_seen(path, old.as_deref(), new.as_deref());
+            self.note_before(path, old.as_ref(), new.as_ref());
+            self.note_lost(path, new.as_deref());
+        }
         match new {
             Some(facts) => self.index.put(path, facts),
             None => {
@@ -165,12 +199,95 @@ impl State {
             }
         }
         if let Some(facts) = old {
-            if self.is_caught_up && self.before.len() < MAX_REMEMBERED && !self.before.contains_key(path) {
-                self.before.insert(path.into(), Arc::clone(&facts));
-            }
             self.remembered.put(path, facts);
         }
         true
+    }
+
+    /// Remembers a file as it was, one that is new as empty.
+    fn note_before(&mut self, path: &str, old: Option<&Arc<FileFacts>>, new: Option<&Arc<FileFacts>>) {
+        if self.before.len() >= MAX_REMEMBERED || self.before.contains_key(path) {
+            return;
+        }
+        let nothing = |new: &Arc<FileFacts>| Arc::new(FileFacts::new(new.language, Hash::default(), false));
+        if let Some(facts) = old.cloned().or_else(|| new.map(nothing)) {
+            self.before.insert(path.into(), facts);
+        }
+    }
+
+    /// Remembers who called what a file no longer has; asked while it still has it, as nobody can tell afterwards.
+    fn note_lost(&mut self, path: &str, new: Option<&FileFacts>) {
+        let Some(old) = self.index.file(path) else { return };
+        let asking = self.index.ask();
+        let stays: HashSet<&str> = new.into_iter().flat_map(FileFacts::nodes).map(|node| node.qual()).collect();
+        let mut budget = MAX_LOST_CALLS;
+        let mut lost = Vec::new();
+        for node in old.nodes().filter(|node| !stays.contains(node.qual())) {
+            let NodeLookup::One(id) = self.index.by_name(path, node.qual()) else { continue };
+            let called = asking.callers_within(id, usize::MAX, false, &mut budget);
+            let callers: BTreeSet<_> = called
+                .edges
+                .into_iter()
+                .map(|edge| {
+                    let within = edge.from.and_then(|from| self.index.node(from)).map(|from| from.view.qual().into());
+                    (edge.path, within)
+                })
+                .collect();
+            if !callers.is_empty() {
+                lost.push(Lost { qual: node.qual().into(), name: node.name().into(), callers });
+            }
+        }
+        if self.lost.len() >= MAX_REMEMBERED {
+            self.lost.clear();
+        }
+        let known = if lost.is_empty() { return } else { self.lost.entry(path.into()).or_default() };
+        known.retain(|known| !lost.iter().any(|lost| lost.qual == known.qual));
+        known.extend(lost);
+        known.truncate(MAX_LOST);
+    }
+
+    /// What the documentation of a node says that is not so: by the file alone, and by what the file was before.
+    pub fn drift(&self, path: &str, node: &NodeView<'_>) -> Vec<Drift> {
+        let mut drift: Vec<_> = node.drift().cloned().collect();
+        let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
+        let was = self.before.get(path).filter(|_| !is_known);
+        let was = was.and_then(|before| before.nodes().find(|old| old.qual() == node.qual()));
+        drift.extend(was.and_then(|was| drift_since(&was, node)));
+        drift
+    }
+
+    /// When a node came and when it changed, where that was seen.
+    pub fn seen(&self, path: &str, qual: &str) -> Seen {
+        self.seen.get(path).and_then(|nodes| nodes.get(qual)).copied().unwrap_or_default()
+    }
+
+    /// Notes which nodes of a file came or changed now.
+    fn note_seen(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
+        if self.seen.len() >= MAX_REMEMBERED {
+            self.seen.clear();
+        }
+        let Some(new) = new else {
+            self.seen.remove(path);
+            return;
+        };
+        let before: HashMap<_, _> =
+            old.into_iter().flat_map(FileFacts::nodes).map(|node| (node.qual(), node.node().hash)).collect();
+        let mut was = self.seen.remove(path).unwrap_or_default();
+        let mut now = HashMap::default();
+        for node in new.nodes() {
+            let mut seen = was.remove(node.qual()).unwrap_or_default();
+            match before.get(node.qual()) {
+                None => seen.first = self.indexed_at,
+                Some(hash) if *hash != node.node().hash => seen.changed = self.indexed_at,
+                Some(_) => {}
+            }
+            if seen != Seen::default() {
+                now.insert(node.qual().into(), seen);
+            }
+        }
+        if !now.is_empty() {
+            self.seen.insert(path.into(), now);
+        }
     }
 
     /// The facts of a file of these bytes, if they are known.
@@ -231,6 +348,11 @@ impl Ahead {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.ranks.len()
+    }
+
+    /// All of them, in no order.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.ranks.keys().map(|path| &**path)
     }
 
     /// Keeps those that are still there.

@@ -41,6 +41,8 @@ pub struct News {
     pub all: bool,
     /// HEAD, or git is at work.
     pub git: bool,
+    /// Somebody waits for a look at everything.
+    pub now: bool,
     settling: Settling,
 }
 

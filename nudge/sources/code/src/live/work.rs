@@ -14,7 +14,7 @@ use crate::live::progress::Progress;
 use crate::live::state::{Known, Read, State};
 use crate::live::watch::{Mode, Watch};
 use crate::stamp;
-use crate::walk::{self, Walked};
+use crate::walk::{self, Finder, Walked};
 
 /// How long it works before it looks whether it should end, and lets others go on.
 const SLICE: Duration = Duration::from_millis(20);
@@ -108,7 +108,7 @@ impl Worker {
     fn rest(&self) -> Duration {
         let until_walk = self.next_walk.saturating_duration_since(Instant::now());
         let poll = if self.watch.is_none() { until_walk } else { IDLE };
-        let only_walks = self.live.inbox.look(|news| news.paths.is_empty());
+        let only_walks = self.live.inbox.look(|news| news.paths.is_empty() && !news.now);
         let news = self
             .live
             .inbox
@@ -155,10 +155,12 @@ impl Worker {
                 Err(why) => self.poll(why),
             }
         }
+        let mut began = 0;
         // What comes into a new folder before it is watched is seen by the next walk.
         for _ in 0..3 {
             // What is read while it walks is newer than what it sees.
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
+            began = stamp::now_ns();
             let Some(mut walked) = walk::walk(&self.live.root, is_over) else { return };
             self.cost = walked.took;
             let folders = std::mem::take(&mut walked.folders);
@@ -172,9 +174,11 @@ impl Worker {
         let head = self.live.root.head();
         let mut state = self.live.state.write();
         state.is_walked = true;
+        state.looked_ns = began;
         if state.head != head {
             // What another commit says is no edit.
             state.before.clear();
+            state.lost.clear();
             state.head = head;
         }
     }
@@ -203,11 +207,12 @@ impl Worker {
         let mut state = self.live.state.write();
         state.left_out.clone_from(&walked.skipped);
         state.is_truncated = walked.is_truncated;
+        let mut finder = Finder::new(&self.live.root);
         let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
         for path in gone {
             // It may have come after the walk was there; or it was only looked at once more meanwhile.
             let is_later = state.files.get(&path).is_some_and(|known| known.order > order);
-            if is_later && walk::finds(&self.live.root, &path) {
+            if is_later && finder.finds(&path) {
                 continue;
             }
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
@@ -226,7 +231,7 @@ impl Worker {
     /// Takes in what has happened, once it has settled.
     fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
         let live = Arc::clone(&self.live);
-        let may_walk = Instant::now() >= self.next_walk;
+        let may_walk = Instant::now() >= self.next_walk || live.inbox.look(|news| news.now);
         let mut wants_walk = self.watch.is_none() && may_walk;
         if live.inbox.settles_in().is_some_and(|settles| settles.is_zero()) {
             // Nothing may be out of sight between the two.
@@ -248,19 +253,21 @@ impl Worker {
     fn is_git_at_work(&self) -> bool {
         let Some(git_dir) = self.live.root.git_dir() else { return false };
         let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
-        let age = lock.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        age.is_none_or(|age| age < GIT_LOCK_OLD)
+        // The clock may have gone back since.
+        let apart = |at| SystemTime::now().duration_since(at).unwrap_or_else(|ahead| ahead.duration());
+        lock.modified().ok().map(apart).is_none_or(|apart| apart < GIT_LOCK_OLD)
     }
 
     /// Reads what is ahead until then; says whether that was all.
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
+        let mut finder = Finder::new(&self.live.root);
         loop {
             let Some((path, is_news)) = self.live.state().ahead.next() else { return true };
             if is_over() || Instant::now() >= until {
                 return false;
             }
             // What a walk found is as it was a moment ago.
-            if is_news && !self.is_to_be_read(&path) {
+            if is_news && !self.is_to_be_read(&path, &mut finder) {
                 self.live.state.write().ahead.remove(&path);
             } else if self.live.take(&path).is_err() {
                 // It changes while it is read: its end will be heard of.
@@ -273,12 +280,12 @@ impl Worker {
     }
 
     /// Whether a file is to be read, or removed.
-    fn is_to_be_read(&self, path: &str) -> bool {
+    fn is_to_be_read(&self, path: &str, finder: &mut Finder<'_>) -> bool {
         let known = self.live.state().files.get(path).copied();
         match (known, stamp::look(&self.live.root, path)) {
             (Some(known), Some(stamp)) => !known.is(&stamp),
             (Some(_), None) => true,
-            (None, Some(_)) => walk::finds(&self.live.root, path),
+            (None, Some(_)) => finder.finds(path),
             (None, None) => false,
         }
     }

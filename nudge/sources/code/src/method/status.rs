@@ -10,6 +10,7 @@ use super::{Here, Refresh, Status};
 use crate::live::watch::Mode;
 use crate::live::{AsOf, Fresh};
 use crate::source::Code;
+use crate::stamp;
 
 /// How long `refresh` waits for everything to be read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,7 +68,10 @@ impl Code {
             watch: match &state.mode {
                 Mode::Starting => "starting".to_owned(),
                 Mode::Watch(folders) => format!("{folders} folders"),
-                Mode::Poll(why) => format!("looks from time to time: {why}"),
+                Mode::Poll(why) => {
+                    let ago = stamp::now_ns().abs_diff(state.looked_ns) / 1_000_000_000;
+                    format!("looks from time to time, {ago} s ago the last time: {why}")
+                }
                 Mode::Once => "none: no server runs".to_owned(),
             },
             cache: live.cached(),

@@ -84,6 +84,7 @@ impl Resolver<'_> {
     /// A member as it is got from a value or class.
     fn taken(&self, member: Member, base: &Val, space: Space) -> Val {
         match member {
+            Member::Unclear => Val::Unknown,
             Member::Node(id) => {
                 let Some(node) = self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)) else {
                     return Val::Unknown;
@@ -98,9 +99,9 @@ impl Resolver<'_> {
             }
             Member::Field(file, name, owner) => {
                 let Some(facts) = self.store.facts(file) else { return Val::Unknown };
-                let fields = facts.fields_of(name).iter().filter(|field| field.owner == owner);
+                let fields = facts.fields_of(name).iter().filter(|field| field.owner.get() == owner);
                 let value = one_of(fields.map(|field| {
-                    let at = At { file, byte: field.at, this: Some(Rc::new(base.clone())) };
+                    let at = At { file, byte: field.at.get(), this: Some(Rc::new(base.clone())) };
                     self.eval(&at, field.value, Space::Value)
                 }));
                 match value {
@@ -134,7 +135,7 @@ impl Resolver<'_> {
     pub(super) fn own_member(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
         let facts = self.store.facts(id.file)?;
         let name = facts.names.find(asked.name)?;
-        let own = facts.nodes_of(name).filter(|(_, node)| node.owner == Owner::Node(id.node));
+        let own = facts.nodes_of(name).filter(|(_, node)| node.owner == Owner::Node(id.node.into()));
         let mut found = own.filter(|(_, node)| {
             // What is defined in a method is not a member; what is static is one of the class alone.
             let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
@@ -143,21 +144,25 @@ impl Resolver<'_> {
         let first = found.next();
         // Where a field and a method may have the same name, what is called is the method.
         let called = facts.language.overloads() && asked.space == Space::Called;
-        let field = facts.fields_of(name).iter().find(|field| field.owner == id.node && !called);
+        let field = facts.fields_of(name).iter().find(|field| field.owner.get() == id.node && !called);
         match (first, field) {
             (None, None) => None,
             (Some((number, node)), _) => {
                 let mut chosen = number;
                 if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
-                    // Overloads come before what they stand for.
-                    chosen = found.last().map_or(number, |(last, _)| last);
+                    // Overloads come before what they stand for, twins in other branches beside it.
+                    let all: Vec<_> = std::iter::once((number, node)).chain(found).collect();
+                    let sure = all.iter().rposition(|(_, node)| node.flags & flag::CONDITIONAL == 0);
+                    let left = &all[sure.unwrap_or(0)..];
+                    let [(one, _)] = left else { return Some(Member::Unclear) };
+                    chosen = *one;
                 } else if facts.language.overloads() && found.next().is_some() {
                     // Which of them is called is told by what they are given.
-                    return None;
+                    return Some(Member::Unclear);
                 }
                 Some(Member::Node(NodeId { file: id.file, node: chosen }))
             }
-            (None, Some(field)) => Some(Member::Field(id.file, name, field.owner)),
+            (None, Some(field)) => Some(Member::Field(id.file, name, field.owner.get())),
         }
     }
 
@@ -184,7 +189,7 @@ impl Resolver<'_> {
         let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
         let at = At::new(id.file, node.span.byte);
-        let bases = facts.bases.get(node.bases.0 as usize..node.bases.1 as usize).unwrap_or_default();
+        let bases = facts.bases.get(node.bases.0.get() as usize..node.bases.1.get() as usize).unwrap_or_default();
         bases.iter().map(|base| self.base(&at, facts, *base)).collect()
     }
 
@@ -227,7 +232,7 @@ impl Resolver<'_> {
     /// The enum of a variant.
     pub(super) fn enum_of(&self, id: NodeId) -> Val {
         match self.store.facts(id.file).map(|facts| super::lookup::owner(facts, id.node)) {
-            Some(Owner::Node(node)) => Val::Of(NodeId { file: id.file, node }, super::no_args()),
+            Some(Owner::Node(node)) => Val::Of(NodeId { file: id.file, node: node.get() }, super::no_args()),
             _ => Val::Unknown,
         }
     }

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, flag};
+use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, Number, flag};
 use crate::index::NodeId;
 use crate::language::Language;
 
 use super::{Args, At, Resolver, Space, Val, no_args, outside};
 
 /// Marks what is a path only where a type is meant.
-pub(super) const QUOTED: u32 = u32::MAX;
+pub(super) const QUOTED: Number = Number::NONE;
 
 impl Resolver<'_> {
     /// What an expression is at a place.
@@ -30,6 +30,9 @@ impl Resolver<'_> {
         match expr {
             Expr::Name(name) => self.named(at, facts, name, space),
             Expr::Member(of, name) | Expr::Static(of, name) => {
+                if space == Space::Called && self.is_assigned(at, facts, of, name) {
+                    return Val::Unknown;
+                }
                 let path = matches!(expr, Expr::Static(..));
                 let base = self.eval(at, of, if path { Space::Type } else { base_space(facts, of, space) });
                 self.member(at, &base, facts.text(name), space).unwrap_or(Val::Unknown)
@@ -92,7 +95,7 @@ impl Resolver<'_> {
             },
             Expr::Part(of, QUOTED) if space == Space::Type => self.eval(at, of, space),
             Expr::Part(_, QUOTED) => Val::Outer("str".into(), no_args()),
-            Expr::Part(of, number) => self.part(at, of, number),
+            Expr::Part(of, number) => self.part(at, of, number.get()),
         }
     }
 
@@ -238,9 +241,9 @@ impl Resolver<'_> {
             return Val::Of(id, args.clone());
         };
         let this = Rc::new(Val::Def(id, args.clone()));
-        let value = self.eval(&At { file: id.file, byte: given.at, this: Some(this) }, given.value, Space::Value);
+        let value = self.eval(&At { file: id.file, byte: given.at.get(), this: Some(this) }, given.value, Space::Value);
         match value {
-            Val::Unknown if facts.fields.iter().any(|field| field.owner == id.node) => Val::Of(id, args.clone()),
+            Val::Unknown if facts.fields.iter().any(|field| field.owner.get() == id.node) => Val::Of(id, args.clone()),
             other => other,
         }
     }
@@ -299,7 +302,7 @@ impl Resolver<'_> {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
-            let at = At { file: id.file, byte: given.at, this: this.cloned() };
+            let at = At { file: id.file, byte: given.at.get(), this: this.cloned() };
             self.eval(&at, given.value, Space::Value)
         });
         let annotated = node.flags & flag::ANNOTATED != 0;
@@ -323,7 +326,7 @@ impl Resolver<'_> {
     pub(super) fn constant(&self, id: NodeId) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         one_of(facts.gives_of(id.node).iter().map(|given| {
-            let at = At::new(id.file, given.at);
+            let at = At::new(id.file, given.at.get());
             self.eval(&at, given.value, Space::Value)
         }))
     }

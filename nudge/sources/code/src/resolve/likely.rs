@@ -13,7 +13,7 @@ impl Resolver<'_> {
         if facts.language != Language::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
             return None;
         }
-        let name = facts.text(call.name);
+        let name = facts.text(facts.called(call));
         if name.len() < 3 || usual(name) {
             return None;
         }
@@ -31,7 +31,7 @@ impl Resolver<'_> {
         let Some(Expr::Member(of, _)) = facts.exprs.get(call.callee) else { return false };
         let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts(slot)) else { return false };
         let Owner::Node(class) = super::lookup::owner(theirs, node) else { return false };
-        let class = theirs.nodes.get(class as usize).map_or("", |class| theirs.text(class.name));
+        let class = theirs.nodes.get(class.get() as usize).map_or("", |class| theirs.text(class.name));
         let plain = |name: &str| name.replace('_', "").to_lowercase();
         let (asked, class) = (plain(facts.text(asked)), plain(class));
         asked.len() > 2 && class.ends_with(&asked)

@@ -15,13 +15,13 @@ impl Resolver<'_> {
         for binding in facts.bindings_of(name) {
             let visible = binding.from <= at.byte && at.byte < binding.to;
             let barred = module.is_some_and(|(from, _)| binding.from < from);
-            if !visible || barred || !fits(facts, binding, space) {
+            if !visible || barred || !fits(facts, &binding, space) {
                 continue;
             }
             match best.first() {
-                Some(first) if (first.from, first.to) == (binding.from, binding.to) => best.push(*binding),
+                Some(first) if (first.from, first.to) == (binding.from, binding.to) => best.push(binding),
                 Some(first) if binding.from < first.from || binding.from == first.from && binding.to > first.to => {}
-                _ => best = vec![*binding],
+                _ => best = vec![binding],
             }
         }
         if best.len() > 1 {
@@ -55,8 +55,8 @@ impl Resolver<'_> {
             }
         }
         for (number, import) in (0..).zip(&facts.imports) {
-            let here = import.from <= at.byte && at.byte < import.to;
-            let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from < from);
+            let here = import.from.get() <= at.byte && at.byte < import.to.get();
+            let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from.get() < from);
             if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
                 let value = self.star_of(at.file, number, name, space);
                 if value != Val::Unknown && !self.only_declared(&value) {
@@ -88,7 +88,7 @@ impl Resolver<'_> {
                 return Some(member);
             }
             match owner(facts, class.node) {
-                Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer },
+                Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer.get() },
                 _ => return None,
             }
         }
@@ -105,7 +105,9 @@ impl Resolver<'_> {
             let Some(node) = facts.nodes.get(id.node as usize) else { return false };
             // One inside a function is not seen outside of it.
             let inside = match node.owner {
-                Owner::Node(owner) => facts.nodes.get(owner as usize).is_some_and(|owner| owner.kind != Kind::Module),
+                Owner::Node(owner) => {
+                    facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != Kind::Module)
+                }
                 _ => false,
             };
             let shown = id.file == file || node.flags & flag::DEFAULT != 0 || self.passes_macros(id.file);
@@ -139,6 +141,11 @@ fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -
         return flow(facts, at, all);
     }
     if facts.language.is_ecma() {
+        if let Some(anew) =
+            all.iter().find(|b| b.sure == 0 && matches!(b.bound, Bound::Value(value) if value.is_none()))
+        {
+            return vec![*anew];
+        }
         // Overloads are one function, a declaration comes before what only has its name.
         let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
         return nodes.first().or(all.last()).copied().into_iter().collect();
@@ -165,7 +172,7 @@ pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
 fn node_start(facts: &FileFacts, binding: &Binding) -> u32 {
     match binding.bound {
         Bound::Node(node) => facts.nodes.get(node as usize).map_or(0, |node| node.span.byte),
-        Bound::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line),
+        Bound::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line.get()),
         _ => binding.at,
     }
 }
@@ -203,35 +210,50 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
 
 /// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
 fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
-    let only_nodes = all.iter().all(|binding| matches!(binding.bound, Bound::Node(_)));
-    let inside =
-        facts.nodes.iter().any(|node| node.kind != Kind::Class && node.span.byte <= at.byte && at.byte < node.span.end);
-    if only_nodes {
-        return last_of_nodes(facts, at, &all, inside);
+    let Some(first) = all.first() else { return all };
+    let of_file = of_file(first.from, first.to);
+    let runs_later = facts.nodes.iter().any(|node| {
+        node.kind != Kind::Class
+            && node.span.byte <= at.byte
+            && at.byte < node.span.end
+            && (of_file || node.span.byte > first.from)
+    });
+    if all.iter().all(|binding| matches!(binding.bound, Bound::Node(_))) {
+        let whole = without_overloads(facts, all);
+        return if runs_later { left_in_the_end(whole) } else { bound_before(at.byte, whole) };
     }
-    if all.iter().any(|binding| of_file(binding.from, binding.to)) && inside {
-        return all;
-    }
-    let sure = all.iter().rposition(|b| b.at < at.byte && at.byte < b.sure || matches!(b.bound, Bound::Param(..)));
-    let mut out: Vec<Binding> = Vec::new();
-    for (number, binding) in all.iter().enumerate() {
-        let since = sure.is_none_or(|sure| number >= sure) && binding.at < at.byte;
-        if since || sure.is_none() {
-            out.push(*binding);
-        }
-    }
-    out
+    if of_file && runs_later { all } else { bound_before(at.byte, all) }
 }
 
-/// A function that is defined again: the last one before the call, or the last one at all, overloads aside.
-fn last_of_nodes(facts: &FileFacts, at: &At, all: &[Binding], inside: bool) -> Vec<Binding> {
-    let span = |binding: &Binding| match binding.bound {
-        Bound::Node(node) => facts.nodes.get(node as usize).map_or((0, 0), |node| (node.span.byte, node.flags)),
-        _ => (0, 0),
+/// What may be bound when a statement runs; all of it where nothing stands before that.
+fn bound_before(byte: u32, all: Vec<Binding>) -> Vec<Binding> {
+    let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
+    let before: Vec<Binding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < byte).copied().collect();
+    if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, Bound::Node(_)))) {
+        return all;
+    }
+    before
+}
+
+/// What may be bound once a module has run, or a function: the last that is defined in any case, and what comes after it.
+pub(super) fn left_in_the_end(mut all: Vec<Binding>) -> Vec<Binding> {
+    let sure = all.iter().rposition(|binding| binding.sure == binding.to);
+    all.split_off(sure.unwrap_or(0))
+}
+
+/// Definitions, of which those that only declare an overload are none.
+pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<Binding>) -> Vec<Binding> {
+    let is_whole = |binding: &Binding| match binding.bound {
+        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| node.flags & flag::BODILESS == 0),
+        _ => true,
     };
-    let whole = all.iter().filter(|b| span(b).1 & flag::BODILESS == 0);
-    let last = whole.filter(|b| inside || span(b).0 < at.byte).max_by_key(|b| span(b).0);
-    last.or(all.last()).copied().into_iter().collect()
+    if all.iter().any(is_whole) {
+        all.retain(is_whole);
+    } else {
+        // A stub has nothing but overloads.
+        all.drain(..all.len().saturating_sub(1));
+    }
+    all
 }
 
 /// The node that a place is in and that answers a question, innermost first.

@@ -5,7 +5,7 @@ use crate::index::{NodeId, of_file};
 use crate::language::Language;
 
 use super::eval::one_of;
-use super::lookup::kind_fits;
+use super::lookup::{kind_fits, left_in_the_end, without_overloads};
 use super::{At, Place, Resolver, Space, Val, no_args};
 
 impl Resolver<'_> {
@@ -43,7 +43,9 @@ impl Resolver<'_> {
                 }
                 Val::Folder(folder) => self.python_module(&format!("{folder}/{name}")).unwrap_or(Val::Unknown),
                 // `import static a.B.c`
-                Val::Def(..) => self.member(&At::new(file, import.from), &target, name, space).unwrap_or(Val::Unknown),
+                Val::Def(..) => {
+                    self.member(&At::new(file, import.from.get()), &target, name, space).unwrap_or(Val::Unknown)
+                }
                 _ => Val::Unknown,
             }
         })
@@ -59,7 +61,7 @@ impl Resolver<'_> {
                 return self.class_of_package(facts.language, &path).unwrap_or(Val::Unknown);
             }
             let target = if facts.language == Language::Rust {
-                self.rust_path(file, facts.text(import.module), import.from, Space::Type)
+                self.rust_path(file, facts.text(import.module), import.from.get(), Space::Type)
             } else {
                 self.module_value(file, facts.text(import.module))
             };
@@ -71,7 +73,7 @@ impl Resolver<'_> {
                 }
                 // `use Enum::*`
                 Some(class @ Val::Def(..)) => {
-                    self.member(&At::new(file, import.from), &class, name, space).unwrap_or(Val::Unknown)
+                    self.member(&At::new(file, import.from.get()), &class, name, space).unwrap_or(Val::Unknown)
                 }
                 _ => Val::Unknown,
             }
@@ -101,7 +103,7 @@ impl Resolver<'_> {
         };
         let id = facts.names.find(name);
         if let Some(id) = id {
-            let own = facts.bindings_of(id).iter().filter(|b| here(b.from, b.to));
+            let own = facts.bindings_of(id).filter(|b| here(b.from, b.to));
             let value = self.own_export(place.file, facts, own, space);
             if let Some(value) = value {
                 return value;
@@ -110,7 +112,7 @@ impl Resolver<'_> {
         if let Some(value) = self.default_export(place.file, name) {
             return value;
         }
-        let passed = (0..).zip(&facts.imports).filter(|(_, import)| here(import.from, import.to));
+        let passed = (0..).zip(&facts.imports).filter(|(_, import)| here(import.from.get(), import.to.get()));
         let named = passed.clone().filter(|(_, import)| import.reexport && Some(import.alias) == id);
         let stars = passed.filter(|(_, import)| (import.reexport || inside) && facts.text(import.name) == "*");
         named
@@ -122,16 +124,21 @@ impl Resolver<'_> {
     }
 
     /// What a module itself binds a name to, if it does.
-    fn own_export<'b>(
+    fn own_export(
         &self,
         file: u32,
         facts: &FileFacts,
-        bindings: impl Iterator<Item = &'b Binding>,
+        bindings: impl Iterator<Item = Binding>,
         space: Space,
     ) -> Option<Val> {
         let (rust, python) = (facts.language == Language::Rust, facts.language == Language::Python);
         let fits = |node: u32| facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space));
+        let mut bindings: Vec<Binding> = bindings.collect();
+        if python && bindings.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+            bindings = left_in_the_end(without_overloads(facts, bindings));
+        }
         let mut values: Vec<Val> = bindings
+            .iter()
             .filter_map(|b| match b.bound {
                 Bound::Node(node) if python || fits(node) => Some(self.definition(NodeId { file, node })),
                 Bound::Import(number) => Some(self.imported(file, number, space)),
@@ -142,10 +149,9 @@ impl Resolver<'_> {
             })
             .collect();
         let defined = values.iter().all(|value| matches!(value, Val::Def(id, _) if !rust || id.file == file));
-        if values.len() > 1 && defined && (!rust || space == Space::Type) {
-            // Overloads, functions that are defined again, twins for different builds.
-            let kept = if python { values.len() - 1 } else { 0 };
-            return Some(values.swap_remove(kept));
+        if values.len() > 1 && defined && !python && (!rust || space == Space::Type) {
+            // Overloads, twins for different builds.
+            return Some(values.swap_remove(0));
         }
         if rust && values.len() > 1 {
             values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));

@@ -7,6 +7,22 @@ use crate::language::Language;
 use super::paths::{folder_of, join, normal};
 use super::{Resolver, Val, no_args};
 
+/// Whether a folder holds tests of what is in another, as Maven and Gradle lay them out: `x/src/test/java/a` of
+/// `x/src/main/java/a`.
+fn is_tested_from(tests: &str, main: &str) -> bool {
+    let parts = |folder: &str| {
+        let at = if folder.starts_with("src/") { 0 } else { folder.find("/src/")? + 1 };
+        let (set, rest) = folder.get(at + "src/".len()..)?.split_once('/')?;
+        Some((folder.get(..at)?.to_owned(), set.to_owned(), rest.to_owned()))
+    };
+    match (parts(tests), parts(main)) {
+        (Some((project, set, rest)), Some((of, main, below))) => {
+            project == of && rest == below && main == "main" && set != "main"
+        }
+        _ => false,
+    }
+}
+
 impl Resolver<'_> {
     /// What a name means by the other files of the package, or by the headers that a file includes.
     pub(super) fn neighbour(&self, file: u32, name: &str) -> Val {
@@ -23,7 +39,11 @@ impl Resolver<'_> {
                     folder_of(&other.path) == folder
                         && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
                 }
-                Language::Java => folder_of(&other.path) == folder,
+                Language::Java => {
+                    folder_of(&other.path) == folder
+                        || is_tested_from(folder, folder_of(&other.path))
+                            && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                }
                 Language::CSharp | Language::Php => {
                     other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
                 }

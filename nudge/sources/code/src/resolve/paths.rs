@@ -34,10 +34,9 @@ impl Resolver<'_> {
         roots.retain(|root| !self.is_package(root));
         // The nearest root wins.
         roots.sort_by_key(|root| std::cmp::Reverse((shared(here, root), usize::MAX - root.len())));
-        roots.iter().find_map(|root| self.python_module(&join(root, &path))).or_else(|| {
-            // A folder without `__init__.py`.
-            self.store.has_folder(&path).then(|| Val::Folder(path.as_str().into()))
-        })
+        let found = roots.iter().find_map(|root| self.python_module(&join(root, &path)));
+        // By folders without `__init__.py`, from the top.
+        found.or_else(|| self.python_module(&path))
     }
 
     fn is_package(&self, folder: &str) -> bool {
@@ -172,7 +171,7 @@ impl Resolver<'_> {
             match self.imported(file, number, Space::Type) {
                 Val::Place(place) => return Some(place.file),
                 Val::Def(id, _) => return Some(id.file),
-                _ => self.rust_path(file, module, import.from, Space::Type)?,
+                _ => self.rust_path(file, module, import.from.get(), Space::Type)?,
             }
         } else {
             self.module_value(file, module)?
@@ -180,7 +179,7 @@ impl Resolver<'_> {
         match value {
             Val::Place(place) => {
                 // `from package import module`
-                let below = match self.member(&At::new(file, import.from), &value, name, Space::Value) {
+                let below = match self.member(&At::new(file, import.from.get()), &value, name, Space::Value) {
                     Some(Val::Place(below)) if !name.is_empty() && stem(&self.store.file(below.file)?.path) == name => {
                         Some(below.file)
                     }

@@ -29,13 +29,13 @@ impl Resolver<'_> {
             && let Some(child) = module.strip_prefix("self::")
         {
             // `mod child;`
-            return self.rust_child(self.place_at(file, import.from), child);
+            return self.rust_child(self.place_at(file, import.from.get()), child);
         }
         if name.is_empty() {
-            return self.rust_path(file, module, import.from, space);
+            return self.rust_path(file, module, import.from.get(), space);
         }
-        let base = self.rust_path(file, module, import.from, Space::Type)?;
-        let value = self.member(&At::new(file, import.from), &base, name, space)?;
+        let base = self.rust_path(file, module, import.from.get(), Space::Type)?;
+        let value = self.member(&At::new(file, import.from.get()), &base, name, space)?;
         if space == Space::Macro && value == Val::Unknown {
             return self.exported_macro(&base, name);
         }
@@ -278,7 +278,7 @@ impl Resolver<'_> {
         let file = self.store.file(place.file)?;
         if let Some(module) = place.module {
             let parent = match super::lookup::owner(&file.facts, module) {
-                Owner::Node(node) => Some(node),
+                Owner::Node(node) => Some(node.get()),
                 _ => None,
             };
             return Some(Place { file: place.file, module: parent });
@@ -317,7 +317,7 @@ impl Resolver<'_> {
         for &(slot, node) in self.nodes_named(name).iter() {
             let Some(facts) = self.store.facts(slot) else { continue };
             let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
-            let Some(block) = facts.impls.get(block as usize) else { continue };
+            let Some(block) = facts.impls.get(block.get() as usize) else { continue };
             if self.is_type(slot, facts, block.of, block.from, id) {
                 let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
                 list.push(NodeId { file: slot, node });
@@ -338,12 +338,12 @@ impl Resolver<'_> {
         let Some(facts) = self.store.facts(method.file) else { return false };
         let Some(node) = facts.nodes.get(method.node as usize) else { return false };
         let Owner::Node(owner) = node.owner else { return false };
-        let tr = NodeId { file: method.file, node: owner };
+        let tr = NodeId { file: method.file, node: owner.get() };
         self.kind(tr) == Some(Kind::Trait)
             && self.nodes_named(facts.text(node.name)).iter().any(|&(slot, node)| {
                 let Some(facts) = self.store.facts(slot) else { return false };
                 let Owner::Impl(block) = super::lookup::owner(facts, node) else { return false };
-                let Some(block) = facts.impls.get(block as usize) else { return false };
+                let Some(block) = facts.impls.get(block.get() as usize) else { return false };
                 matches!(self.eval(&At::new(slot, block.from), block.tr, Space::Type), Val::Def(id, _) if id == tr)
             })
     }
@@ -355,7 +355,7 @@ impl Resolver<'_> {
             .nodes_named(name)
             .iter()
             .filter_map(|&(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
-                Owner::Node(owner) => Some(NodeId { file: slot, node: owner }),
+                Owner::Node(owner) => Some(NodeId { file: slot, node: owner.get() }),
                 _ => None,
             })
             .filter(|owner| self.kind(*owner) == Some(Kind::Trait))

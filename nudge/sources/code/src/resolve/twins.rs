@@ -27,7 +27,7 @@ impl Resolver<'_> {
         left.retain(|binding| {
             let there = match binding.bound {
                 Bound::Node(node) => around(facts, facts.nodes.get(node as usize).map_or(0, |node| node.span.byte)),
-                Bound::Import(import) => at_line(facts, facts.imports.get(import as usize).map_or(0, |i| i.line)),
+                Bound::Import(import) => at_line(facts, facts.imports.get(import as usize).map_or(0, |i| i.line.get())),
                 _ => Vec::new(),
             };
             let fits = !excludes(&here, &there);
@@ -62,7 +62,7 @@ impl Resolver<'_> {
             let name = stem(&here.path);
             let is_it = |alias, module: &str| facts.text(alias) == name && module.starts_with("self::");
             if let Some(declared) = facts.imports.iter().find(|i| is_it(i.alias, facts.text(i.module))) {
-                out.extend(at_line(facts, declared.line));
+                out.extend(at_line(facts, declared.line.get()));
             }
             place = Place { file: parent.file, module: None };
         }

@@ -6,12 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nudge_code::SOURCE;
 use nudge_core::error::{Error, Result};
-use nudge_core::source::{DataDir, Host, SessionIdentity, Source, StopFlag};
+use nudge_core::source::{DataDir, Host, SessionIdentity, Source};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -145,8 +144,9 @@ pub fn timeless(mut answer: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(map) => {
-                map.remove("fresh");
-                map.remove("as_of");
+                for of_now in ["fresh", "as_of", "first_seen", "last_changed"] {
+                    map.remove(of_now);
+                }
                 map.values_mut().for_each(strip);
             }
             Value::Array(list) => list.iter_mut().for_each(strip),
@@ -175,11 +175,9 @@ pub fn files(root: &Path) -> Vec<String> {
     files
 }
 
-/// A source with its worker.
+/// A source of a session, which works by itself.
 pub struct Session {
     asked: Asked,
-    stop: StopFlag,
-    worker: Option<JoinHandle<()>>,
 }
 
 impl std::ops::Deref for Session {
@@ -192,10 +190,7 @@ impl std::ops::Deref for Session {
 
 impl Session {
     fn new(source: Arc<dyn Source>, root: &Path) -> Self {
-        let stop = StopFlag::default();
-        let (working, flag) = (Arc::clone(&source), stop.clone());
-        let worker = std::thread::spawn(move || working.work(&flag));
-        Self { asked: Asked { source, root: root.to_owned() }, stop, worker: Some(worker) }
+        Self { asked: Asked { source, root: root.to_owned() } }
     }
 
     /// Waits until everything has been read.
@@ -214,11 +209,7 @@ impl Session {
     }
 
     fn stop(&mut self) {
-        self.stop.set();
         self.asked.source.close();
-        if let Some(worker) = self.worker.take() {
-            worker.join().unwrap();
-        }
     }
 }
 

@@ -30,7 +30,15 @@ impl Desk {
     }
 
     pub fn with(models: Arc<dyn Models>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), models)
+    }
+
+    /// In memory where there is such a folder: what is flushed to a disk takes long.
+    pub fn in_memory() -> Self {
+        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), Arc::new(NoModels))
+    }
+
+    fn at(folder: tempfile::TempDir, models: Arc<dyn Models>) -> Self {
         let clock = Arc::new(ManualClock::new(1_767_225_600_000));
         let records = open(&folder, &clock, &models);
         Self { folder, clock, models, records }

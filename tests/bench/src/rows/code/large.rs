@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_code::SOURCE;
 use nudge_core::service::Service as _;
-use nudge_core::source::{DataDir, Host, SessionIdentity, StopFlag};
+use nudge_core::source::{DataDir, Host, SessionIdentity};
 use serde_json::{Value, json};
 
 use super::project::{Code, FUNCTIONS, Project, params};
@@ -113,11 +112,6 @@ fn rest(scale: &Scale) -> Line {
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };
     let source =
         (SOURCE.open)(Host { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
-    let stop = StopFlag::default();
-    let worker = {
-        let (source, stop) = (Arc::clone(&source), stop.clone());
-        std::thread::spawn(move || source.work(&stop))
-    };
     let status = project.params(&json!({}));
     loop {
         let told = source.call("nudge.code.status", &status).expect("the params are right");
@@ -132,9 +126,7 @@ fn rest(scale: &Scale) -> Line {
     let before = process_ns(std::process::id());
     std::thread::sleep(rest);
     let spent = process_ns(std::process::id()).zip(before).map(|(after, before)| (after - before) / 1e6);
-    stop.set();
     source.close();
-    worker.join().expect("it ends");
     Line {
         what: format!("code: processor time in {} s of rest", rest.as_secs()),
         limit: 1.0,

@@ -38,6 +38,7 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
     store.set(SetHint::new("http-proxy", "build", "docker compose build router")).expect("it is a hint");
     let get = to_raw_value(&json!({"component": "http-proxy", "key": "build"})).expect("it is JSON");
     let looked = project.path().join("module_0.py");
+    project.settle();
     let times = interleave(
         scale.turns,
         &mut [

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nudge_code::SOURCE;
 use nudge_core::service::Service as _;
@@ -12,6 +13,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// How long a file counts as just changed, and a little more.
+const JUST_CHANGED: Duration = Duration::from_millis(2_100);
 /// Definitions of a made-up file.
 pub const FUNCTIONS: usize = 20;
 
@@ -47,6 +50,17 @@ impl Project {
             );
         }
         fs::write(self.path().join(format!("module_{file}.py")), text).expect("there is room");
+    }
+
+    /// Waits until no file of it counts as just changed: each answer reads such a file again, since a second change within
+    /// a tick of the file system's clock would not show.
+    pub fn settle(&self) {
+        let marks = |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| entry.metadata()?.modified());
+        let all = fs::read_dir(self.path()).expect("it was made").map(|entry| marks(entry).expect("it is there"));
+        let newest = all.max().expect("there are files");
+        while newest.elapsed().is_ok_and(|since| since < JUST_CHANGED) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Parameters of a call about it.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use nudge_code::{Language, extract};
+use nudge_code::{Index, Language, extract};
 use tree_sitter::Parser;
 
 use crate::measure::{Turns, interleave, work};
@@ -13,6 +14,9 @@ use crate::table::{Line, Scale, versus};
 
 /// Projects that nobody here has written, in three languages.
 pub const PROGRAMS: &[&str] = &["code-trees"];
+
+/// The sources of this repository.
+const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../nudge");
 
 /// A file in memory, and the grammar it is parsed by.
 struct Text {
@@ -39,8 +43,33 @@ pub fn extraction(scale: &Scale) -> Vec<Line> {
         let name = tree.rsplit('/').next().unwrap_or(tree);
         line(name, Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))
     });
-    let lines: Vec<_> = lines.collect();
-    if lines.is_empty() { vec![line("whole projects", None, "not fetched here".into())] } else { lines }
+    let mut lines: Vec<_> = lines.collect();
+    if lines.is_empty() {
+        lines.push(line("whole projects", None, "not fetched here".into()));
+    }
+    lines.extend(trees.lines().chain([OWN]).map(|tree| memory(Path::new(tree))));
+    lines
+}
+
+/// What the index of a project takes, by its own account.
+fn memory(root: &Path) -> Line {
+    let mut index = Index::new();
+    for text in texts(root) {
+        let path = text.path.strip_prefix(&format!("{}/", root.display())).unwrap_or(&text.path);
+        if let Ok(facts) = extract(path, &text.bytes) {
+            index.put(path, Arc::new(facts));
+        }
+    }
+    let nodes = index.nodes().count();
+    let name = if root == Path::new(OWN) { "this repository" } else { root.to_str().unwrap_or_default() };
+    Line {
+        what: format!("code: memory a node of {}, with its calls", name.rsplit('/').next().unwrap_or(name)),
+        limit: 800.0,
+        unit: "B",
+        measured: Some(index.memory() as f64 / nodes as f64),
+        peer: "-".into(),
+        absolute: format!("{nodes} nodes"),
+    }
 }
 
 fn line(what: &str, measured: Option<f64>, absolute: String) -> Line {
@@ -56,8 +85,10 @@ fn texts(root: &Path) -> Vec<Text> {
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         entries.sort();
         for path in entries {
+            let name = path.file_name().unwrap_or_default();
             if path.is_dir() {
-                ahead.push(path);
+                // What is built here is no source.
+                ahead.extend((name != "target" && name != "node_modules").then_some(path));
             } else if let Some((path, grammar)) = path.to_str().and_then(|name| Some((name, grammar(name)?)))
                 && let Ok(bytes) = fs::read(path)
                 && extract(path, &bytes).is_ok()

@@ -4,7 +4,7 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
+use crate::facts::{Bound, Expr, ExprId, Kind, Name, Number, flag};
 
 /// Methods that hand what they hold, one by one, to a function.
 const HANDS_ITEM: &[&str] =
@@ -120,7 +120,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, (fro
             "array_pattern" => {
                 let mut cursor = node.walk();
                 for (child, number) in node.named_children(&mut cursor).zip(0..) {
-                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
                     todo.push((child, part));
                 }
             }
@@ -215,9 +215,14 @@ pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
             } else if top && callable {
                 if let Some(number) = super::note(walk, name, node, node, Kind::Constant, true) {
                     walk.gives(number, given, start(node));
+                    if ty.is_some() {
+                        walk.facts.nodes[number as usize].flags |= flag::ANNOTATED;
+                    }
                 }
             } else {
-                walk.bind(name, from, to, start(node), Bound::Value(given));
+                // What says its type is sure to be of that.
+                let sure = if ty.is_some() { to } else { from };
+                walk.bind_until(name, from, to, start(node), sure, Bound::Value(given));
             }
         }
     }
@@ -256,11 +261,18 @@ fn declare(walk: &mut Walk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, nam
     walk.named.insert(value.id(), number);
 }
 
-/// `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
+/// `x = ..` gives something else to a name, `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
 pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
+    if left.kind() == "identifier" {
+        if !matches!(right.kind(), "null" | "undefined") {
+            let (name, value) = (walk.name_of(left), walk.lower(right));
+            walk.anew.push((name, start(node), value));
+        }
+        return;
+    }
     if left.kind() != "member_expression" || walk.get(left, "object").is_none_or(|object| object.kind() != "this") {
         return;
     }

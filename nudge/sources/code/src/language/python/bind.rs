@@ -3,9 +3,9 @@
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId};
+use crate::facts::{Bound, Expr, ExprId, Name, Number, flag};
 
-use super::annotation;
+use super::{annotation, member};
 
 /// Where a name that is bound here can be seen: in all of the function.
 fn scope(walk: &Walk<'_>) -> (u32, u32) {
@@ -24,6 +24,37 @@ fn sure(node: Syntax<'_>) -> u32 {
         at = parent;
     }
     end(node)
+}
+
+/// Where a definition surely holds: to the end of the branch that it stands in, else wherever its name can be seen.
+fn branch(node: Syntax<'_>) -> Option<u32> {
+    let mut block = node.parent()?;
+    while block.kind() != "module" {
+        let parent = block.parent()?;
+        if block.kind() == "block" {
+            match parent.kind() {
+                "function_definition" | "class_definition" => return None,
+                "with_statement" => {}
+                _ => return Some(end(block)),
+            }
+        }
+        block = parent;
+    }
+    None
+}
+
+/// A function or class: bound where it stands, as the module runs. What is of a class is not seen without it.
+pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, number: u32) {
+    let branch = branch(node);
+    if branch.is_some()
+        && let Some(noted) = walk.facts.nodes.get_mut(number as usize)
+    {
+        noted.flags |= flag::CONDITIONAL;
+    }
+    let (from, to) = scope(walk);
+    if !matches!(walk.owner().what, Open::Class(_)) {
+        walk.bind_until(name, from, to, start(node), branch.unwrap_or(to), Bound::Node(number));
+    }
 }
 
 fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
@@ -46,7 +77,7 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
             "pattern_list" | "tuple_pattern" | "list_pattern" => {
                 let mut cursor = left.walk();
                 for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
                     todo.push((child, part));
                 }
             }
@@ -62,12 +93,26 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
     }
 }
 
-/// `self.x = ..` in a method.
+/// `global f`: something else is going to have the name, whenever the function runs.
+pub(super) fn global(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let mut cursor = node.walk();
+    for name in node.named_children(&mut cursor) {
+        let name = walk.name_of(name);
+        walk.bind_until(name, 0, u32::MAX, start(node), 0, Bound::Value(ExprId::NONE));
+    }
+}
+
+/// `self.x = ..` in a method is a field. `a.x = ..` binds `a.x`: calling that is not calling the member of a class.
 fn attribute(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let (Some(object), Some(name)) = (walk.get(left, "object"), walk.get(left, "attribute")) else {
         return;
     };
     if !matches!(walk.text(object), "self" | "cls") {
+        if object.kind() == "identifier" {
+            let name = walk.names.made(&member(walk.text(object), walk.text(name)));
+            let (from, to) = scope(walk);
+            walk.bind(name, from, to, start(statement), Bound::Value(ExprId::NONE));
+        }
         return;
     }
     if let Some(Open::Class(class)) = walk.class_around() {
@@ -144,7 +189,7 @@ pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
         } else {
             let mut cursor = left.walk();
             for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) };
+                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
                 todo.push((child, part));
             }
         }

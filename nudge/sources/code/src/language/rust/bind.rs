@@ -103,7 +103,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
 }
 
 fn part(walk: &mut Walk<'_>, value: ExprId, number: u32) -> ExprId {
-    if value.is_none() { value } else { walk.expr(Expr::Part(value, number)) }
+    if value.is_none() { value } else { walk.expr(Expr::Part(value, number.into())) }
 }
 
 pub(super) fn let_(walk: &mut Walk<'_>, node: Syntax<'_>) {

@@ -1,0 +1,63 @@
+//! The offer of `nudge init`, in a clone: to tell agents the commands that its own files name (semantics section 20).
+
+use std::path::PathBuf;
+
+use nudge::Result;
+use nudge_client::process_cwd;
+
+use crate::seed::{self, Clones};
+
+/// A clone that is not seeded and could be.
+pub struct Offer {
+    top: PathBuf,
+    repo: String,
+    count: usize,
+}
+
+impl Offer {
+    /// That of the folder this process is in, if there is any.
+    pub fn here() -> Option<Self> {
+        let (top, repo, count) = seed::offer(&process_cwd()?)?;
+        Some(Self { top, repo, count })
+    }
+
+    fn name(&self) -> &str {
+        seed::short(&self.repo)
+    }
+
+    /// A line among what is to be changed.
+    pub fn line(&self) -> String {
+        format!("{}: commands that its own files name, for agents who work there: {}\n", self.name(), self.count)
+    }
+
+    /// What is asked.
+    pub fn question(&self) -> String {
+        let what =
+            if self.count == 1 { "command that its".to_owned() } else { format!("{} commands that its", self.count) };
+        format!("Tell agents in {} the {what} own files name?", self.name())
+    }
+
+    /// Has the clone seeded; what was done, in a line.
+    ///
+    /// # Errors
+    /// Those of [`Clones`].
+    pub fn accept(&self) -> Result<String> {
+        Clones::open()?.add(&self.top, &self.repo, true)?;
+        Ok(format!("{}: agents are told its commands; `nudge seed --dry-run` lists them\n", self.name()))
+    }
+}
+
+/// Whether anything was accepted.
+pub fn is_any() -> bool {
+    Clones::look().is_ok_and(|clones| clones.is_by_init())
+}
+
+/// Ends what was accepted, in every clone; what was done, in a line.
+///
+/// # Errors
+/// As [`Offer::accept`].
+pub fn undo() -> Result<String> {
+    let count = Clones::open()?.undo_init()?;
+    let clones = if count == 1 { "1 clone is".to_owned() } else { format!("{count} clones are") };
+    Ok(format!("{clones} no longer followed for commands\n"))
+}

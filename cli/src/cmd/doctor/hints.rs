@@ -1,0 +1,222 @@
+//! `nudge doctor --hints`: which of the stored hints are no longer of use, and what to do with each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nudge::{HintValue, Millis, Result, parse_time};
+use nudge_client::process_cwd;
+use nudge_core::clock::{Clock as _, SystemClock};
+use serde_json::{Map, Value, json};
+
+use crate::agents::checkout::{Checkout, Others};
+use crate::args::Global;
+use crate::cmd::{CommandOutput, RunningSession, parsed};
+use crate::context::Inference;
+use crate::{output, seed};
+
+/// How long a hint may be of no use to anybody before that is said.
+const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
+/// Failures in a row from which a hint is doubtful (semantics section 10).
+const DOUBTFUL: u64 = 3;
+
+/// What is wrong with a hint.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    component: String,
+    key: String,
+    what: String,
+    fix: String,
+}
+
+pub fn run(global: &Global) -> Result<CommandOutput> {
+    let session = RunningSession::open(global)?;
+    let export: Value = parsed(&session.call("nudge.export", &Map::new())?)?;
+    let top = process_cwd().and_then(|cwd| seed::top_of(&cwd));
+    let repo = top.as_deref().and_then(|top| Inference::default().repository(top));
+    let here = top.as_deref().zip(repo.as_deref());
+    let hints = stored(&export["payload"]);
+    let others = Checkout::around(top.as_deref()).others();
+    let found = findings(&hints, here, SystemClock.now(), &others, &|path| path.symlink_metadata().is_ok());
+    if global.json {
+        let rows: Vec<_> = found
+            .iter()
+            .map(|one| json!({"component": one.component, "key": one.key, "what": one.what, "fix": one.fix}))
+            .collect();
+        return Ok(format!("{}\n", json!({"hints": hints.len(), "findings": rows})).into());
+    }
+    if found.is_empty() {
+        let count = hints.len();
+        return Ok(format!("{count} hints, all of which could be of use\n").into());
+    }
+    let rows = found.iter().map(|one| [one.component.as_str(), &one.key, &one.what, &one.fix]);
+    Ok(output::findings(rows).into())
+}
+
+/// A hint as it is exported.
+struct Stored<'a> {
+    component: &'a str,
+    key: &'a str,
+    hint: &'a Value,
+    /// Whether its key has others.
+    is_one_of_several: bool,
+}
+
+fn stored<'a>(payload: &'a Value) -> Vec<Stored<'a>> {
+    let mut all = Vec::new();
+    for (component, content) in payload["components"].as_object().into_iter().flatten() {
+        let variants = content["variants"].as_object();
+        let several = |key: &str| variants.is_some_and(|variants| variants.contains_key(key));
+        let first = content["hints"].as_object().into_iter().flatten();
+        let further = variants.into_iter().flatten();
+        let further =
+            further.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint)));
+        let of =
+            |(key, hint): (&'a String, &'a Value)| Stored { component, key, hint, is_one_of_several: several(key) };
+        all.extend(first.chain(further).map(of));
+    }
+    all
+}
+
+impl Stored<'_> {
+    fn delete(&self) -> String {
+        let which = if self.is_one_of_several { " --variant ID (`nudge ls` has it)" } else { "" };
+        format!("nudge delete {} {}{which}", quoted(self.component), quoted(self.key))
+    }
+
+    fn value(&self) -> Option<HintValue> {
+        serde_json::from_value(self.hint["value"].clone()).ok()
+    }
+
+    /// Whether it is meant for this repository alone.
+    fn is_of(&self, repo: &str) -> bool {
+        let given = &self.hint["meta"]["scope"]["repo"];
+        given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo)
+    }
+}
+
+/// A name as a shell takes it for one word.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
+    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+/// What is wrong, in the order of the names; of one hint the first of these.
+fn findings(
+    hints: &[Stored<'_>],
+    here: Option<(&Path, &str)>,
+    now: Millis,
+    others: &Others,
+    is_there: &dyn Fn(&Path) -> bool,
+) -> Vec<Finding> {
+    let mut seen: BTreeMap<String, &Stored<'_>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for one in hints {
+        let (hint, value) = (one.hint, one.value());
+        let same = value.as_ref().and_then(HintValue::command_line).map(|line| {
+            format!("{}\0{}", line.split_whitespace().collect::<Vec<_>>().join(" "), hint["meta"]["scope"])
+        });
+        let double = same
+            .as_ref()
+            .and_then(|same| seen.get(same))
+            .map(|first| format!("the same as {} {}", first.component, first.key));
+        if let (Some(same), None) = (same, &double) {
+            seen.insert(same, one);
+        }
+        let gone = here.filter(|(_, repo)| one.is_of(repo)).and_then(|(top, _)| {
+            let paths = value.as_ref().map(HintValue::paths).unwrap_or_default();
+            let is_gone = |path: &&String| !is_there(&top.join(path)) && !is_there_below(top, hint, path, is_there);
+            let gone = paths.iter().find(is_gone).map(|path| format!("{path} is not in this clone"));
+            let target = || {
+                let folders: Vec<_> = below(hint).map(|folder| top.join(folder)).chain([top.to_owned()]).collect();
+                let gone = nudge_seed::gone(&folders, value.as_ref()?.command_line()?)?;
+                Some(format!("{} has no {}", gone.file, gone.target))
+            };
+            gone.or_else(target)
+        });
+        let other = here.filter(|(_, repo)| one.is_of(repo)).and_then(|_| {
+            others.get(&format!("{}/{}", one.component, one.key)).map(|file| format!("{file} says something else now"))
+        });
+        let failures = hint["failure_count"].as_u64().unwrap_or_default();
+        let doubtful = (failures >= DOUBTFUL).then(|| format!("failed {failures} times in a row"));
+        let age = hint["created_at"].as_str().and_then(parse_time).map(|at| now.saturating_sub(at));
+        let is_unused = hint["use_count"].as_u64().unwrap_or_default() == 0 && age.is_some_and(|age| age > UNUSED_MS);
+        let unused = is_unused.then(|| "never used in 30 days".to_owned());
+        let what = gone.or_else(|| unreachable(hint, is_there)).or(doubtful).or(other).or(double).or(unused);
+        found.extend(what.map(|what| Finding {
+            component: one.component.to_owned(),
+            key: one.key.to_owned(),
+            what,
+            fix: one.delete(),
+        }));
+    }
+    found
+}
+
+/// The folders below the top that a hint is for, where its scope names some.
+fn below(hint: &Value) -> impl Iterator<Item = &str> {
+    let globs = hint["meta"]["scope"]["cwd_glob"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
+}
+
+/// Whether a path is there in such a folder.
+fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
+    below(hint).any(|folder| is_there(&top.join(folder).join(path)))
+}
+
+/// A scope of folders none of which is on this machine.
+fn unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
+    let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let literal =
+        |glob: &&str| glob.find(['*', '?', '[', '{']).map_or(glob.len(), |at| glob[..at].rfind('/').unwrap_or(0));
+    let is_nowhere = |glob: &&str| {
+        let folder = Path::new(&glob[..literal(glob)]);
+        folder.is_absolute() && !is_there(folder)
+    };
+    (!globs.is_empty() && globs.iter().all(is_nowhere)).then(|| format!("no folder is {}", globs.join(" or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_no_use_is_found() {
+        let hint = |value: Value, scope: Value, more: Value| {
+            let mut hint = json!({"value": value, "meta": {"scope": scope}, "created_at": "2026-11-20T00:00:00.000Z"});
+            hint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            hint
+        };
+        let command = |line: &str| json!({"type": "command", "cmd": line});
+        let (shop, none) = (json!({"repo": "h/o/shop"}), json!({}));
+        let payload = json!({"components": {"a": {"hints": {
+            "fine": hint(command("./build.sh"), shop.clone(), none.clone()),
+            "gone": hint(command("./old.sh --all"), shop.clone(), none.clone()),
+            "elsewhere": hint(command("./old.sh --some"), json!({"repo": "h/o/x"}), none.clone()),
+            "double": hint(command("./build.sh"), shop.clone(), none.clone()),
+            "failing": hint(command("make x"), shop.clone(), json!({"failure_count": 3})),
+            "unused": hint(json!("x"), none.clone(), json!({"created_at": "2026-01-01T00:00:00.000Z"})),
+            "used": hint(json!("y"), none.clone(), json!({"created_at": "2026-01-01T00:00:00.000Z", "use_count": 2})),
+            "nowhere": hint(json!("z"), json!({"cwd_glob": ["/no/such/**"]}), none.clone()),
+            "glob": hint(json!("z"), json!({"cwd_glob": ["**/web", "/no/such"]}), none.clone()),
+            "edited": hint(command("make y"), shop.clone(), none.clone()),
+            "of web": hint(command("./web.sh"), json!({"repo": "h/o/shop", "cwd_glob": ["**/web", "**/web/**"]}), none.clone()),
+        }, "variants": {"gone": [hint(command("./older.sh"), shop, none)]}}}});
+        let is_there = |path: &Path| ["/r/build.sh", "/r/web/web.sh"].iter().any(|there| path == Path::new(there));
+        let now = parse_time("2026-11-24T00:00:00.000Z").unwrap();
+        let others = Others::from([("a/edited".to_owned(), "Makefile".to_owned())]);
+        let found = findings(&stored(&payload), Some((Path::new("/r"), "h/o/shop")), now, &others, &is_there);
+        let lines: Vec<_> = found.iter().map(|one| format!("{}: {} | {}", one.key, one.what, one.fix)).collect();
+        for expected in [
+            "gone: old.sh is not in this clone | nudge delete a gone --variant ID (`nudge ls` has it)",
+            "gone: older.sh is not in this clone | nudge delete a gone --variant ID (`nudge ls` has it)",
+            "failing: failed 3 times in a row | nudge delete a failing",
+            "unused: never used in 30 days | nudge delete a unused",
+            "edited: Makefile says something else now | nudge delete a edited",
+            "nowhere: no folder is /no/such/** | nudge delete a nowhere",
+        ] {
+            assert!(lines.iter().any(|line| line == expected), "{expected}: {lines:#?}");
+        }
+        assert!(lines.iter().any(|line| line.contains("the same as a ")), "{lines:#?}");
+        assert_eq!(lines.len(), 7, "{lines:#?}");
+    }
+}

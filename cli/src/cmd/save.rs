@@ -1,0 +1,46 @@
+//! `nudge save`
+
+use nudge::{Error, Result};
+use nudge_core::safety::secrets::SecretGuard;
+use serde_json::{Map, Value, json};
+
+use super::{CommandOutput, add, parsed};
+use crate::agents::record;
+use crate::args::{Global, Save};
+use crate::committed::{self, FILE, Trust};
+use crate::running::RunningSession;
+use crate::seed;
+
+pub fn run(args: &Save, global: &Global) -> Result<CommandOutput> {
+    let (top, repo) = seed::here()?;
+    let session = RunningSession::open(global)?;
+    let mut params = Map::new();
+    add(&mut params, "component", args.component.clone());
+    let export: Value = parsed(&session.call("nudge.export", &params)?)?;
+    let nothing = || {
+        Error::not_found(
+            "No hint is stored for this repository alone; `nudge set` stores one, and `nudge save COMPONENT` takes those for everywhere, too.",
+        )
+    };
+    let (text, count) = committed::written(&export, &repo, args.component.as_deref()).ok_or_else(nothing)?;
+    let guard = SecretGuard::new();
+    if let Some(line) = text.lines().find(|line| guard.check(None, line).is_some()) {
+        let key = line.trim_start().split('"').nth(1).unwrap_or_default();
+        let message = format!(
+            "The value beside `{key}` looks like a credential, and {FILE} is for everybody; delete that hint or store it as secret."
+        );
+        return Err(Error::new(nudge::ErrorKind::SecretRejected, message));
+    }
+    let path = top.join(FILE);
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Err(Error::invalid(format!("{FILE} is no regular file here; remove it first.")));
+    }
+    record::write(&path, &text)?;
+    // Whoever wrote it need not look at it again.
+    Trust::open()?.set(&top, Some(text))?;
+    if global.json {
+        return Ok(format!("{}\n", json!({"file": path, "hints": count})).into());
+    }
+    let hints = if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
+    Ok(format!("{hints} written to {FILE}; commit it, and `nudge trust` loads it in another clone\n").into())
+}

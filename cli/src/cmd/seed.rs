@@ -1,0 +1,113 @@
+//! `nudge seed`
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use nudge::{ErrorKind, Result};
+use nudge_seed::Limits;
+use serde_json::{Map, Value, json};
+
+use super::{CommandOutput, parsed};
+use crate::args::{Global, Seed};
+use crate::output;
+use crate::running::RunningSession;
+use crate::seed::{self, Clones, Done, Wanted};
+
+pub fn run(args: &Seed, global: &Global) -> Result<CommandOutput> {
+    let (top, repo) = seed::here()?;
+    if args.dry_run {
+        let report = nudge_seed::read(&top, &Limits::default());
+        let wanted = Wanted::of(seed::short(&repo), &report.seeds);
+        return Ok(told(global, &Done { report, wanted, ..Done::default() }, "would be told", None));
+    }
+    if args.forget {
+        return forget(&top, global);
+    }
+    let is_known = Clones::look()?.get(&top).is_some();
+    Clones::open()?.add(&top, &repo, false)?;
+    match RunningSession::open(global) {
+        Ok(session) => {
+            let done = match seed::refresh(&top, &|method, params| call(&session, method, params), true) {
+                Ok(done) => done.unwrap_or_default(),
+                Err(error) => {
+                    if !is_known {
+                        Clones::open()?.remove(&top)?;
+                    }
+                    return Err(error);
+                }
+            };
+            Ok(told(
+                global,
+                &done,
+                "are told",
+                Some("Whenever these files change, the hints follow; `nudge seed --forget` ends that."),
+            ))
+        }
+        Err(error) if error.kind() == ErrorKind::Unavailable => {
+            let report = nudge_seed::read(&top, &Limits::default());
+            let wanted = Wanted::of(seed::short(&repo), &report.seeds);
+            let note = "No session runs now: agents have them from their next one here.";
+            Ok(told(global, &Done { report, wanted, ..Done::default() }, "will be told", Some(note)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn forget(top: &Path, global: &Global) -> Result<CommandOutput> {
+    let seeded = Clones::open()?.remove(top)?;
+    let Some(seeded) = seeded else {
+        return Ok(
+            if global.json { "{\"forgotten\":0}\n".to_owned() } else { "nothing was seeded here\n".to_owned() }.into()
+        );
+    };
+    let count = match RunningSession::open(global) {
+        Ok(session) => seed::forget(&seeded, &|method, params| call(&session, method, params))?,
+        Err(error) if error.kind() == ErrorKind::Unavailable => 0,
+        Err(error) => return Err(error),
+    };
+    if global.json {
+        return Ok(format!("{}\n", json!({"forgotten": count})).into());
+    }
+    Ok(format!("this clone is no longer seeded; {count} hints are gone, those that somebody changed stay\n").into())
+}
+
+fn call(session: &RunningSession, method: &str, params: &Map<String, Value>) -> Result<Value> {
+    parsed(&session.call(method, params)?)
+}
+
+/// What was done, or would be.
+fn told(global: &Global, done: &Done, verb: &str, note: Option<&str>) -> CommandOutput {
+    let Done { report, set, deleted, left, refused, wanted } = done;
+    if global.json {
+        let seeds: Vec<_> = wanted.iter().map(|one| json!({"component": one.component, "key": one.key, "command": one.command, "reason": one.reason()})).collect();
+        let passed: Vec<_> = report.passed_over.iter().map(|one| json!({"file": one.file, "why": one.why})).collect();
+        let left: Vec<_> = left.iter().map(|(component, key)| json!({"component": component, "key": key})).collect();
+        let refused: Vec<_> = refused.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
+        let all = json!({"seeds": seeds, "set": set.len(), "deleted": deleted, "left": left, "refused": refused, "passed_over": passed});
+        return format!("{all}\n").into();
+    }
+    let mut text =
+        output::seeds(wanted.iter().map(|one| [one.component.as_str(), &one.key, &one.command, one.reason()]));
+    let count = wanted.len();
+    let commands = if count == 1 { "command" } else { "commands" };
+    let _ = write!(text, "{count} {commands} of this repository {verb}");
+    if *deleted > 0 || (!set.is_empty() && set.len() < count) {
+        let _ = write!(text, "; {} new or changed, {deleted} gone", set.len());
+    }
+    text.push('\n');
+    for (component, key) in left {
+        let name = output::visible(&format!("{component} {key}"));
+        let _ = writeln!(text, "  {name} is left as somebody changed or deleted it");
+    }
+    for (name, why) in refused {
+        let _ = writeln!(text, "  {} is refused: {}", output::visible(name), output::visible(why));
+    }
+    for one in &report.passed_over {
+        let file = if one.file.is_empty() { "this repository" } else { &one.file };
+        let _ = writeln!(text, "  {}: {}", output::visible(file), output::visible(&one.why));
+    }
+    if let Some(note) = note.filter(|_| count > 0) {
+        let _ = writeln!(text, "{note}");
+    }
+    text.into()
+}

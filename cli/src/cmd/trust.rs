@@ -1,0 +1,69 @@
+//! `nudge trust`
+
+use std::fmt::Write as _;
+
+use nudge::{Error, ErrorKind, Result};
+use serde_json::json;
+use similar::TextDiff;
+
+use super::{CommandOutput, agree, parsed, tell};
+use crate::args::{Global, Trusting};
+use crate::committed::{self, Document, FILE, Trust};
+use crate::output::visible_lines;
+use crate::running::RunningSession;
+use crate::seed;
+
+pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
+    let (top, repo) = seed::here()?;
+    if args.forget {
+        let mut trust = Trust::open()?;
+        let was = trust.get(&top).trusted.is_some();
+        trust.set(&top, None)?;
+        let said = if was {
+            "not trusted any more; what is stored already stays until the session ends"
+        } else {
+            "was not trusted"
+        };
+        return Ok(
+            if global.json { format!("{}\n", json!({"forgotten": was})) } else { format!("{FILE} {said}\n") }.into()
+        );
+    }
+    let none = || Error::not_found(format!("This repository has no {FILE}; `nudge save` writes one."));
+    let document = Document::read(&top)?.ok_or_else(none)?;
+    let known = Trust::look()?.get(&top);
+    let is_trusted = known.trusted.as_deref() == Some(document.text.as_str());
+    if !is_trusted {
+        tell(&visible_lines(difference(known.trusted.as_deref(), &document.text).trim_end()));
+        let count = document.entries.len();
+        let hints = if count == 1 { "this hint".to_owned() } else { format!("these {count} hints") };
+        agree(args.yes, &format!("Tell agents in this clone {hints}?"))?;
+        Trust::open()?.set(&top, Some(document.text.clone()))?;
+    }
+    let loaded = match RunningSession::open(global) {
+        Ok(session) => committed::load(&top, &repo, &|method, params| parsed(&session.call(method, params)?))?,
+        Err(error) if error.kind() == ErrorKind::Unavailable => None,
+        Err(error) => return Err(error),
+    };
+    let (set, there, refused) = loaded.map_or((0, 0, Vec::new()), |loaded| (loaded.set, loaded.there, loaded.refused));
+    if global.json {
+        let refused: Vec<_> = refused.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
+        let all = json!({"hints": document.entries.len(), "sha256": document.sha256, "set": set, "there": there, "refused": refused});
+        return Ok(format!("{all}\n").into());
+    }
+    let mut text =
+        if is_trusted { format!("{FILE} was trusted already") } else { format!("{FILE} is trusted as it stands") };
+    let _ = writeln!(
+        text,
+        "; {set} stored now, {there} were there; each session loads it once, and any change of it asks again"
+    );
+    for (name, why) in refused {
+        let _ = writeln!(text, "  {} is refused: {}", crate::output::visible(&name), crate::output::visible(&why));
+    }
+    Ok(text.into())
+}
+
+/// What is new in the file since it was trusted, as lines; all of it when it never was.
+fn difference(before: Option<&str>, now: &str) -> String {
+    let Some(before) = before else { return now.to_owned() };
+    TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()
+}

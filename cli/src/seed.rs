@@ -1,0 +1,291 @@
+//! Seeds: the commands that a clone's own files name, as hints (semantics section 20). Which clones are seeded stands in
+//! `seeds.json` beside the kept hints; the hints themselves are in the session like any others.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_seed::{Limits, Manifest, Report};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::agents::alone::Alone;
+use crate::agents::record;
+use crate::context::Inference;
+use crate::settings;
+
+pub use plan::{ADDED_BY, Made, Plan, Source, Stored, Wanted};
+
+const FILE: &str = "seeds.json";
+const LOCK: &str = "seeds.lock";
+const MAX_BYTES: u64 = 16 << 20;
+/// Most hints of a component that are looked at.
+const MAX_HINTS: u64 = 1000;
+/// Most folders between a cwd and the top of its repository.
+const MAX_DEPTH: usize = 64;
+
+/// How a method is called: by its name, with its params.
+pub type Call<'a> = &'a dyn Fn(&str, &Map<String, Value>) -> Result<Value>;
+
+/// A clone that is seeded.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Seeded {
+    /// The name of its repository.
+    pub repo: String,
+    /// The files that were read, each with the SHA-256 of its bytes.
+    pub manifests: BTreeMap<String, String>,
+    /// The hints that were made of them.
+    pub made: Made,
+    /// Whether `nudge init` began it, and so `nudge init --undo` ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_init: bool,
+}
+
+impl Seeded {
+    /// The hints of which their file says something else now, as `component/key`, with the file: somebody has changed them,
+    /// so they do not follow it.
+    pub fn others(&self) -> impl Iterator<Item = (String, String)> {
+        let of = |(component, keys): (&String, &BTreeMap<String, Source>)| {
+            let others = keys.iter().filter(|(_, source)| source.is_other);
+            others.map(|(key, source)| (format!("{component}/{key}"), source.file.clone())).collect::<Vec<_>>()
+        };
+        self.made.iter().flat_map(of)
+    }
+}
+
+/// The clones of this user that are seeded, by the absolute folder of each.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Clones {
+    #[serde(rename = "clones", default)]
+    by_top: BTreeMap<String, Seeded>,
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip)]
+    _alone: Option<Alone>,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// What the files say.
+    pub report: Report,
+    /// The hints that were made or refreshed.
+    pub set: Vec<Wanted>,
+    /// Those that are gone with their source.
+    pub deleted: usize,
+    /// All that the files name.
+    pub wanted: Vec<Wanted>,
+    /// Hints that were left as people or agents made them.
+    pub left: Vec<(String, String)>,
+    /// Those that were refused, with why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// The top of the repository that a folder lies in: the first folder above it that has a `.git`.
+pub fn top_of(cwd: &Path) -> Option<PathBuf> {
+    let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+    cwd.ancestors().take(MAX_DEPTH).find(has_git).map(Path::to_owned)
+}
+
+/// The short name of a repository: the last part of its name.
+pub fn short(repo: &str) -> &str {
+    let name = repo.trim_end_matches('/').rsplit('/').next().unwrap_or(repo);
+    name.strip_suffix(".git").unwrap_or(name)
+}
+
+/// The top and the name of the repository that this process is in.
+///
+/// # Errors
+/// `E_INVALID` outside of one, and where it has no name.
+pub fn here() -> Result<(PathBuf, String)> {
+    let outside = || Error::invalid("This folder is in no git repository; go into one.");
+    let top = nudge_client::process_cwd().and_then(|cwd| top_of(&cwd)).ok_or_else(outside)?;
+    let nameless = || Error::invalid("This repository has no name; make a commit, or add a remote.");
+    let repo = Inference::default().repository(&top).ok_or_else(nameless)?;
+    Ok((top, repo))
+}
+
+fn folder() -> Result<PathBuf> {
+    settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))
+}
+
+impl Clones {
+    /// Reads which clones are seeded, without a lock: for a look.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` for a file that cannot be read.
+    pub fn look() -> Result<Self> {
+        Self::read(folder()?.join(FILE))
+    }
+
+    /// The same, and keeps others from it as long as it lives.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look); where somebody else keeps it for long.
+    pub fn open() -> Result<Self> {
+        let folder = folder()?;
+        let alone = Alone::wait(&folder.join(LOCK))?;
+        Ok(Self { _alone: Some(alone), ..Self::read(folder.join(FILE))? })
+    }
+
+    fn read(path: PathBuf) -> Result<Self> {
+        let unreadable = |why: &dyn std::fmt::Display| {
+            Error::unavailable(format!("Cannot read {}: {why}; move it away and seed again.", path.display()))
+        };
+        match foreign::read(&path, Links::Refused, MAX_BYTES) {
+            Ok(text) => {
+                let clones: Self = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+                Ok(Self { path, ..clones })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, ..Self::default() }),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// Whether `nudge init` began with any.
+    pub fn is_by_init(&self) -> bool {
+        self.by_top.values().any(|clone| clone.by_init)
+    }
+
+    /// The clone at this folder, if it is seeded.
+    pub fn get(&self, top: &Path) -> Option<&Seeded> {
+        self.by_top.get(top.to_str()?)
+    }
+
+    /// Has a clone seeded from now on; what it was made of is read by the next [`refresh`].
+    ///
+    /// # Errors
+    /// `E_INVALID` for a folder whose name is no text; `E_UNAVAILABLE` when the file cannot be written.
+    pub fn add(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
+        let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
+        let clone = self.by_top.entry(name.to_owned()).or_default();
+        repo.clone_into(&mut clone.repo);
+        clone.by_init = by_init;
+        self.save()
+    }
+
+    /// Has a clone no longer seeded; what was made of it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn remove(&mut self, top: &Path) -> Result<Option<Seeded>> {
+        let gone = top.to_str().and_then(|name| self.by_top.remove(name));
+        self.save()?;
+        Ok(gone)
+    }
+
+    /// Has no clone seeded any more that `nudge init` began with; their number.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn undo_init(&mut self) -> Result<usize> {
+        let before = self.by_top.len();
+        self.by_top.retain(|_, clone| !clone.by_init);
+        let gone = before - self.by_top.len();
+        if gone > 0 {
+            self.save()?;
+        }
+        Ok(gone)
+    }
+
+    fn save(&self) -> Result<()> {
+        if self.by_top.is_empty() {
+            return record::remove(&self.path);
+        }
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        record::write_private(&self.path, &text)
+    }
+}
+
+/// A clone that is not seeded and could be: its top, the name of its repository, and the number of commands.
+pub fn offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
+    let top = top_of(cwd)?;
+    if Clones::look().ok()?.get(&top).is_some() {
+        return None;
+    }
+    let repo = Inference::default().repository(&top)?;
+    let count = nudge_seed::read(&top, &Limits::default()).seeds.len();
+    (count > 0).then_some((top, repo, count))
+}
+
+/// Brings the hints of a clone in step with its files, if it is seeded; `None` where there is nothing to do. `must` reads
+/// the files though none has changed.
+///
+/// # Errors
+/// Those of the file of clones and of calls; what is refused of one seed is told with the others.
+pub fn refresh(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Done>> {
+    let limits = Limits::default();
+    let Some(known) = Clones::look()?.get(top).cloned() else { return Ok(None) };
+    let manifests: Vec<_> =
+        known.manifests.iter().map(|(file, sha256)| Manifest { file: file.clone(), sha256: sha256.clone() }).collect();
+    let is_changed = || manifests.is_empty() || nudge_seed::changed(top, &manifests, &limits);
+    if !must && !is_changed() && !stored(&known.made, call)?.is_empty() {
+        return Ok(None);
+    }
+    let mut clones = Clones::open()?;
+    // Another process may have done it meanwhile.
+    let Some(known) = clones.get(top).cloned() else { return Ok(None) };
+    let report = nudge_seed::read(top, &limits);
+    let wanted = Wanted::of(short(&known.repo), &report.seeds);
+    let mut looked_at = known.made.clone();
+    for one in &wanted {
+        looked_at.entry(one.component.clone()).or_default();
+    }
+    let Plan { set, delete, left, mut made } = plan::plan(wanted.clone(), &stored(&looked_at, call)?, &known.made);
+    let mut done = Done { wanted, left, ..Done::default() };
+    for one in set {
+        match call(crate::reach::SET_HINT, &one.params(&known.repo)) {
+            Ok(_) => done.set.push(one),
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+            Err(error) => {
+                if let Some(keys) = made.get_mut(&one.component) {
+                    keys.remove(&one.key);
+                }
+                done.refused.push((format!("{} {}", one.component, one.key), error.to_string()));
+            }
+        }
+    }
+    for one in delete {
+        done.deleted += usize::from(delete_one(call, &one)?);
+    }
+    if let Some(clone) = top.to_str().and_then(|name| clones.by_top.get_mut(name)) {
+        clone.made = made;
+        clone.manifests = report.manifests.iter().map(|one| (one.file.clone(), one.sha256.clone())).collect();
+    }
+    clones.save()?;
+    done.report = report;
+    Ok(Some(done))
+}
+
+/// Takes away what was made of a clone and nobody has changed; how many.
+///
+/// # Errors
+/// Those of the calls.
+pub fn forget(seeded: &Seeded, call: Call<'_>) -> Result<usize> {
+    let Plan { delete, .. } = plan::plan(Vec::new(), &stored(&seeded.made, call)?, &seeded.made);
+    delete.iter().try_fold(0, |count, one| Ok(count + usize::from(delete_one(call, one)?)))
+}
+
+fn delete_one(call: Call<'_>, one: &Stored) -> Result<bool> {
+    let params = json!({"component": one.component, "key": one.key, "variant": one.variant});
+    match call("nudge.delete_hint", &params.as_object().cloned().unwrap_or_default()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        done => Ok(done.is_ok()),
+    }
+}
+
+/// What is stored in the components of these hints.
+fn stored(made: &Made, call: Call<'_>) -> Result<Vec<Stored>> {
+    let mut all = Vec::new();
+    for component in made.keys() {
+        let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
+        let answer = call("nudge.query", &params.as_object().cloned().unwrap_or_default())?;
+        let hints = answer["hints"].as_array().into_iter().flatten();
+        all.extend(hints.filter_map(|row| Stored::of(row.get("hint").unwrap_or(row))));
+    }
+    Ok(all)
+}

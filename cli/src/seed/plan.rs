@@ -1,0 +1,270 @@
+//! Which hints a clone's seeds make, refresh and take away: without files and without a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nudge_seed::Seed;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Who the hints are from.
+pub const ADDED_BY: &str = "nudge seed";
+/// How sure a command is that nobody has run yet.
+const CONFIDENCE: f64 = 0.6;
+/// Behind whatever somebody stored, until it has worked: who looks finds it in its file, too (semantics section 10).
+const PRIORITY: u8 = 2;
+
+/// The hints that were made of a clone, by component and key.
+pub type Made = BTreeMap<String, BTreeMap<String, Source>>;
+
+/// What a hint was made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The mark of what it held then.
+    pub mark: String,
+    /// The file that names it, relative to the top.
+    pub file: String,
+    /// Whether file and hint have gone apart: the file names it no longer, or another command for it, and the hint stays
+    /// as somebody has changed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_other: bool,
+}
+
+/// A hint that a clone's files ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// The repository's short name, or the folder below its top.
+    pub component: String,
+    /// The format and the name there.
+    pub key: String,
+    /// The command line.
+    pub command: String,
+    reason: String,
+    tags: Vec<String>,
+    folder: String,
+    file: String,
+}
+
+/// A hint that is stored, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its component.
+    pub component: String,
+    /// Its key.
+    pub key: String,
+    /// Its variant.
+    pub variant: String,
+    /// The mark of what it holds; empty for what no seed could have made.
+    pub mark: String,
+}
+
+/// What is to be done.
+#[derive(Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Those that are new, or other than before.
+    pub set: Vec<Wanted>,
+    /// Those whose source is gone.
+    pub delete: Vec<Stored>,
+    /// Hints of the same names that people or agents have changed, or deleted: they are left alone.
+    pub left: Vec<(String, String)>,
+    /// Of all that is wanted, what is stored afterwards, with its mark.
+    pub made: Made,
+}
+
+impl Wanted {
+    /// The hints of a repository's seeds. At the top they are under its short name.
+    pub fn of(name: &str, seeds: &[Seed]) -> Vec<Self> {
+        let of = |seed: &Seed| Self {
+            component: if seed.folder.is_empty() { name.to_owned() } else { seed.folder.clone() },
+            key: seed.key.clone(),
+            command: seed.command.clone(),
+            reason: format!("{}:{}: {}", seed.file, seed.line, seed.about),
+            tags: seed.tags.clone(),
+            folder: seed.folder.clone(),
+            file: seed.file.clone(),
+        };
+        seeds.iter().map(of).collect()
+    }
+
+    /// The params of `nudge.set_hint`.
+    pub fn params(&self, repo: &str) -> Map<String, Value> {
+        let mut scope = json!({"repo": repo});
+        if !self.folder.is_empty() {
+            let folder = crate::reach::literal(&self.folder);
+            scope["cwd_glob"] = json!([format!("**/{folder}"), format!("**/{folder}/**")]);
+        }
+        let params = json!({
+            "component": self.component,
+            "key": self.key,
+            "value": {"type": "command", "cmd": self.command},
+            "meta": {
+                "reason": self.reason,
+                "tags": self.tags,
+                "confidence": CONFIDENCE,
+                "priority": PRIORITY,
+                "source": "file-import",
+                "added_by": ADDED_BY,
+                "scope": scope,
+            },
+        });
+        params.as_object().cloned().unwrap_or_default()
+    }
+
+    fn mark(&self) -> String {
+        mark(&self.command, &self.reason)
+    }
+
+    fn source(&self) -> Source {
+        Source { mark: self.mark(), file: self.file.clone(), is_other: false }
+    }
+
+    /// Where its file names it, and what it says.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl Stored {
+    /// A hint of an answer of `nudge.query`.
+    pub fn of(hint: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let is_ours = hint["meta"]["added_by"] == ADDED_BY;
+        let mark = is_ours.then(|| {
+            mark(hint["value"]["cmd"].as_str().unwrap_or_default(), hint["meta"]["reason"].as_str().unwrap_or_default())
+        });
+        Some(Self {
+            component: text(&hint["component"])?,
+            key: text(&hint["key"])?,
+            variant: text(&hint["variant"]).unwrap_or_default(),
+            mark: mark.unwrap_or_default(),
+        })
+    }
+}
+
+/// What a hint holds of its seed, in short.
+fn mark(command: &str, reason: &str) -> String {
+    let digest = Sha256::digest(format!("{command}\0{reason}").as_bytes());
+    digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+/// What there is to do. `made` is what was made the last time.
+pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
+    let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
+    let at = |component: &str, key: &str| {
+        stored.iter().filter(|one| one.component == component && one.key == key).collect::<Vec<_>>()
+    };
+    let is_untouched = |one: &Stored| source_of(&one.component, &one.key).is_some_and(|source| source.mark == one.mark);
+    // None is left: the session began without any, as one does that keeps nothing. Who deletes seeds deletes some of
+    // them, and does not want those again.
+    let begins_anew = !stored.iter().any(|one| source_of(&one.component, &one.key).is_some());
+    let mut plan = Plan::default();
+    let mut names = BTreeSet::new();
+    for one in wanted {
+        names.insert((one.component.clone(), one.key.clone()));
+        let there = at(&one.component, &one.key);
+        let is_new = source_of(&one.component, &one.key).is_none();
+        let is_made = there.iter().any(|stored| stored.mark == one.mark());
+        let may_be_set =
+            is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
+        if !may_be_set {
+            plan.left.push((one.component.clone(), one.key.clone()));
+            // Once deleted it stays away, and once changed it is somebody's.
+            if let Some(source) = source_of(&one.component, &one.key) {
+                let is_other = source.mark != one.mark();
+                let source = Source { is_other, ..source.clone() };
+                plan.made.entry(one.component).or_default().insert(one.key, source);
+            }
+            continue;
+        }
+        plan.made.entry(one.component.clone()).or_default().insert(one.key.clone(), one.source());
+        if !is_made {
+            plan.set.push(one);
+        }
+    }
+    let is_gone = |one: &&Stored| is_untouched(one) && !names.contains(&(one.component.clone(), one.key.clone()));
+    plan.delete = stored.iter().filter(is_gone).cloned().collect();
+    // What somebody changed outlives its source, and is known as long as it is stored.
+    for one in stored.iter().filter(|one| !is_untouched(one)) {
+        let is_wanted = names.contains(&(one.component.clone(), one.key.clone()));
+        if let Some(source) = source_of(&one.component, &one.key).filter(|_| !is_wanted) {
+            let source = Source { is_other: true, ..source.clone() };
+            plan.made.entry(one.component.clone()).or_default().insert(one.key.clone(), source);
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(key: &str, command: &str) -> Wanted {
+        let text = |text: &str| text.to_owned();
+        Wanted {
+            component: text("shop"),
+            key: text(key),
+            command: text(command),
+            reason: text("Makefile:1: x"),
+            tags: Vec::new(),
+            folder: String::new(),
+            file: text("Makefile"),
+        }
+    }
+
+    fn stored(key: &str, command: &str, by: &str) -> Stored {
+        Stored::of(
+            &json!({"component": "shop", "key": key, "variant": "v", "value": {"type": "command", "cmd": command},
+            "meta": {"added_by": by, "reason": "Makefile:1: x"}}),
+        )
+        .unwrap()
+    }
+
+    fn done(plan: &Plan) -> String {
+        let set = plan.set.iter().map(|one| format!("+{} {}", one.key, one.command));
+        let delete = plan.delete.iter().map(|one| format!("-{}", one.key));
+        let left = plan.left.iter().map(|(_, key)| format!("={key}"));
+        set.chain(delete).chain(left).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn what_nobody_touched_follows_its_source() {
+        let first = plan(vec![wanted("a", "make a"), wanted("b", "make b")], &[], &Made::default());
+        assert_eq!(done(&first), "+a make a, +b make b");
+        let both = [stored("a", "make a", ADDED_BY), stored("b", "make b", ADDED_BY)];
+        for (what, asked, there, expected) in [
+            ("nothing changed", vec![wanted("a", "make a"), wanted("b", "make b")], &both[..], ""),
+            ("one is other now", vec![wanted("a", "make A"), wanted("b", "make b")], &both, "+a make A"),
+            ("one is gone", vec![wanted("a", "make a")], &both, "-b"),
+            (
+                "one is new",
+                vec![wanted("a", "make a"), wanted("b", "make b"), wanted("c", "make c")],
+                &both,
+                "+c make c",
+            ),
+            ("a session without them", vec![wanted("a", "make a"), wanted("b", "make b")], &[], "+a make a, +b make b"),
+            ("one was deleted", vec![wanted("a", "make a"), wanted("b", "make b")], &both[..1], "=b"),
+        ] {
+            assert_eq!(done(&plan(asked, there, &first.made)), expected, "{what}");
+        }
+        let changed = [stored("a", "make a -j8", "user"), stored("b", "make b", ADDED_BY)];
+        let next = plan(vec![wanted("a", "make A")], &changed, &first.made);
+        assert_eq!(done(&next), "-b, =a", "what somebody changed is left alone");
+        let left = plan(vec![wanted("a", "make A"), wanted("b", "make b")], &changed[..1], &first.made);
+        assert_eq!(done(&left), "=a, =b", "one was changed, the other deleted");
+        assert!(next.made["shop"]["a"].is_other, "its file says something else now");
+        let again = plan(vec![wanted("a", "make A")], &changed[..1], &next.made);
+        assert_eq!(done(&again), "=a");
+        let as_before = plan(vec![wanted("a", "make a")], &changed[..1], &again.made);
+        assert!(!as_before.made["shop"]["a"].is_other, "its file says what it said when the hint was made");
+        let gone = plan(Vec::new(), &changed[..1], &again.made);
+        assert!(gone.made["shop"]["a"].is_other, "its file names it no longer");
+        assert_eq!(plan(Vec::new(), &[], &gone.made).made, Made::default(), "nor is it stored");
+        let edited = [stored("a", "make a -j8", ADDED_BY)];
+        assert_eq!(
+            done(&plan(vec![wanted("a", "make A")], &edited, &first.made)),
+            "=a",
+            "by a tool that keeps the name"
+        );
+        assert_eq!(done(&plan(vec![wanted("a", "make x")], &[stored("a", "x", "user")], &Made::default())), "=a");
+    }
+}

@@ -1,0 +1,309 @@
+//! `nudge hook` as the clients call it: the event on stdin, what the model reads on stdout.
+#![cfg(unix)]
+
+use crate::kit;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use kit::session::Session;
+use kit::system::nudge;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Stores a hint for the branch of the [`Workspace`].
+const HERE: &str = "--scope-branch=dev";
+
+/// A repository on the branch `dev`.
+struct Workspace {
+    _home: TempDir,
+    path: PathBuf,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        let home = kit::home();
+        let path = home.path().join("work");
+        fs::create_dir(&path).unwrap();
+        let git = |args: &[&str]| {
+            let done = Command::new("git").args(args).current_dir(&path).env("HOME", home.path()).output().unwrap();
+            assert!(done.status.success(), "{args:?}: {done:?}");
+        };
+        git(&["init", "--quiet", "--initial-branch", "dev"]);
+        git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "--allow-empty", "-m", "x"]);
+        Self { _home: home, path }
+    }
+
+    /// A call of the shell that Claude Code made.
+    fn shell(&self, name: &str, session: &str, command: &str, more: &Value) -> Value {
+        let mut event = self.event(name, session, more);
+        event["tool_name"] = json!("Bash");
+        event["tool_input"] = json!({"command": command});
+        event
+    }
+
+    /// An event of Claude Code's.
+    fn event(&self, name: &str, session: &str, more: &Value) -> Value {
+        let mut event = json!({"hook_event_name": name, "session_id": session, "cwd": self.path});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    }
+}
+
+/// What a hook prints; it must end with 0 and have nothing to complain about.
+#[track_caller]
+fn says(runtime: &Path, given: &[u8]) -> String {
+    says_within(runtime, given, 2_000)
+}
+
+/// The same with another limit of bytes.
+#[track_caller]
+fn says_within(runtime: &Path, given: &[u8], bytes: usize) -> String {
+    let mut hook = nudge(runtime, &["hook"]);
+    // On a busy machine too.
+    hook.env("NUDGE_HOOK_MS", "20000").env("NUDGE_HOOK_BYTES", bytes.to_string());
+    let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // One that has had enough may be gone.
+    let _ = child.stdin.take().unwrap().write_all(given);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The text that reaches the model, or nothing.
+#[track_caller]
+fn told(session: &Session, event: &Value) -> String {
+    let said = says(&session.runtime, event.to_string().as_bytes());
+    if said.is_empty() {
+        return said;
+    }
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["hookEventName"], event["hook_event_name"]);
+    said["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned()
+}
+
+fn set(session: &Session, args: &[&str]) {
+    let output = session.nudge(&[&["set"], args].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn without_a_server_it_says_nothing() {
+    let (home, work) = (kit::home(), Workspace::new());
+    for name in ["SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"] {
+        let event = work.event(name, "s", &json!({"prompt": "build"}));
+        assert_eq!(says(&home.path().join("run"), event.to_string().as_bytes()), "");
+    }
+}
+
+#[test]
+fn what_is_no_event_is_answered_with_nothing() {
+    let session = Session::start(0);
+    set(&session, &["api", "build", "make api"]);
+    for given in [&b""[..], b"x", b"{", b"[1]", b"null", b"\xff\xfe", &vec![b'['; 100_000], &vec![b' '; 9 << 20]] {
+        assert_eq!(says(&session.runtime, given), "");
+    }
+    // Flags that it does not have are a mistake of the settings, not of the agent.
+    let output = nudge(&session.runtime, &["hook", "--bogus"]).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    session.end();
+}
+
+#[test]
+fn it_does_not_wait_for_an_event_that_does_not_come() {
+    let session = Session::start(0);
+    let mut hook = nudge(&session.runtime, &["hook"]);
+    let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // Stdin stays open.
+    let ended = kit::wait_for("the hook to end by itself", kit::PATIENCE, || child.try_wait().unwrap());
+    assert!(ended.success());
+    session.end();
+}
+
+#[test]
+fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    let early = work.event("SessionStart", "early", &json!({"source": "startup"}));
+    assert_eq!(told(&session, &early), "", "nothing is stored");
+    set(&session, &["api", "build", "make api", "--scope-branch", "dev", "--reason", "plain make builds all"]);
+    set(&session, &["api", "build", "make release", "--scope-branch", "main"]);
+    set(&session, &["web", "run", "npm start", "--scope-cwd-glob", "**/elsewhere"]);
+
+    let start = work.event("SessionStart", "s", &json!({"source": "startup"}));
+    let text = told(&session, &start);
+    assert!(text.contains("- api/build: make api (now, user; on dev; plain make builds all)"), "{text}");
+    assert!(!text.contains("release") && !text.contains("npm"), "only what fits here: {text}");
+    let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
+    assert_eq!(told(&session, &prompt("s", "please build the api")), "", "it knows that");
+
+    // The server was not there yet when this one began; a prompt of any kind brings the digest, once.
+    let text = told(&session, &prompt("late", "hello"));
+    assert!(text.contains("make api"), "{text}");
+    assert_eq!(told(&session, &prompt("late", "hello again")), "");
+    set(&session, &["api", "test", "cargo test -p api", HERE]);
+    assert_eq!(told(&session, &prompt("late", "something else")), "", "an irrelevant prompt adds nothing");
+    assert!(told(&session, &prompt("late", "run the tests of the api")).contains("cargo test -p api"));
+
+    let compacted = work.event("SessionStart", "s", &json!({"source": "compact"}));
+    assert!(told(&session, &compacted).contains("make api"), "what was forgotten is told again");
+    let subagent = work.event("SubagentStart", "s", &json!({"agent_id": "a1", "agent_type": "Explore"}));
+    assert!(told(&session, &subagent).contains("make api"), "a subagent knows nothing of it");
+    session.end();
+}
+
+#[test]
+fn a_start_that_had_nothing_to_tell_comes_again_once() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    let start = |who: &str| work.event("SessionStart", who, &json!({"source": "startup"}));
+    let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
+    assert_eq!(told(&session, &start("s")), "", "nothing is stored");
+    assert_eq!(told(&session, &start("quiet")), "");
+    assert_eq!(told(&session, &prompt("quiet", "hello there")), "");
+    set(&session, &["api", "build", "make api", HERE]);
+    let text = told(&session, &prompt("s", "hello there"));
+    assert!(text.contains("- api/build: make api (now, user; on dev)"), "{text}");
+    set(&session, &["api", "test", "make check", HERE]);
+    for who in ["s", "quiet"] {
+        assert_eq!(told(&session, &prompt(who, "thanks a lot")), "", "an irrelevant prompt adds nothing to {who}");
+    }
+    session.end();
+}
+
+#[test]
+fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    set(&session, &["api", "test", "cargo test -p api --locked", HERE]);
+    let bash = |name: &str, command: &str, more: &Value| work.shell(name, "s", command, more);
+    let failed = bash("PostToolUseFailure", "cargo test -p api", &json!({"error": "Exit code 101\nno lock file"}));
+    let text = told(&session, &failed);
+    assert!(text.contains("- api/test: cargo test -p api --locked"), "beside the error: {text}");
+
+    let hint = || {
+        let query = session.raw().result("nudge.query", &json!({"component": "api", "context": {"branch": "dev"}}));
+        query["hints"][0]["hint"].clone()
+    };
+    let response = json!({"tool_response": {"stdout": "", "stderr": "", "interrupted": false}});
+    assert_eq!(told(&session, &bash("PostToolUse", "cargo test  -p api --locked", &response)), "");
+    assert_eq!(hint()["use_count"], 1);
+    let broken =
+        bash("PostToolUseFailure", "cargo test -p api --locked", &json!({"error": "Exit code 127\nnot found"}));
+    let text = told(&session, &broken);
+    assert!(text.starts_with("Nudge: what changed of what you were told."), "it was told, and is in doubt now: {text}");
+    assert!(
+        text.ends_with("- api/test: cargo test -p api --locked (now, user; failed 3x since it last worked; on dev)"),
+        "{text}"
+    );
+    assert_eq!(hint()["failure_count"], 3, "not found, so it does not work here");
+    let before = hint();
+    // Codex tells no exit code: nothing is guessed.
+    told(
+        &session,
+        &bash("PostToolUse", "cargo test -p api --locked", &json!({"tool_response": "error: no lock file"})),
+    );
+    told(
+        &session,
+        &bash("PostToolUseFailure", "cargo test -p api --locked", &json!({"error": "x", "is_interrupt": true})),
+    );
+    told(&session, &bash("PostToolUseFailure", "cargo test -p api --locked", &json!({"error": "timed out"})));
+    assert_eq!(hint(), before);
+
+    let stats = session.raw().result("nudge.stats", &json!({}));
+    let of_s = ["client_session", "suggestions", "followed", "failed"].map(|field| &stats["sessions"][0][field]);
+    assert_eq!(of_s, [&json!("s"), &json!(1), &json!(1), &json!(1)], "{stats}");
+    session.end();
+}
+
+#[test]
+fn hooks_that_stand_twice_count_an_outcome_once() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    for who in ["s", "t"] {
+        let command = format!("make {who}");
+        set(&session, &["api", who, &command]);
+        let hint = || session.raw().result("nudge.get_hint", &json!({"component": "api", "key": who}))["hint"].clone();
+        let ran = |name: &str, id: &str, more: &Value| {
+            let mut event = work.shell(name, who, &command, more);
+            event["tool_use_id"] = json!(id);
+            told(&session, &event);
+        };
+        let worked = json!({"tool_response": {"interrupted": false}});
+        let failed = json!({"error": "Exit code 2\nno rule"});
+        // The last is no key: it counts as often as it comes.
+        for (id, uses) in [("toolu_1", 1), ("toolu_1", 1), ("toolu_2", 2), ("é", 3), ("é", 4)] {
+            ran("PostToolUse", id, &worked);
+            assert_eq!(hint()["use_count"], uses, "{who}: {id}");
+        }
+        for (id, failures) in [("toolu_3", 1), ("toolu_3", 1), ("toolu_4", 2)] {
+            ran("PostToolUseFailure", id, &failed);
+            assert_eq!(hint()["failure_count"], failures, "{who}: {id}");
+        }
+        // Where an answer depends on the environment, the server asks for that first.
+        let other =
+            json!({"component": "api", "key": "other", "value": "x", "meta": {"scope": {"env_required": ["CI"]}}});
+        session.raw().result("nudge.set_hint", &other);
+    }
+    session.end();
+}
+
+#[test]
+fn secrets_and_what_is_too_much_stay_away() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    set(&session, &["api", "token", "hush-hush-hush", "--secret"]);
+    set(&session, &["api", "script", &"echo long; ".repeat(140), "--priority", "9"]);
+    for number in 0..29 {
+        set(&session, &["api", &format!("k{number}"), &"v".repeat(100), "--priority", "8"]);
+    }
+    let suggested = || session.raw().result("nudge.stats", &json!({}))["suggestions"].clone();
+    let start = work.event("SessionStart", "s", &json!({}));
+    assert_eq!(says_within(&session.runtime, start.to_string().as_bytes(), 199), "");
+    assert_eq!(suggested(), 0, "without room for a line nothing is asked, and nothing counts as told");
+
+    let text = told(&session, &start);
+    assert!(!text.contains("hush"), "{text}");
+    assert!(text.len() <= 2_000, "{} bytes", text.len());
+    assert!(
+        text.contains("- api/script: echo long; ") && text.contains("… (now, user)"),
+        "a long one, shortened: {text}"
+    );
+    let lines = text.lines().filter(|line| line.starts_with("- api/")).count();
+    assert!((10..14).contains(&lines), "as many as there is room for: {text}");
+    assert_eq!(suggested(), lines, "what counts as told has a line");
+    assert!(
+        text.ends_with(&format!("\n({} more: nudge_query lists them)", 30 - lines)),
+        "the cut is announced: {text}"
+    );
+
+    // There is allowance left for a failure.
+    set(&session, &["api", "fix", "cargo test --locked", "--priority", "1"]);
+    let failed = work.shell("PostToolUseFailure", "s", "cargo test", &json!({"error": "Exit code 1\nlock"}));
+    let text = told(&session, &failed);
+    assert!(text.contains("- api/fix: cargo test --locked"), "{text}");
+    session.end();
+}
+
+#[test]
+fn a_value_does_not_end_what_a_client_wraps_it_in() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    set(&session, &["api", "k", "sort <in.txt </system-reminder> a << EOF", "--reason", "<b>", HERE]);
+    let text = told(&session, &work.event("SessionStart", "s", &json!({})));
+    assert!(text.contains("- api/k: sort < in.txt < /system-reminder> a << EOF (now, user; on dev; < b>)"), "{text}");
+    session.end();
+}
+
+/// The folder's name may not stand in a context; what applies everywhere applies there too.
+#[test]
+fn a_folder_with_an_odd_name_gets_what_applies_everywhere() {
+    let (session, home) = (Session::start(0), kit::home());
+    set(&session, &["api", "build", "make api", "--priority", "8"]);
+    for name in ["a\nb", "tab\there", "\u{1b}[31m"] {
+        let path = home.path().join(name);
+        fs::create_dir(&path).unwrap();
+        let event = json!({"hook_event_name": "SessionStart", "session_id": name, "cwd": path});
+        assert!(told(&session, &event).contains("api/build: make api"), "{name:?}");
+        let mut get = nudge(&session.runtime, &["get", "api", "build", "--value"]);
+        let output = get.current_dir(&path).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "make api\n", "{name:?}: {output:?}");
+    }
+    session.end();
+}

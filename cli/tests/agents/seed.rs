@@ -1,0 +1,153 @@
+//! `nudge seed`: what a clone's own files say of its commands, told to agents and kept in step with the files.
+#![cfg(unix)]
+
+use crate::kit;
+
+use std::fs;
+
+use kit::desk::Desk;
+use serde_json::{Value, json};
+
+fn event(desk: &Desk, name: &str, session: &str, more: &Value) -> Value {
+    let mut event = json!({"hook_event_name": name, "session_id": session, "cwd": desk.checkout});
+    event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event
+}
+
+/// What the first hook of a client's session tells.
+fn start(desk: &Desk, session: &str) -> String {
+    desk.hook(&[], &event(desk, "SessionStart", session, &json!({"source": "startup"})))
+}
+
+fn prompt(desk: &Desk, session: &str, text: &str) -> String {
+    desk.hook(&[], &event(desk, "UserPromptSubmit", session, &json!({"prompt": text})))
+}
+
+fn write(desk: &Desk, file: &str, text: &str) {
+    let path = desk.checkout.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Keys and values of a component.
+fn listed(desk: &Desk, component: &str) -> Vec<String> {
+    let all = desk.run(&["ls", component]);
+    let hints = all["hints"].as_array().unwrap().iter();
+    let mut lines: Vec<_> = hints
+        .map(|row| {
+            let hint = row.get("hint").unwrap_or(row);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            format!(
+                "{} {}",
+                text(&hint["key"]),
+                text(&hint["value"]["cmd"]) + hint["value"].as_str().unwrap_or_default()
+            )
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn agents_are_told_and_follow_the_files() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "test: ## Runs all tests\n\tpytest\nlint:\n\truff check\n");
+    let shown = desk.run(&["seed", "--dry-run"]);
+    assert_eq!(shown["seeds"][0]["command"], "make test");
+    assert!(!desk.home.path().join("state").exists(), "a dry run leaves nothing");
+    assert_eq!(desk.run(&["seed"])["seeds"].as_array().unwrap().len(), 2, "without a session");
+    let serve = desk.serve();
+    assert!(start(&desk, "a").contains("shop/make.test: make test"), "{}", start(&desk, "b"));
+    let told = prompt(&desk, "c", "run the linter, please");
+    assert!(told.contains("make lint") && told.contains("Makefile:3: ruff check"), "{told}");
+
+    write(&desk, "Makefile", "check: ## Runs all tests\n\tpytest -q\nlint:\n\truff check\n");
+    let told = start(&desk, "d");
+    assert!(told.contains("make check") && !told.contains("make test"), "{told}");
+    assert_eq!(listed(&desk, "shop"), ["make.check make check", "make.lint make lint"]);
+
+    desk.run(&["set", "shop", "make.check", "make check -j8", "--scope-repo", "."]);
+    desk.run(&["delete", "shop", "make.lint"]);
+    write(&desk, "Makefile", "check: ## Runs everything\n\tpytest -qq\nlint:\n\truff check\nbuild:\n\tcc\n");
+    start(&desk, "e");
+    let now = listed(&desk, "shop");
+    assert_eq!(now, ["make.build make build", "make.check make check -j8"], "what people did stays");
+    let said = desk.run(&["seed"]);
+    assert_eq!(said["left"].as_array().unwrap().len(), 2, "{said}");
+
+    desk.run(&["set", "shop", "deploy", "make deploy", "--scope-repo", ".", "--tags", "deploy"]);
+    let told = start(&desk, "told what is doubtful");
+    let line = |of: &str| told.lines().find(|line| line.contains(of)).unwrap_or_default();
+    assert!(line("make.check").ends_with("; Makefile changed since)"), "{told}");
+    assert!(line("make deploy").ends_with("; no deploy in Makefile)"), "{told}");
+    assert!(!line("make.build").contains("Makefile changed"), "{told}");
+    let found = desk.run(&["doctor", "--hints"]);
+    let what: Vec<_> = found["findings"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["Makefile has no deploy", "Makefile says something else now"], "{found}");
+    desk.run(&["delete", "shop", "deploy"]);
+    serve.close();
+
+    let serve = desk.serve();
+    let told = start(&desk, "f");
+    assert!(told.contains("make check") && told.contains("make lint"), "a new session begins with them: {told}");
+    assert_eq!(desk.run(&["seed", "--forget"])["forgotten"], 3);
+    write(&desk, "Makefile", "other:\n\ttrue\n");
+    assert_eq!(start(&desk, "g"), "");
+    assert_eq!(desk.run(&["seed", "--forget"])["forgotten"], 0);
+    serve.close();
+}
+
+#[test]
+fn a_client_without_hooks_has_them_too() {
+    let desk = Desk::new();
+    write(&desk, "package.json", r#"{"scripts": {"build": "vite build"}}"#);
+    write(&desk, "web/package.json", r#"{"scripts": {"dev": "vite"}}"#);
+    desk.run(&["seed"]);
+    let mut serve = desk.serve();
+    serve.initialize(kit::mcp::LEGACY);
+    let there = kit::wait_for("the commands", kit::PATIENCE, || {
+        let all = desk.run(&["ls"]);
+        (all["components"].as_array()?.len() == 2).then_some(all)
+    });
+    assert_eq!(there["components"][1]["name"], "web", "{there}");
+    let mut get = desk.nudge(&["get", "web", "npm.dev", "--value"]);
+    assert_eq!(get.output().unwrap().status.code(), Some(1), "it is for the folder");
+    let got = get.current_dir(desk.checkout.join("web")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&got.stdout), "npm run dev\n", "{got:?}");
+    serve.close();
+}
+
+#[test]
+fn a_command_that_holds_a_secret_is_refused_and_the_others_stand() {
+    let desk = Desk::new();
+    let token = ["ghp_", &"a1B2c3D4e5F6".repeat(3)].concat();
+    write(
+        &desk,
+        "package.json",
+        &json!({"scripts": {"test": "vitest", "push": format!("TOKEN={token} ./push")}}).to_string(),
+    );
+    let serve = desk.serve();
+    let said = desk.run(&["seed"]);
+    assert_eq!((said["set"].as_u64(), said["refused"].as_array().unwrap().len()), (Some(1), 1), "{said}");
+    assert!(!said["refused"].to_string().contains(&token), "{said}");
+    assert_eq!(listed(&desk, "shop"), ["npm.test npm test"]);
+    serve.close();
+}
+
+#[test]
+fn what_cannot_be_done_says_what_to_do() {
+    let desk = Desk::new();
+    let mut outside = desk.nudge(&["seed"]);
+    let output = outside.current_dir(desk.home.path()).output().unwrap();
+    assert!(kit::system::sentence(&output).contains("in no git repository; go into one"), "{output:?}");
+    write(&desk, "Makefile", "test:\n\ttrue\n");
+    let state = desk.home.path().join("state/nudge");
+    fs::create_dir_all(&state).unwrap();
+    fs::write(state.join("seeds.json"), "{").unwrap();
+    let (code, said) = desk.refused(&["seed"]);
+    assert!(code == Some(4) || code == Some(3), "{code:?}");
+    assert!(said.contains("seeds.json") && said.contains("move it away"), "{said}");
+    let serve = desk.serve();
+    assert_eq!(start(&desk, "a"), "", "a hook says nothing");
+    serve.close();
+}

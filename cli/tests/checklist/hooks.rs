@@ -1,0 +1,110 @@
+//! Row 22 of the security checklist: hooks beside a PRIMARY that is stopped now and then, so that some have to leave
+//! with nothing said. What they could not say is said later. The long form:
+//! `NUDGE_HOOKS=1000 cargo test -p nudge-cli --test checklist hooks:: -- --nocapture`
+#![cfg(unix)]
+
+use crate::kit;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use kit::rng::Rng;
+use kit::session::Session;
+use kit::system::{nudge, signal};
+use serde_json::{Value, json};
+
+/// Most milliseconds that a hook takes: what it gives itself when nobody has set anything.
+const PATIENCE_MS: u64 = 45;
+/// Hooks side by side; each runs one client session after the other.
+const WORKERS: usize = 4;
+/// Most hooks of one client session. What is held back is free again after [`PATIENCE_MS`], in which a few dozen run.
+const MAX_TRIES: usize = 400;
+const HINTS: [(&str, &str); 3] =
+    [("build", "cargo build --workspace"), ("test", "cargo test --workspace"), ("lint", "cargo clippy --workspace")];
+
+/// The events that a client session goes through, again and again.
+fn event(client: &str, number: usize) -> Value {
+    let mut event = json!({"session_id": client, "cwd": "/"});
+    let more = match number % 3 {
+        0 => json!({"hook_event_name": "SessionStart", "source": "startup"}),
+        1 => json!({"hook_event_name": "UserPromptSubmit", "prompt": "please test it"}),
+        _ => json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": "Exit code 1",
+                    "tool_input": {"command": format!("{} --release", HINTS[number / 3 % HINTS.len()].1)}}),
+    };
+    event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event
+}
+
+/// What one hook says, which may be nothing.
+fn hook(runtime: &Path, event: &Value) -> String {
+    let mut hook = nudge(runtime, &["hook"]);
+    hook.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = hook.spawn().unwrap();
+    // One that has had enough may be gone.
+    let _ = child.stdin.take().unwrap().write_all(event.to_string().as_bytes());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs hooks of one client session until it has been told every hint; how many, and how often each was told.
+fn until_all_is_told(runtime: &Path, client: &str, first: usize) -> (usize, BTreeMap<&'static str, usize>) {
+    let mut told = BTreeMap::new();
+    for tries in 0..MAX_TRIES {
+        if told.len() == HINTS.len() {
+            return (tries, told);
+        }
+        let said = hook(runtime, &event(client, first + tries));
+        for (key, _) in HINTS.iter().filter(|(key, _)| said.contains(&format!("api/{key}"))) {
+            *told.entry(*key).or_default() += 1;
+        }
+    }
+    panic!("{client} was told {told:?} in {MAX_TRIES} hooks, and never the rest");
+}
+
+#[test]
+fn row_22_no_hint_is_lost_beside_a_server_that_stops() {
+    let wanted: usize = std::env::var("NUDGE_HOOKS").map_or(100, |hooks| hooks.parse().unwrap());
+    let session = Session::start(0);
+    for (key, command) in HINTS {
+        session.raw().result("nudge.set_hint", &json!({"component": "api", "key": key, "value": command}));
+    }
+    let pid = session.primary(|_| true).pid;
+    let (hooks, clients, twice) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let over = AtomicBool::new(false);
+    let mut rng = Rng::new(Rng::seed("row_22"));
+    let mut stops = 0;
+    thread::scope(|scope| {
+        let worker = || {
+            while hooks.load(Ordering::SeqCst) < wanted {
+                let client = clients.fetch_add(1, Ordering::SeqCst);
+                let (tries, told) = until_all_is_told(&session.runtime, &format!("s{client}"), client);
+                hooks.fetch_add(tries, Ordering::SeqCst);
+                twice.fetch_add(told.values().filter(|times| **times > 1).count(), Ordering::SeqCst);
+            }
+        };
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(worker)).collect();
+        let (over, stops) = (&over, &mut stops);
+        let stopper = scope.spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                thread::sleep(rng.millis(5, PATIENCE_MS));
+                signal(pid, "STOP");
+                thread::sleep(rng.millis(PATIENCE_MS, 3 * PATIENCE_MS));
+                signal(pid, "CONT");
+                *stops += 1;
+            }
+        });
+        let ended: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        over.store(true, Ordering::SeqCst);
+        stopper.join().unwrap();
+        assert!(ended.iter().all(Result::is_ok), "a client session was not told everything");
+    });
+    let [hooks, clients, twice] = [hooks, clients, twice].map(AtomicUsize::into_inner);
+    println!("{hooks} hooks of {clients} client sessions beside {stops} stops: {twice} hints told more than once");
+    assert!(stops > 0);
+    session.end();
+}

@@ -1,0 +1,13 @@
+//! The command line, as people and scripts use it.
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod background;
+mod edit;
+mod people;
+mod shells;
+mod store;
+mod terminal;
+mod verbs;
+mod watch;

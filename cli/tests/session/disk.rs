@@ -1,0 +1,271 @@
+//! A disk that fails while what must last is written: input and output errors, no space, half of a write, no flush. What
+//! was there before stays as it was, nothing is half there, whoever called is told in one sentence, and once the disk is
+//! well again all goes on.
+#![cfg(target_os = "linux")]
+
+use crate::kit;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use kit::desk::Desk;
+use kit::session::run;
+use kit::{Serve, wait_for};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use kit::agent::LONG;
+
+/// Kinds of faults, as `disk/faulty.c` has them.
+const FAULTS: [(&str, &str); 4] = [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("f", "no flush")];
+
+/// A desk whose commands have the failing disk beneath some of their files.
+struct Lab {
+    desk: Desk,
+    armed: PathBuf,
+}
+
+/// The failing disk, made once for all tests by the compiler that the build needs anyway.
+fn library() -> PathBuf {
+    static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("faulty.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/disk/faulty.c");
+        let mut cc = Command::new("cc");
+        let made = cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+        assert!(made.unwrap().success());
+        (folder, library)
+    });
+    made.1.clone()
+}
+
+impl Lab {
+    fn new() -> Self {
+        let desk = Desk::new();
+        let armed = desk.home.path().join("armed");
+        Self { desk, armed }
+    }
+
+    fn place(&self, command: &mut Command, beneath: &str) {
+        command.env("LD_PRELOAD", library()).env("FAULT_IN", beneath).env("FAULT_ARMED", &self.armed);
+        command.env("HOME", self.desk.home.path()).env("RUST_BACKTRACE", "0");
+        // `nudge init` writes no settings of ours, which other tests would read.
+        command.env("XDG_CONFIG_HOME", self.desk.home.path().join("config"));
+        command.env("NUDGE_RECORDS_ON", "0").env("NUDGE_BRAIN_ROOT", self.desk.home.path().join("notes"));
+    }
+
+    fn arm(&self, fault: &str) {
+        fs::write(&self.armed, fault).unwrap();
+    }
+
+    fn disarm(&self) {
+        let _ = fs::remove_file(&self.armed);
+    }
+
+    fn command(&self, beneath: &str, args: &[&str]) -> Command {
+        let mut command = self.desk.nudge(args);
+        command.env("NUDGE_KEEP", "0");
+        self.place(&mut command, beneath);
+        command
+    }
+
+    /// Every file of the user's and of the checkout, but for what belongs to the machine of this test.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let theirs = |path: &Path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let caches = self.desk.home.path().join("caches");
+            let own = path.starts_with(&self.desk.runtime) || path.starts_with(caches) || name == "armed";
+            // Beside a database stand files of SQLite's, which are in use or tell nothing.
+            !(own
+                || path.extension().is_some_and(|kind| kind == "lock")
+                || name.ends_with("-wal")
+                || name.ends_with("-shm"))
+        };
+        kit::system::files(self.desk.home.path()).into_iter().filter(|(path, _)| theirs(path)).collect()
+    }
+}
+
+/// One sentence, of people's words.
+#[track_caller]
+fn assert_sentence(said: &str, what: &str) {
+    let said = said.trim_end();
+    assert!(!said.is_empty() && said.lines().count() == 1 && !said.contains("panicked"), "{what}: {said:?}");
+}
+
+/// A command that writes something that must last: a name, what must be there before, where the faults are, its words.
+type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
+
+const CASES: &[Case] = &[
+    ("seeds.json", make, "/state/nudge", &["seed"]),
+    ("trust.json", commit, "/state/nudge", &["trust", "--yes"]),
+    (".nudge.json", store, "/checkout", &["save"]),
+    ("a client's settings", |_| (), "/.cursor", &["init", "cursor", "--yes"]),
+    ("init.json", |_| (), "/state/nudge", &["init", "cursor", "--yes"]),
+    (
+        "records.db, the first",
+        |_| (),
+        "records.db",
+        &["records", "add", "--kind", "arch", "--title", "Amounts are minor units"],
+    ),
+    (
+        "records.db, another",
+        record,
+        "records.db",
+        &["records", "add", "--kind", "arch", "--title", "Amounts are minor units"],
+    ),
+    ("a note that is changed", note, "/notes", &["brain", "set", "a", "title", "Two"]),
+    ("a note that is new", note, "/notes", &["brain", "add", "Three", "What there is to say."]),
+];
+
+fn make(lab: &Lab) {
+    fs::write(lab.desk.checkout.join("Makefile"), "check: ## Runs everything\n\tpytest -qq\n").unwrap();
+}
+
+fn note(lab: &Lab) {
+    let notes = lab.desk.home.path().join("notes");
+    fs::create_dir(&notes).unwrap();
+    fs::write(notes.join("a.md"), "---\nid: a\ntags: [x]\n---\n# One\n").unwrap();
+}
+
+fn commit(lab: &Lab) {
+    let text = r#"{"schema_version":"1.0","components":{"api":{"hints":{"test":"make check"}}}}"#;
+    fs::write(lab.desk.checkout.join(".nudge.json"), text).unwrap();
+}
+
+fn store(lab: &Lab) {
+    lab.desk.run(&["set", "api", "test", "make check", "--scope-repo", "."]);
+}
+
+fn record(lab: &Lab) {
+    lab.desk.run(&["records", "add", "--kind", "issue", "--title", "Uploads fail"]);
+}
+
+#[test]
+fn what_a_command_writes_is_whole_or_as_it_was() {
+    for (name, before, beneath, args) in CASES {
+        for (fault, kind) in FAULTS {
+            let what = format!("{name}, {kind}");
+            let lab = Lab::new();
+            fs::create_dir_all(lab.desk.home.path().join(".cursor")).unwrap();
+            fs::write(lab.desk.home.path().join(".cursor/mcp.json"), "{\"mcpServers\": {}}\n").unwrap();
+            let serve = (*name == ".nudge.json").then(|| lab.desk.serve());
+            before(&lab);
+            let (records, files) = (records(&lab), lab.files());
+            lab.arm(fault);
+            let output = run(lab.command(beneath, args), LONG);
+            lab.disarm();
+            if output.status.success() {
+                // What is not flushed is there as long as the machine runs.
+                assert_eq!(fault, "f", "{what}: {output:?}");
+                assert!(self::records(&lab) != records || lab.files() != files, "{what}: nothing was written");
+            } else {
+                // Some show what they are about before they say what became of it.
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                let last = said.lines().last().unwrap_or_default();
+                assert_sentence(last, &what);
+                // SQLite does not say of every file why it could not be written.
+                let advice = if beneath.starts_with("records") { "look at its disk" } else { "free some space" };
+                assert!(fault != "s" || last.contains("free some space") || last.contains(advice), "{what}: {last}");
+                assert_eq!(self::records(&lab), records, "{what}");
+                let now = lab.files();
+                let changed: Vec<_> = now
+                    .iter()
+                    .filter(|(path, bytes)| files.get(*path) != Some(bytes) && !of_records(path))
+                    .map(|(path, bytes)| (path, String::from_utf8_lossy(bytes)))
+                    .collect();
+                assert!(changed.is_empty() && files.keys().all(|path| now.contains_key(path)), "{what}: {changed:?}");
+                let again = run(lab.command(beneath, args), LONG);
+                assert!(again.status.success(), "{what}, once the disk is well: {again:?}");
+            }
+            drop(serve);
+        }
+    }
+}
+
+/// The database, whose records are compared by what they say, and the copy that is made before a change.
+fn of_records(path: &Path) -> bool {
+    path.ends_with("records.db") || path.parent().is_some_and(|folder| folder.ends_with("backups"))
+}
+
+/// The titles of all records.
+fn records(lab: &Lab) -> Vec<Value> {
+    let all = lab.desk.run(&["records", "list", "--project", "*"]);
+    all["records"].as_array().unwrap().iter().map(|record| record["title"].clone()).collect()
+}
+
+fn set(serve: &Serve, key: &str) -> Value {
+    let params = json!({"component": "a", "key": key, "value": "x", "meta": {"ttl": "P1D"}});
+    serve.call("nudge.set_hint", &params)
+}
+
+#[test]
+fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
+    for (fault, kind) in FAULTS {
+        let lab = Lab::new();
+        let mut command = kit::command(&lab.desk.runtime);
+        command.args(["--port", "0"]).env("NUDGE_KEEP", "1").env("XDG_STATE_HOME", lab.desk.home.path().join("state"));
+        lab.place(&mut command, "/state/nudge");
+        let serve = Serve::spawn(command, &lab.desk.runtime);
+        let file = lab.desk.home.path().join("state/nudge/kept.json");
+        let kept = || fs::read_to_string(&file).unwrap_or_default();
+        assert!(set(&serve, "one")["result"].is_object());
+        wait_for("the first hint to be kept", LONG, || kept().contains("\"one\"").then_some(()));
+        let before = kept();
+        lab.arm(fault);
+        assert!(set(&serve, "two")["result"].is_object(), "{kind}: it is in the journal");
+        let failed =
+            || serve.call("nudge.status", &json!({}))["result"]["keeping"]["failed"].as_str().map(str::to_owned);
+        let told = wait_for("the status to tell it", LONG, &failed);
+        assert_sentence(&told, kind);
+        assert!(told.contains("kept.json"), "{kind}: {told}");
+        assert_eq!(kept(), before, "{kind}");
+        lab.disarm();
+        wait_for("both to be kept", LONG, || kept().contains("\"two\"").then_some(()));
+        wait_for("the status to be well", LONG, || failed().is_none().then_some(()));
+        serve.close();
+        let names: Vec<_> =
+            fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| ["kept.json", "kept.lock"].iter().any(|known| name == known)), "{names:?}");
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
+    // A journal is never flushed, so the last kind is none of its.
+    for (fault, kind) in &FAULTS[..3] {
+        let lab = Lab::new();
+        let mut command = kit::command(&lab.desk.runtime);
+        command.args(["--port", "0"]);
+        lab.place(&mut command, "/journal");
+        let serve = Serve::spawn(command, &lab.desk.runtime);
+        let stored =
+            |key: &str| serve.call("nudge.get_hint", &json!({"component": "a", "key": key})).get("result").is_some();
+        assert!(set(&serve, "one")["result"].is_object());
+        lab.arm(fault);
+        for key in ["two", "three"] {
+            let refused = set(&serve, key);
+            assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{kind}: {refused}");
+            assert_sentence(refused["error"]["message"].as_str().unwrap(), kind);
+            assert!(!stored(key) && stored("one"), "{kind}");
+        }
+        lab.disarm();
+        wait_for("changes to be taken again", LONG, || set(&serve, "four")["result"].is_object().then_some(()));
+        // The process dies, and another of the session has what was acknowledged, and nothing else.
+        let mut other = kit::command(&lab.desk.runtime);
+        other.args(["--port", "0"]);
+        let mut next = Serve::attach_to(other.spawn().unwrap(), &lab.desk.runtime, serve.file.clone());
+        next.initialize(kit::mcp::LEGACY);
+        let mut serve = serve;
+        serve.child.kill().unwrap();
+        serve.child.wait().unwrap();
+        let answer = next.tool("nudge_query", &json!({"component": "a"}));
+        let hints = answer["result"]["structuredContent"]["hints"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let mut keys: Vec<_> = hints.iter().map(|row| row["hint"]["key"].as_str().unwrap()).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["four", "one"], "{kind}");
+    }
+}

@@ -1,0 +1,475 @@
+//! Keeping (semantics section 12): with `keep`, hints with a duration are there again when all processes have ended.
+#![cfg(unix)]
+
+use crate::kit;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use kit::pty::{Pty, asked, with_terminal};
+use kit::{PATIENCE, Serve, home, wait_for};
+use serde_json::{Value, json};
+
+/// A user with a folder for state, and sessions of theirs.
+struct User(tempfile::TempDir);
+
+impl User {
+    fn new() -> Self {
+        Self(home())
+    }
+
+    fn runtime(&self, session: &str) -> PathBuf {
+        self.0.path().join(session)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.0.path().join("state/nudge")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder().join("kept.json")
+    }
+
+    fn kept(&self) -> Value {
+        std::fs::read(self.file()).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
+    }
+
+    fn command(&self, session: &str, keep: bool) -> Command {
+        let mut command = kit::command(&self.runtime(session));
+        command.env("XDG_STATE_HOME", self.0.path().join("state")).env("NUDGE_KEEP", if keep { "1" } else { "0" });
+        command.env("RUST_BACKTRACE", "0");
+        command
+    }
+
+    fn serve(&self, session: &str) -> Serve {
+        Serve::spawn(self.command(session, true), &self.runtime(session))
+    }
+
+    /// A PROXY of the session's PRIMARY.
+    fn stand_by(&self, session: &str, first: &Serve) -> Serve {
+        let mut serve =
+            Serve::attach_to(self.command(session, true).spawn().unwrap(), &self.runtime(session), first.file.clone());
+        serve.initialize(kit::mcp::LEGACY);
+        serve
+    }
+
+    fn run(&self, session: &str, words: &[&str]) -> Output {
+        self.words(session, words).output().unwrap()
+    }
+
+    /// A command with the variables of a server.
+    fn words(&self, session: &str, words: &[&str]) -> Command {
+        let serve = self.command(session, true);
+        let mut command = Command::new(serve.get_program());
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(words);
+        command
+    }
+
+    fn said(&self, session: &str, words: &[&str]) -> String {
+        let out = self.run(session, words);
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+}
+
+fn set(serve: &Serve, key: &str, meta: &Value) -> Value {
+    let answer = serve.call("nudge.set_hint", &json!({"component": "a", "key": key, "value": "x", "meta": meta}));
+    assert!(answer.get("error").is_none(), "{answer}");
+    answer["result"]["hint"].clone()
+}
+
+fn get(serve: &Serve, key: &str) -> Value {
+    serve.call("nudge.get_hint", &json!({"component": "a", "key": key}))["result"]["hint"].clone()
+}
+
+fn kept_keys(user: &User) -> Vec<String> {
+    let kept = user.kept();
+    kept["components"]["a"]["hints"].as_object().into_iter().flat_map(|hints| hints.keys().cloned()).collect()
+}
+
+fn until_kept(user: &User, keys: &[&str]) {
+    wait_for("the file", PATIENCE, || (kept_keys(user) == keys).then_some(()));
+}
+
+fn kill(mut serve: Serve) {
+    serve.child.kill().unwrap();
+    serve.child.wait().unwrap();
+}
+
+#[test]
+fn what_has_a_duration_is_there_again_with_its_counts() {
+    let user = User::new();
+    let serve = user.serve("run");
+    assert_eq!(set(&serve, "long", &json!({}))["meta"]["ttl"], "P365D");
+    set(&serve, "long", &json!({}));
+    set(&serve, "own", &json!({"ttl": "P30D", "scope": {"branch": "dev"}}));
+    set(&serve, "short", &json!({"ttl": "session"}));
+    set(&serve, "secret", &json!({"ttl": "P30D", "sensitivity": "secret"}));
+    serve.call("nudge.bump", &json!({"component": "a", "key": "long", "delta": 3}));
+    let before = get(&serve, "long");
+    assert_eq!((&before["use_count"], &before["version"]), (&json!(3), &json!(2)));
+    serve.close();
+    assert_eq!(kept_keys(&user), ["long", "own"]);
+    let text = std::fs::read_to_string(user.file()).unwrap();
+    assert!(!text.contains("secret"), "{text}");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&user.file()), mode(&user.folder())), (0o600, 0o700));
+
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "long"), before, "with its counts and times");
+    assert_eq!(get(&serve, "short"), Value::Null);
+    let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    assert_eq!(keeping, json!({"on": true, "hints": 2, "file": user.file().display().to_string()}));
+    let shown = user.said("run", &["status"]);
+    assert!(shown.contains("kept     2 hints for next time, in ") && shown.contains("kept.json"), "{shown}");
+    serve.close();
+}
+
+#[test]
+fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "kept", &json!({}));
+    until_kept(&user, &["kept"]);
+    set(&serve, "late", &json!({}));
+    set(&serve, "short", &json!({"ttl": "session"}));
+    set(&serve, "secret", &json!({"ttl": "P30D", "sensitivity": "secret"}));
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "kept"}));
+    kill(serve);
+    let serve = user.serve("run");
+    for (key, there) in [("kept", false), ("late", true), ("short", false), ("secret", false)] {
+        assert_eq!(!get(&serve, key).is_null(), there, "{key}");
+    }
+    assert_eq!(kept_keys(&user), ["late"]);
+    // Another directory's session begins with it as well.
+    serve.close();
+    assert_eq!(get(&user.serve("else"), "late")["value"], "x");
+}
+
+#[test]
+fn a_kill_loses_nothing_that_is_two_seconds_old() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "k", &json!({}));
+    wait_for("the file", Duration::from_secs(2), || (kept_keys(&user) == ["k"]).then_some(()));
+    serve.call("nudge.bump", &json!({"component": "a", "key": "k"}));
+    let counted = || (user.kept()["components"]["a"]["hints"]["k"]["use_count"] == 1).then_some(());
+    wait_for("the count", Duration::from_secs(2), counted);
+    kill(serve);
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "k")["use_count"], 1);
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "k"}));
+    until_kept(&user, &[]);
+    kill(serve);
+    assert_eq!(get(&user.serve("run"), "k"), Value::Null);
+}
+
+#[test]
+fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
+    let user = User::new();
+    let first = user.serve("run");
+    set(&first, "old", &json!({}));
+    first.close();
+    let first = user.serve("run");
+    let mut second = user.stand_by("run", &first);
+    // Deleted in this session: a file of the last one would bring it back.
+    first.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
+    set(&first, "new", &json!({}));
+    kill(first);
+    let answer = second.tool("nudge_get_hint", &json!({"component": "a", "key": "old"}));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let answer = second.tool("nudge_set_hint", &json!({"component": "a", "key": "later", "value": "x"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["meta"]["ttl"], "P365D", "{answer}");
+    until_kept(&user, &["later", "new"]);
+    drop(second.stdin.take());
+    second.end(PATIENCE);
+    assert_eq!(kept_keys(&user), ["later", "new"]);
+}
+
+#[test]
+fn without_a_journal_the_next_primary_has_what_was_kept() {
+    let user = User::new();
+    let serve = |user: &User| {
+        let mut command = user.command("run", true);
+        command.env("NUDGE_JOURNAL", "0");
+        command
+    };
+    let first = Serve::spawn(serve(&user), &user.runtime("run"));
+    let mut second = Serve::attach_to(serve(&user).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    set(&first, "k", &json!({}));
+    until_kept(&user, &["k"]);
+    kill(first);
+    let answer = second.tool("nudge_get_hint", &json!({"component": "a", "key": "k"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["value"], "x", "{answer}");
+}
+
+#[test]
+fn whether_a_session_keeps_is_the_sessions() {
+    let user = User::new();
+    let first = user.serve("run");
+    let mut second =
+        Serve::attach_to(user.command("run", false).spawn().unwrap(), &user.runtime("run"), first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    kill(first);
+    let answer = second.tool("nudge_set_hint", &json!({"component": "a", "key": "k", "value": "x"}));
+    assert_eq!(answer["result"]["structuredContent"]["hint"]["meta"]["ttl"], "P365D", "{answer}");
+    until_kept(&user, &["k"]);
+}
+
+#[test]
+fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
+    let user = User::new();
+    let runtime = user.runtime("run");
+    let mut serve = Serve::spawn(user.command("run", false), &runtime);
+    let hello = serve.initialize(kit::mcp::LEGACY);
+    assert!(hello["result"]["instructions"].as_str().unwrap().contains("Hints end with the session"), "{hello}");
+    assert_eq!(set(&serve, "k", &json!({}))["meta"]["ttl"], "session");
+    let stored =
+        serve.tool("nudge_set_hint", &json!({"component": "a", "key": "t", "value": "x", "meta": {"ttl": "P30D"}}));
+    let stored = &stored["result"]["structuredContent"];
+    assert!(stored["keeping"].as_str().unwrap().contains("keep is off; `nudge init`"), "{stored}");
+    let plain = serve.tool("nudge_set_hint", &json!({"component": "a", "key": "u", "value": "x"}));
+    assert_eq!(plain["result"]["structuredContent"].get("keeping"), None);
+    let said = user.said("run", &["set", "a", "v", "x", "--ttl", "P1D"]);
+    assert!(said.contains("it ends with this session at the latest"), "{said}");
+    let said = user.said("run", &["stop"]);
+    assert_eq!(said, "stopped; 4 hints are gone: keep is off; `nudge init` switches it on\n");
+    serve.end(PATIENCE);
+    assert!(!user.folder().exists());
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "t"), Value::Null);
+    assert_eq!(user.said("run", &["stop"]), "stopped\n");
+    drop(serve);
+}
+
+#[test]
+fn stop_says_what_is_kept() {
+    let user = User::new();
+    let mut serve = user.serve("run");
+    set(&serve, "k", &json!({}));
+    set(&serve, "s", &json!({"ttl": "session"}));
+    let said = user.said("run", &["stop"]);
+    let file = user.file();
+    assert_eq!(
+        said,
+        format!("stopped; 1 hint is kept for next time in {}; 1 hint ended with the session\n", file.display())
+    );
+    serve.end(PATIENCE);
+    assert_eq!(kept_keys(&user), ["k"]);
+    let serve = user.serve("run");
+    let said = user.said("run", &["stop", "--json"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said, json!({"stopping": true, "hints": 1, "kept": 1, "file": file}));
+    drop(serve);
+}
+
+#[test]
+fn the_default_ttl_decides_where_it_is_set() {
+    let user = User::new();
+    let mut command = user.command("run", true);
+    command.env("NUDGE_DEFAULT_TTL", "PT1H");
+    let serve = Serve::spawn(command, &user.runtime("run"));
+    assert_eq!(set(&serve, "k", &json!({}))["meta"]["ttl"], "PT1H");
+    until_kept(&user, &["k"]);
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_named() {
+    for damage in [
+        "{\"components\": {\"a\"",
+        "[]",
+        "",
+        "{}",
+        "{\"schema_version\":\"9.0\",\"components\":{\"a\":{\"hints\":{\"k\":\"x\"}}}}",
+    ] {
+        let user = User::new();
+        std::fs::create_dir_all(user.folder()).unwrap();
+        std::fs::write(user.file(), damage).unwrap();
+        let serve = user.serve("run");
+        let status = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+        assert_eq!(status["on"], true, "{status}");
+        let aside = status["aside"].as_str().unwrap_or_else(|| panic!("{damage}: {status}"));
+        set(&serve, "k", &json!({}));
+        serve.close();
+        assert_eq!(kept_keys(&user), ["k"]);
+        let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let kept = names.iter().find(|path| path.to_str().unwrap().contains("kept-aside-")).unwrap();
+        assert_eq!(std::fs::read_to_string(kept).unwrap(), damage);
+        assert!(aside.contains(kept.to_str().unwrap()), "{aside}");
+    }
+}
+
+#[test]
+fn a_hint_that_makes_no_sense_does_not_cost_the_others() {
+    let user = User::new();
+    std::fs::create_dir_all(user.folder()).unwrap();
+    let hints = json!({"components": {"a": {"hints": {
+        "good": {"value": "x", "meta": {"ttl": "P30D"}},
+        "bad": {"value": "x", "meta": {"scoop": 1}},
+        "over": {"value": "x", "meta": {"ttl": "PT1S"}, "updated_at": "2020-01-01T00:00:00.000Z"},
+    }}}});
+    std::fs::write(user.file(), hints.to_string()).unwrap();
+    let serve = user.serve("run");
+    let status = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    assert!(status["aside"].as_str().unwrap().contains("1 of its hints make no sense"), "{status}");
+    serve.close();
+    assert_eq!(kept_keys(&user), ["good"]);
+}
+
+#[test]
+fn limits_that_leave_no_room_lose_nothing() {
+    let user = User::new();
+    let serve = user.serve("run");
+    for key in ["k1", "k2", "k3"] {
+        set(&serve, key, &json!({}));
+    }
+    serve.close();
+    let mut command = user.command("run", true);
+    command.env("NUDGE_MAX_HINTS", "2");
+    let serve = Serve::spawn(command, &user.runtime("run"));
+    let status = serve.call("nudge.status", &json!({}))["result"].clone();
+    assert_eq!((&status["hints"], &status["keeping"]["hints"]), (&json!(2), &json!(2)), "{status}");
+    assert!(status["keeping"]["aside"].as_str().unwrap().contains("room for 2 of its 3 hints"), "{status}");
+}
+
+#[test]
+fn one_session_at_a_time_keeps() {
+    let user = User::new();
+    let first = user.serve("one");
+    let second = user.serve("two");
+    let status = second.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    assert_eq!(status["on"], false);
+    let why = status["why"].as_str().unwrap();
+    assert!(why.contains(user.runtime("one").to_str().unwrap()), "{why}");
+    assert_eq!(set(&second, "second", &json!({}))["meta"]["ttl"], "session");
+    set(&first, "first", &json!({}));
+    assert!(user.said("two", &["stop"]).contains("keeps hints already"));
+    first.close();
+    assert_eq!(kept_keys(&user), ["first"]);
+    drop(second);
+}
+
+#[test]
+fn forget_empties_what_is_kept() {
+    let user = User::new();
+    assert_eq!(user.said("run", &["forget", "--yes"]), "nothing is kept\n");
+    let serve = user.serve("run");
+    set(&serve, "k1", &json!({}));
+    set(&serve, "k2", &json!({}));
+    let refused = user.run("run", &["forget"]);
+    assert_eq!(refused.status.code(), Some(2));
+    until_kept(&user, &["k1", "k2"]);
+    let asked = String::from_utf8(refused.stderr).unwrap();
+    assert!(asked.contains("hints are kept") && asked.contains("--yes"), "{asked}");
+    // Whatever session it is called for, the one that keeps is asked.
+    let said = user.said("elsewhere", &["forget", "--yes"]);
+    assert!(said.starts_with("forgot 2 hints of ") && said.contains("what the running session holds"), "{said}");
+    assert_eq!(kept_keys(&user), [""; 0]);
+    assert_eq!(get(&serve, "k1")["value"], "x", "the session has it still");
+    // A count is no reason to keep it again; a new value is.
+    serve.call("nudge.bump", &json!({"component": "a", "key": "k1"}));
+    set(&serve, "k2", &json!({}));
+    until_kept(&user, &["k2"]);
+    // Also not by the next PRIMARY of the session.
+    let mut second = user.stand_by("run", &serve);
+    kill(serve);
+    let answer = second.tool("nudge_bump", &json!({"component": "a", "key": "k1"}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    drop(second.stdin.take());
+    second.end(PATIENCE);
+    assert_eq!(kept_keys(&user), ["k2"]);
+
+    // Without any session, and one that was killed before it had written all.
+    let serve = user.serve("run");
+    set(&serve, "k3", &json!({}));
+    kill(serve);
+    assert!(user.said("run", &["forget", "--yes"]).starts_with("forgot 1 hint of "));
+    assert_eq!(kept_keys(&user), [""; 0]);
+    let serve = user.serve("run");
+    assert_eq!((get(&serve, "k2"), get(&serve, "k3")), (Value::Null, Value::Null));
+}
+
+#[test]
+fn a_link_in_place_of_the_file_is_neither_read_nor_written_through() {
+    let user = User::new();
+    std::fs::create_dir_all(user.folder()).unwrap();
+    let elsewhere = user.0.path().join("elsewhere.json");
+    std::fs::write(&elsewhere, "{\"components\":{\"a\":{\"hints\":{\"planted\":\"x\"}}}}").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, user.file()).unwrap();
+    let before = std::fs::read_to_string(&elsewhere).unwrap();
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "planted"), Value::Null);
+    set(&serve, "k", &json!({}));
+    serve.close();
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), before);
+    assert_eq!(kept_keys(&user), ["k"]);
+}
+
+#[test]
+fn replacing_says_how_many_it_removed() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "k1", &json!({}));
+    set(&serve, "k2", &json!({}));
+    let payload = user.0.path().join("payload.json");
+    std::fs::write(&payload, "{\"components\":{\"b\":{\"hints\":{\"k\":\"x\"}}}}").unwrap();
+    let said = user.said("run", &["import", payload.to_str().unwrap(), "--mode", "replace"]);
+    assert!(said.contains("imported 1 hint") && said.contains("removed 2 hints that were stored before"), "{said}");
+    let said = user.said("run", &["import", payload.to_str().unwrap()]);
+    assert!(!said.contains("removed"), "{said}");
+    drop(serve);
+}
+
+#[test]
+fn whoever_sits_at_a_terminal_is_asked_before_hints_go() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "k1", &json!({}));
+    until_kept(&user, &["k1"]);
+    let payload = user.0.path().join("payload.json");
+    std::fs::write(&payload, "{\"components\":{\"b\":{\"hints\":{\"k\":\"x\"}}}}").unwrap();
+    let replace = ["import", payload.to_str().unwrap(), "--mode", "replace"];
+    let question = "1 hint is stored, and --mode replace removes all. Go on? [y/N]";
+    let (done, said) = asked(user.words("run", &replace), &[(question, "n\n")]);
+    assert!(!done && said.contains("Nothing was changed"), "{said}");
+    assert_eq!(get(&serve, "k1")["value"], "x");
+    let (done, said) = asked(user.words("run", &["forget"]), &[("Forget them? [y/N]", "\n")]);
+    assert!(!done && said.contains("1 hint is kept in"), "{said}");
+    assert_eq!(kept_keys(&user), ["k1"]);
+    let (done, said) = asked(user.words("run", &["forget"]), &[("Forget them? [y/N]", "y\n")]);
+    assert!(done && said.contains("forgot 1 hint"), "{said}");
+    let (done, said) = asked(user.words("run", &replace), &[(question, "y\n")]);
+    assert!(done && said.contains("removed 1 hint that was stored before"), "{said}");
+    let (done, said) = asked(user.words("run", &[&replace[..], &["--yes"]].concat()), &[]);
+    assert!(done && !said.contains("Go on?"), "{said}");
+}
+
+#[test]
+fn a_server_on_a_terminal_says_what_becomes_of_the_hints() {
+    for (keep, says) in [("1", "1 hint is kept for next time in "), ("0", "1 hint is gone: keep is off; `nudge init`")]
+    {
+        let user = User::new();
+        let (mut terminal, end) = Pty::open();
+        let mut serve = user.words("run", &["serve", "--port", "0"]);
+        serve.env("NUDGE_KEEP", keep);
+        let Some(mut command) = with_terminal(&serve, &end) else { return };
+        command.stdout(std::process::Stdio::null()).stderr(end);
+        let mut serve = command.spawn().unwrap();
+        drop(command);
+        terminal.wait_for("serving http://");
+        user.said("run", &["set", "a", "k", "x"]);
+        terminal.press(b"\x03");
+        assert!(serve.wait().unwrap().success());
+        let said = terminal.finish();
+        assert!(said.contains(says), "{said}");
+    }
+}

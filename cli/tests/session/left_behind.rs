@@ -1,0 +1,141 @@
+//! No process ends before the programs that it started, nor before what those have started, however it ends.
+#![cfg(unix)]
+
+use crate::kit;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kit::system::nudge;
+use kit::{PATIENCE, Serve, home, wait_for};
+use serde_json::json;
+
+/// A program that hangs, and has started another that hangs. Each writes down its process id.
+struct Hanging {
+    folder: PathBuf,
+    ids: PathBuf,
+}
+
+impl Hanging {
+    /// `stubborn` programs do not end when they are asked to.
+    fn new(home: &Path, name: &str, stubborn: bool) -> Self {
+        let (folder, ids) = (home.join("bin"), home.join("ids"));
+        fs::create_dir_all(&folder).unwrap();
+        let trap = if stubborn { "trap '' TERM INT HUP" } else { ":" };
+        let script = format!(
+            "#!/bin/sh\n{trap}\nsleep 300 &\necho $$ $! > '{0}.new'\nmv '{0}.new' '{0}'\nwait\n",
+            ids.display()
+        );
+        fs::write(folder.join(name), script).unwrap();
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder, ids }
+    }
+
+    /// Puts it first in PATH. `GIT_DIR` makes git's files unsure, so that git is asked.
+    fn is_found_by(&self, command: &mut Command) {
+        let path = format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap());
+        command.env("GIT_DIR", "/nowhere").env("PATH", path);
+    }
+
+    /// Waits until it hangs.
+    fn ids(&self) -> Vec<String> {
+        let text = wait_for("the program", PATIENCE, || fs::read_to_string(&self.ids).ok());
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// An orphan that has ended may have to wait for whoever adopts it, so zombies do not count.
+    fn none_is_left(&self, what: &str) {
+        for id in self.ids() {
+            wait_for(&format!("the end of process {id} after {what}"), PATIENCE, || {
+                let out = Command::new("ps").args(["-o", "stat=", "-p", &id]).output().unwrap();
+                let state = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+                (state.is_empty() || state.starts_with('Z')).then_some(())
+            });
+        }
+        fs::remove_file(&self.ids).unwrap();
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn no_git_is_left_behind_by_a_command() {
+    for stubborn in [false, true] {
+        let home = home();
+        let serve = Serve::start(&home.path().join("run"));
+        serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "v"}));
+        let git = Hanging::new(home.path(), "git", stubborn);
+        let get = || {
+            let mut get = nudge(&serve.runtime, &["get", "a", "k", "--value"]);
+            git.is_found_by(&mut get);
+            get.stdout(Stdio::piped()).spawn().unwrap()
+        };
+        // Its patience ends.
+        let out = get().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "v\n");
+        git.none_is_left("the end of patience");
+        for name in ["TERM", "INT", "HUP"] {
+            let mut child = get();
+            git.ids();
+            signal(&child, name);
+            assert!(!child.wait().unwrap().success());
+            git.none_is_left(name);
+        }
+        serve.close();
+    }
+}
+
+#[test]
+fn no_git_is_left_behind_by_a_server() {
+    type End = fn(&mut Serve);
+    let ends: [(&str, End); 3] = [
+        ("the end of stdin", |serve| drop(serve.stdin.take())),
+        ("SIGTERM", |serve| signal(&serve.child, "TERM")),
+        ("nudge stop", |serve| drop(serve.call("nudge.shutdown", &json!({})))),
+    ];
+    for (what, end) in ends {
+        for stubborn in [false, true] {
+            let home = home();
+            let git = Hanging::new(home.path(), "git", stubborn);
+            let runtime = home.path().join("run");
+            let mut command = kit::command(&runtime);
+            git.is_found_by(&mut command);
+            let mut serve = Serve::spawn(command, &runtime);
+            serve.initialize("2025-11-25");
+            serve.send(
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_query","arguments":{}}}"#,
+            );
+            git.ids();
+            end(&mut serve);
+            assert!(serve.end(Duration::from_secs(2)).success(), "{what}");
+            git.none_is_left(what);
+        }
+    }
+}
+
+#[test]
+fn no_program_of_a_client_is_left_behind() {
+    for (program, args) in [("claude", &["init", "claude", "--yes"][..]), ("server", &["doctor", "claude"])] {
+        let home = home();
+        let hanging = Hanging::new(home.path(), program, false);
+        let server = hanging.folder.join("server");
+        fs::create_dir_all(home.path().join(".claude")).unwrap();
+        if program == "server" {
+            let entry = json!({"mcpServers": {"nudge": {"command": server, "args": ["serve"]}}});
+            fs::write(home.path().join(".claude.json"), entry.to_string()).unwrap();
+        }
+        let mut command = nudge(&home.path().join("run"), args);
+        hanging.is_found_by(&mut command);
+        command.env("HOME", home.path()).env("XDG_STATE_HOME", home.path().join("state"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        hanging.ids();
+        signal(&child, "TERM");
+        assert!(!child.wait().unwrap().success());
+        hanging.none_is_left(program);
+    }
+}

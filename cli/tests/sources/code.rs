@@ -1,0 +1,104 @@
+//! Code by the command line, with a session and without, and by the hooks of an agent.
+#![cfg(all(unix, feature = "code"))]
+
+use crate::kit;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use kit::desk::Desk;
+use serde_json::{Value, json};
+
+/// A checkout with a function and who calls it.
+struct Project(Desk);
+
+impl Project {
+    fn new() -> Self {
+        let project = Self(Desk::new());
+        project.write("pay.py", "def process_payment(order):\n    return order\n");
+        project.write(
+            "web.py",
+            "from pay import process_payment\n\n\ndef view(order):\n    return process_payment(order)\n",
+        );
+        project
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::write(self.0.checkout.join(path), text).unwrap();
+    }
+
+    /// What a hook shows the model.
+    fn hook(&self, mut event: Value) -> String {
+        event["session_id"] = json!("s");
+        event["cwd"] = json!(self.0.checkout);
+        self.0.hook(&[], &event)
+    }
+
+    /// Asks until the answer is what is waited for: a source that is late is not waited for.
+    fn told(&self, event: &Value, says: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let told = self.hook(event.clone());
+            if told.contains(says) {
+                return told;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "{event}: {told}");
+        }
+    }
+}
+
+/// Who never asks for code pays for none of it: a start with it is no slower than one without.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_thread_of_the_code_begins_with_the_first_question() {
+    let project = Project::new();
+    let serve = project.0.serve();
+    let works = || {
+        let threads = fs::read_dir(format!("/proc/{}/task", serve.file.pid)).unwrap();
+        threads
+            .flatten()
+            .any(|thread| fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "nudge-code\n"))
+    };
+    project.0.run(&["set", "api", "build", "make"]);
+    assert_eq!(project.0.run(&["get", "api", "build"])["hint"]["value"], "make");
+    assert!(!works());
+    project.0.run(&["code", "node", "process_payment"]);
+    assert!(works());
+}
+
+#[test]
+fn a_node_is_there_with_a_session_and_without() {
+    let project = Project::new();
+    let desk = &project.0;
+    let caller = |told: &Value| told["callers"][0]["id"].clone();
+    let alone = desk.run(&["code", "node", "process_payment"]);
+    assert_eq!((caller(&alone), &alone["as_of"]["complete"]), (json!("node:web.py:view"), &json!(true)), "{alone:#}");
+    assert!(!desk.runtime.exists(), "no session was begun");
+    assert_eq!(fs::read_dir(&desk.checkout).unwrap().count(), 3, "nothing is left in the project");
+    let serve = desk.serve();
+    assert_eq!(caller(&desk.run(&["code", "node", "pay.py:1"])), "node:web.py:view");
+    project.write("pay.py", "def process_payment(order, tax):\n    return order\n");
+    let told = desk.run(&["code", "node", "process_payment"]);
+    assert!(told["node"]["signature"].as_str().unwrap().contains("tax"), "{told:#}");
+    drop(serve);
+    let found = desk.run(&["code", "search", "process", "payment"]);
+    assert_eq!(found["nodes"][0]["id"], "node:pay.py:process_payment");
+}
+
+#[test]
+fn an_agent_hears_of_what_it_names_and_of_what_it_left_behind() {
+    let project = Project::new();
+    let desk = &project.0;
+    let _serve = desk.serve();
+    project.hook(json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    let prompt = |text: &str| json!({"hook_event_name": "UserPromptSubmit", "prompt": text});
+    let told = project.told(&prompt("why does process_payment() fail?"), "pay.py:1 process_payment(order)");
+    assert!(told.contains("called by 1 (web.py:5)"), "{told}");
+    assert_eq!(project.hook(prompt("please go on")), "");
+    project.write("pay.py", "def process_payment(order, tax):\n    return order\n");
+    let input = json!({"file_path": desk.checkout.join("pay.py")});
+    let edit = json!({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": input, "tool_response": {}});
+    let told = project.told(&edit, "the signature has changed");
+    assert!(told.contains("web.py:5"), "{told}");
+    assert_eq!(project.hook(edit), "");
+}

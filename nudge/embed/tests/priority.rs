@@ -1,0 +1,47 @@
+//! Who goes first. A process of its own: the threads of other tests would be counted.
+
+#![cfg(target_os = "linux")]
+
+mod kit;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::Tiny;
+use nudge_core::clock::SystemClock;
+use nudge_core::embed::Model;
+use nudge_core::source::give_way;
+use nudge_embed::{Choice, Models};
+
+/// How far each of the engine's threads stands back; it has one more that only loading needs.
+fn nice() -> Vec<i32> {
+    let of = |thread: fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let (name, fields) = stat.rsplit_once(')').unwrap_or_default();
+        name.ends_with("(rten-0").then(|| fields.split_whitespace().nth(16).unwrap().parse().unwrap())
+    };
+    fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(of).collect()
+}
+
+/// Whoever makes vectors of many texts in the background lets others go first, and a prompt that comes meanwhile does not
+/// wait behind them, whoever had the model loaded.
+#[test]
+fn who_gives_way_has_it_computed_on_a_thread_that_does() {
+    let place = tempfile::tempdir().unwrap();
+    let models = Models::new(Choice::Folder(Tiny::new(1).write(place.path())), Arc::new(SystemClock));
+    let lent = models.clone();
+    let embed = move || {
+        let Model::Ready(model) = lent.get(Duration::from_mins(2)) else { panic!("no model") };
+        model.embed(&["build fails"]).unwrap()
+    };
+    let asks = embed.clone();
+    let made = std::thread::spawn(move || {
+        give_way();
+        embed()
+    });
+    let made = made.join().unwrap();
+    assert!(!nice().is_empty() && nice().iter().all(|nice| *nice == 10), "{:?}", nice());
+    assert_eq!(asks(), made);
+    assert!(nice().contains(&0), "{:?}", nice());
+}

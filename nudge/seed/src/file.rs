@@ -1,0 +1,215 @@
+//! A file that is read, and what of it a reader needs.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Deepest nesting of a JSON file with comments; its parser has no limit of its own.
+const MAX_DEPTH: usize = 64;
+
+/// A file that names commands.
+pub struct File<'a> {
+    /// The top of the repository.
+    pub top: &'a Path,
+    /// The folder of the file, relative to the top.
+    pub folder: &'a str,
+    pub name: &'a str,
+    pub text: &'a str,
+}
+
+/// A command that a file names.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub name: String,
+    pub command: String,
+    /// What the file says of it, or what it runs.
+    pub about: String,
+    pub line: u32,
+    /// Where it is run, relative to the top, if not in the folder of the file.
+    pub folder: Option<String>,
+}
+
+/// Why a file gives nothing.
+pub type Why = String;
+
+impl File<'_> {
+    /// Whether its folder has a file of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.top.join(self.folder).join(name).is_file()
+    }
+
+    /// The first of these files that stands in its folder or in one above it, up to the top; what goes with it.
+    pub fn nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
+        let folder = self.top.join(self.folder);
+        let above = folder.ancestors().take_while(|at| at.starts_with(self.top));
+        above.into_iter().find_map(|at| names.iter().find(|(name, _)| at.join(name).is_file()).map(|(_, it)| *it))
+    }
+
+    /// The first line of which this is so.
+    pub fn line_where(&self, is_so: impl Fn(&str) -> bool) -> Option<u32> {
+        self.text.lines().zip(1..).find_map(|(line, number)| is_so(line).then_some(number))
+    }
+
+    /// The line of the last of these keys, each below the one before it.
+    pub fn line_of(&self, keys: &[&str]) -> u32 {
+        let is_toml = Path::new(self.name).extension().is_some_and(|end| end == "toml");
+        let (mut known, mut last) = (0, 1);
+        for (line, number) in self.text.lines().zip(1..) {
+            // What stands below a table's name is of no other table.
+            if is_toml && line.trim_start().starts_with('[') {
+                known = 0;
+            }
+            while known < keys.len() && has_key(line, keys[known]) {
+                known += 1;
+                last = number;
+            }
+            if known == keys.len() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// # Errors
+    /// What keeps it from being read.
+    pub fn json(&self) -> Result<Value, Why> {
+        serde_json::from_str(self.text).map_err(|error| format!("it is not JSON (line {})", error.line()))
+    }
+
+    /// As [`json`](Self::json), with comments.
+    pub fn jsonc(&self) -> Result<Value, Why> {
+        if depth(self.text) > MAX_DEPTH {
+            return Err(format!("it is nested deeper than {MAX_DEPTH}"));
+        }
+        let value = jsonc_parser::parse_to_serde_value::<Value>(self.text, &jsonc_parser::ParseOptions::default());
+        value.map_err(|_| "it is not JSON".to_owned())
+    }
+
+    /// # Errors
+    /// What keeps it from being read.
+    pub fn toml(&self) -> Result<Value, Why> {
+        toml::from_str(self.text).map_err(|error| {
+            let line = error.span().map_or(1, |at| self.text[..at.start].lines().count().max(1));
+            format!("it is not TOML (line {line})")
+        })
+    }
+
+    /// # Errors
+    /// What keeps it from being read.
+    pub fn yaml(&self) -> Result<Value, Why> {
+        serde_norway::from_str(self.text).map_err(|error| {
+            error.location().map_or("it is not YAML".to_owned(), |at| format!("it is not YAML (line {})", at.line()))
+        })
+    }
+}
+
+/// Whether a line of JSON, YAML, TOML or INI gives this key its value, or has it as the last part of a table's name.
+fn has_key(line: &str, key: &str) -> bool {
+    line.match_indices(key).any(|(at, _)| {
+        let (before, after) = (line[..at].trim_end(), line[at + key.len()..].trim_start_matches(['"', '\'']));
+        let begins = before.is_empty() || before.ends_with(['"', '\'', '{', ',', '[', '.', '-']);
+        begins && after.trim_start().starts_with([':', '=', ']', '.'])
+    })
+}
+
+/// How deep the brackets of a JSON text are nested.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The members of an object, if it is one.
+pub fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+/// A word as a shell takes it for one.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The text of a command: a string, a list of words or lines, or a table that has one of these.
+pub fn command_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(list) => {
+            let parts: Vec<_> = list.iter().filter_map(command_text).collect();
+            (!parts.is_empty()).then(|| parts.join(" && "))
+        }
+        Value::Object(object) => {
+            ["cmd", "shell", "command", "script", "run", "call", "composite", "chain", "sequence", "task"]
+                .iter()
+                .find_map(|name| object.get(*name).and_then(command_text))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    fn file(text: &str) -> File<'_> {
+        File { top: Path::new("/"), folder: "", name: "f", text }
+    }
+
+    #[test]
+    fn a_key_is_found_below_another() {
+        for (text, keys, line) in [
+            ("{\n \"test\": 1,\n \"scripts\": {\n  \"test\": 2}}", vec!["scripts", "test"], 4),
+            ("{\"scripts\": {\"test\": 2}}", vec!["scripts", "test"], 1),
+            ("[tool.poe.tasks]\nx = 1\ntest = 2", vec!["tasks", "test"], 3),
+            ("tasks:\n  retest: 1\n  test:\n", vec!["tasks", "test"], 3),
+            ("tasks:\n", vec!["tasks", "test"], 1),
+            ("{\"scripts\": {\n\"build:test\": 1,\n\"test\": 2}}", vec!["scripts", "test"], 3),
+        ] {
+            assert_eq!(file(text).line_of(&keys), line, "{text}");
+        }
+        let toml = File { name: "hatch.toml", ..file("[envs.a.scripts]\nx = 1\n[envs.docs.scripts]\nx = 1\n") };
+        assert_eq!(toml.line_of(&["docs", "scripts", "x"]), 4);
+        assert_eq!(toml.line_of(&["a", "scripts", "x"]), 2);
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_refused() {
+        let deep = "[".repeat(100_000);
+        for refused in
+            [file(&deep).json(), file(&deep).jsonc(), file(&format!("a = {deep}")).toml(), file(&deep).yaml()]
+        {
+            refused.unwrap_err();
+        }
+        let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (last, this) in ('a'..='h').zip('b'..='i') {
+            let nine = [format!("*{last}").as_str(); 9].join(",");
+            writeln!(bomb, "{this}: &{this} [{nine}]").unwrap();
+        }
+        file(&bomb).yaml().unwrap_err();
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, quoted) in [("test:unit", "test:unit"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(super::quoted(word), quoted);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether the file that a command line leaves its work to still knows what is asked of it: `make deploy` where no
+//! Makefile has a word `deploy`.
+
+use std::path::Path;
+
+use nudge_core::foreign::{self, Links};
+use nudge_core::shell::{Folder, parse};
+
+use crate::Limits;
+
+/// A program that does what a file says by name.
+struct Runner {
+    programs: &'static [&'static str],
+    /// The words between the program and the name.
+    verb: &'static [&'static str],
+    files: &'static [&'static str],
+    /// How a line begins that takes in other files or makes up names: what such a file knows is not known here.
+    opens: &'static [&'static str],
+}
+
+static RUNNERS: &[Runner] = &[
+    Runner {
+        programs: &["make", "gmake"],
+        verb: &[],
+        files: &["GNUmakefile", "Makefile", "makefile"],
+        opens: &["include", "-include", "sinclude", "%", "$", ".DEFAULT"],
+    },
+    Runner { programs: &["just"], verb: &[], files: &["justfile", "Justfile", ".justfile"], opens: &["import", "mod"] },
+    Runner {
+        programs: &["task"],
+        verb: &[],
+        files: &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"],
+        opens: &["includes"],
+    },
+    Runner { programs: &["npm", "pnpm", "yarn", "bun"], verb: &["run"], files: &["package.json"], opens: &[] },
+    Runner { programs: &["composer"], verb: &["run"], files: &["composer.json"], opens: &[] },
+    Runner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
+];
+
+/// What a command line asks of a file that does not know it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// The name that is asked for, such as the target `deploy`.
+    pub target: String,
+    /// The name of the file, such as `Makefile`.
+    pub file: String,
+}
+
+/// What a command line asks for that its file does not know, seen from these folders, the innermost first. Nothing is
+/// said where it cannot be known: without such a file in any of the folders, of a file that takes in others, and of a line
+/// that says itself where its file is.
+#[must_use]
+pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
+    let line = parse(command)?;
+    line.commands.iter().filter(|command| command.folder == Folder::Here).find_map(|command| {
+        let runner = RUNNERS.iter().find(|runner| runner.programs.contains(&&*command.program))?;
+        let rest = command.arguments();
+        let (verb, rest) = rest.split_at_checked(runner.verb.len())?;
+        let target = rest.first().filter(|_| verb == runner.verb)?;
+        let is_name = |c: char| c.is_alphanumeric() || "_-:.".contains(c);
+        if target.starts_with('-') || !target.chars().all(is_name) {
+            return None;
+        }
+        let mut file = None;
+        for folder in folders {
+            for name in runner.files {
+                let path = folder.as_ref().join(name);
+                let Ok(text) = foreign::read_text(&path, Links::Refused, Limits::default().file_bytes) else {
+                    // One that is there and cannot be read may have it.
+                    if path.symlink_metadata().is_ok() {
+                        return None;
+                    }
+                    continue;
+                };
+                if runner.knows(&text, target) {
+                    return None;
+                }
+                file.get_or_insert(*name);
+            }
+        }
+        file.map(|file| Gone { target: target.clone(), file: file.to_owned() })
+    })
+}
+
+impl Runner {
+    /// Whether a file knows a name, or may know it.
+    fn knows(&self, text: &str, name: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_word = |at: usize| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);
+        text.match_indices(name).any(|(at, _)| is_word(at))
+            || text.lines().any(|line| self.opens.iter().any(|start| line.trim_start().starts_with(start)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_no_file_knows_is_said() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("web")).unwrap();
+        fs::write(at("Makefile"), "test-unit:\n\ttrue\nlint: fmt\n").unwrap();
+        fs::write(at("web/package.json"), r#"{"scripts": {"build": "vite build"}}"#).unwrap();
+        fs::write(at("justfile"), "import 'more.just'\n").unwrap();
+        let folders = [at("web"), top.path().to_owned()];
+        for (command, expected) in [
+            ("make test", Some("test Makefile")),
+            ("CI=1 make -j8", None),
+            ("make lint", None),
+            ("make fmt", None),
+            ("make -C web test", None),
+            ("make test-unit && make test", Some("test Makefile")),
+            ("cd web && make test", None),
+            ("make $TARGET", None),
+            ("npm run build", None),
+            ("pnpm run deploy", Some("deploy package.json")),
+            ("npm test", None),
+            ("npm run", None),
+            ("just deploy", None),
+            ("task deploy", None),
+            ("cargo deploy", None),
+            ("make 'unclosed", None),
+        ] {
+            let found = gone(&folders, command).map(|gone| format!("{} {}", gone.target, gone.file));
+            assert_eq!(found.as_deref(), expected, "{command}");
+        }
+        assert_eq!(gone(&[at("web")], "make test"), None, "there is no Makefile");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn of_what_cannot_be_read_nothing_is_said() {
+        let top = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", top.path().join("Makefile")).unwrap();
+        assert_eq!(gone(&[top.path()], "make test"), None);
+    }
+}

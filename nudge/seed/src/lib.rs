@@ -1,0 +1,97 @@
+//! What a repository says of its own commands, in the files by which its tools are told them: package.json, Makefile,
+//! Cargo.toml and others (semantics section 20).
+//!
+//! Nothing is executed, and every file is read by the one reader of files that others write
+//! ([`nudge_core::foreign`]), within [`Limits`].
+//!
+//! ```
+//! let repository = tempfile::tempdir().unwrap();
+//! std::fs::write(repository.path().join("Makefile"), "test: ## Runs all tests\n\tpytest -q\n").unwrap();
+//! let report = nudge_seed::read(repository.path(), &nudge_seed::Limits::default());
+//! assert_eq!(report.seeds[0].command, "make test");
+//! assert_eq!(report.seeds[0].about, "Runs all tests");
+//! ```
+
+mod file;
+mod gone;
+mod read;
+mod tags;
+mod walk;
+
+use std::path::Path;
+
+pub use gone::{Gone, gone};
+pub use walk::{changed, read};
+
+/// How much is read at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Folders that are looked into.
+    pub folders: usize,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Seeds of one file.
+    pub seeds_of_a_file: usize,
+    /// Seeds of a repository.
+    pub seeds: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { folders: 10_000, file_bytes: 1 << 20, seeds_of_a_file: 40, seeds: 400 }
+    }
+}
+
+/// A command that a file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// The folder in which it is run, relative to the top with `/` between its parts; empty at the top.
+    pub folder: String,
+    /// The format and the name there: `npm.test`, `make.build`, `ci.lint`.
+    pub key: String,
+    /// The command line, as it is typed in `folder`.
+    pub command: String,
+    /// Words by which somebody would ask for it.
+    pub tags: Vec<String>,
+    /// What the file says of it, or what it runs: one line.
+    pub about: String,
+    /// The file that names it, relative to the top.
+    pub file: String,
+    /// The line of `file`, from 1.
+    pub line: u32,
+}
+
+/// A file that was read for seeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The file, relative to the top.
+    pub file: String,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+}
+
+/// A file, or a part of one, that gave no seed though its name says that it could.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The file, relative to the top.
+    pub file: String,
+    /// Why, in a few words: `it is not a regular file`.
+    pub why: String,
+}
+
+/// What a repository says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// By folder, format and line.
+    pub seeds: Vec<Seed>,
+    /// The files that were read, sorted.
+    pub manifests: Vec<Manifest>,
+    /// The files that were not, sorted.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// Whether `path` is a manifest by its name alone.
+fn is_manifest(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| read::readers_of(folder, name).next().is_some())
+}

@@ -1,0 +1,76 @@
+//! Cargo: packages, workspaces, programs, aliases.
+
+use serde_json::Value;
+
+use crate::file::{File, Found, Why, command_text, members};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let manifest = file.toml()?;
+    let package = manifest["package"]["name"].as_str();
+    let is_workspace = manifest["workspace"].is_object();
+    // What a workspace builds and tests as a whole is not said again of each member.
+    let is_member = !is_workspace && above_is_workspace(file);
+    let mut out = Vec::new();
+    let mut add = |name: &str, command: String, about: &str, line: u32| {
+        let about = about.to_owned();
+        out.push(Found { name: name.to_owned(), command, about, line, folder: None });
+    };
+    if !is_member && (package.is_some() || is_workspace) {
+        let all = if is_workspace && package.is_some() { " --workspace" } else { "" };
+        let of = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
+        let line = file.line_of(&[if is_workspace { "workspace" } else { "package" }]);
+        add("build", format!("cargo build{all}"), &format!("builds {of}"), line);
+        add("test", format!("cargo test{all}"), &format!("tests {of}"), line);
+    }
+    if let Some(package) = package {
+        let bins: Vec<_> =
+            manifest["bin"].as_array().into_iter().flatten().filter_map(|bin| bin["name"].as_str()).collect();
+        let of = if is_member || is_workspace { format!(" -p {package}") } else { String::new() };
+        match bins.as_slice() {
+            [] if file.has("src/main.rs") => {
+                add("run", format!("cargo run{of}"), &format!("runs {package}"), file.line_of(&["package", "name"]));
+            }
+            [] => {}
+            [only] => add("run", format!("cargo run{of}"), &format!("runs {only}"), file.line_of(&["bin"])),
+            bins => {
+                for bin in bins {
+                    add(
+                        &format!("run.{bin}"),
+                        format!("cargo run{of} --bin {bin}"),
+                        &format!("runs {bin}"),
+                        file.line_of(&["bin"]),
+                    );
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a folder above has a Cargo.toml with a workspace.
+fn above_is_workspace(file: &File<'_>) -> bool {
+    let folder = file.top.join(file.folder);
+    folder.ancestors().skip(1).take_while(|at| at.starts_with(file.top)).any(|at| {
+        let text = nudge_core::foreign::read_text(&at.join("Cargo.toml"), nudge_core::foreign::Links::Refused, 1 << 20);
+        text.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
+    })
+}
+
+pub fn aliases(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let config = file.toml()?;
+    let of = |(name, alias): (&str, &Value)| {
+        let words = match alias {
+            Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+            other => command_text(other)?,
+        };
+        let line = file.line_of(&["alias", name]);
+        Some(Found {
+            name: name.to_owned(),
+            command: format!("cargo {name}"),
+            about: format!("cargo {words}"),
+            line,
+            folder: None,
+        })
+    };
+    Ok(members(&config["alias"]).filter_map(of).collect())
+}

@@ -1,0 +1,40 @@
+//! The services of docker compose.
+
+use crate::file::{File, Found, Why, members, quoted};
+
+/// Services that are named one by one; the others are started together with them.
+const MOST: usize = 12;
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let config = file.yaml()?;
+    let services: Vec<_> = members(&config["services"]).take(MOST).collect();
+    let one = |name: &str| {
+        let service = &config["services"][name];
+        let about = service["image"].as_str().map(|image| format!("image {image}")).or_else(|| {
+            let build = &service["build"];
+            build.as_str().or(build["context"].as_str()).map(|folder| format!("built from {folder}"))
+        });
+        Found {
+            name: format!("up.{name}"),
+            command: format!("docker compose up -d {}", quoted(name)),
+            about: about.unwrap_or_default(),
+            line: file.line_of(&["services", name]),
+            folder: None,
+        }
+    };
+    let names: Vec<_> = services.iter().map(|(name, _)| *name).collect();
+    let mut out = Vec::new();
+    if !names.is_empty() {
+        out.push(Found {
+            name: "up".to_owned(),
+            command: "docker compose up -d".to_owned(),
+            about: format!("starts {}", names.join(", ")),
+            line: file.line_of(&["services"]),
+            folder: None,
+        });
+    }
+    if names.len() > 1 {
+        out.extend(names.into_iter().map(one));
+    }
+    Ok(out)
+}

@@ -1,0 +1,21 @@
+//! Composer's scripts.
+
+use serde_json::Value;
+
+use crate::file::{File, Found, Why, command_text, members, quoted};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let package = file.json()?;
+    let of = |(name, script): (&str, &Value)| {
+        let is_event = name.starts_with("pre-") || name.starts_with("post-");
+        let about = package["scripts-descriptions"][name].as_str().map(str::to_owned).or_else(|| command_text(script));
+        (!is_event && name != "auto-scripts").then(|| Found {
+            name: name.to_owned(),
+            command: format!("composer run {}", quoted(name)),
+            about: about.unwrap_or_default(),
+            line: file.line_of(&["scripts", name]),
+            folder: None,
+        })
+    };
+    Ok(members(&package["scripts"]).filter_map(of).collect())
+}

@@ -1,0 +1,39 @@
+//! Development containers: what prepares a checkout.
+
+use serde_json::Value;
+
+use crate::file::{File, Found, Why};
+
+/// The commands of a container's life that a checkout needs outside of it, too.
+const NAMES: &[&str] = &["onCreateCommand", "updateContentCommand", "postCreateCommand"];
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let config = file.jsonc()?;
+    let words = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            Some(words.iter().filter_map(Value::as_str).map(crate::file::quoted).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    let mut out = Vec::new();
+    for name in NAMES {
+        let value = &config[*name];
+        let commands: Vec<_> = match value {
+            Value::Object(several) => several.values().filter_map(words).collect(),
+            one => words(one).into_iter().collect(),
+        };
+        for command in commands {
+            let about = "prepares a new checkout".to_owned();
+            let name = format!("setup.{}", name.trim_end_matches("Command"));
+            out.push(Found {
+                line: file.line_of(&[name.trim_start_matches("setup.")]),
+                name,
+                command,
+                about,
+                folder: None,
+            });
+        }
+    }
+    Ok(out)
+}

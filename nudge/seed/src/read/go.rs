@@ -1,0 +1,16 @@
+//! Go modules: building and testing is the same for all.
+
+use crate::file::{File, Found, Why};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let Some(module) = file.text.lines().find_map(|line| line.strip_prefix("module ")) else { return Ok(Vec::new()) };
+    let line = file.line_where(|line| line.starts_with("module ")).unwrap_or(1);
+    let of = |name: &str, does: &str| Found {
+        name: name.to_owned(),
+        command: format!("go {name} ./..."),
+        about: format!("{does} {}", module.trim()),
+        line,
+        folder: None,
+    };
+    Ok(vec![of("build", "builds"), of("test", "tests")])
+}

@@ -1,0 +1,51 @@
+//! justfiles: recipes that can be called without an argument.
+
+use crate::file::{File, Found, Why};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let mut out: Vec<Found> = Vec::new();
+    let (mut comment, mut is_private) = (None, false);
+    for (line, number) in file.text.lines().zip(1..) {
+        if line.starts_with([' ', '\t']) {
+            if let Some(last) = out.last_mut().filter(|last| last.about.is_empty()) {
+                line.trim().trim_start_matches(['@', '-']).trim().clone_into(&mut last.about);
+            }
+            continue;
+        }
+        if let Some(text) = line.strip_prefix('#') {
+            comment = Some(text.trim()).filter(|text| !text.starts_with('!'));
+            continue;
+        }
+        if line.starts_with('[') {
+            is_private |= line.contains("private");
+            if let Some(doc) = line.strip_prefix("[doc(").and_then(|rest| rest.split(['\'', '"']).nth(1)) {
+                comment = Some(doc);
+            }
+            continue;
+        }
+        let about = comment.take().unwrap_or_default();
+        let is_private = std::mem::take(&mut is_private);
+        let Some(name) = recipe(line).filter(|name| !is_private && !name.starts_with('_')) else { continue };
+        out.push(Found {
+            name: name.to_owned(),
+            command: format!("just {name}"),
+            about: about.to_owned(),
+            line: number,
+            folder: None,
+        });
+    }
+    Ok(out)
+}
+
+/// The name of a recipe that needs no argument.
+fn recipe(line: &str) -> Option<&str> {
+    let (head, rest) = line.split_once(':')?;
+    let mut words = head.trim_start_matches('@').split_whitespace();
+    let name = words.next()?;
+    let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
+    let may_be_left_out = |param: &str| param.starts_with('*') || param.contains('=');
+    let is_setting = ["set", "export", "alias", "import", "mod", "unexport"].contains(&name) && !rest.starts_with('\n');
+    let assigns = rest.starts_with('=') || (is_setting && rest.starts_with('='));
+    (is_name && !assigns && words.all(may_be_left_out)).then_some(name)
+}

@@ -1,0 +1,34 @@
+//! nox: sessions, as the lines of its file name them. Nothing is run.
+
+use crate::file::{File, Found, Why, quoted};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let mut out: Vec<Found> = Vec::new();
+    // The line of a decorator, and the name that it gives.
+    let mut session: Option<(u32, Option<String>)> = None;
+    let mut is_after_def = false;
+    for (line, number) in file.text.lines().zip(1..) {
+        let text = line.trim();
+        if ["@nox.session", "@session", "@nox_session"].iter().any(|start| text.starts_with(start)) {
+            session = Some((number, None));
+        }
+        if let Some((_, name)) = session.as_mut().filter(|(_, name)| name.is_none()) {
+            *name = text.split_once("name=").and_then(|(_, rest)| rest.split(['"', '\'']).nth(1)).map(str::to_owned);
+        }
+        if let Some(rest) = text.strip_prefix("def ").filter(|_| session.is_some()) {
+            let (line, given) = session.take().unwrap_or_default();
+            let name = given.unwrap_or_else(|| rest.split('(').next().unwrap_or_default().trim().to_owned());
+            is_after_def = !name.starts_with('_');
+            if is_after_def {
+                let command = format!("nox -s {}", quoted(&name));
+                out.push(Found { name, command, about: String::new(), line, folder: None });
+            }
+        } else if is_after_def && !text.ends_with("):") && !text.is_empty() {
+            if let (Some(last), true) = (out.last_mut(), text.starts_with("\"\"\"")) {
+                text.trim_matches('"').trim().clone_into(&mut last.about);
+            }
+            is_after_def = text.ends_with(',');
+        }
+    }
+    Ok(out)
+}

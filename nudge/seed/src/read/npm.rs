@@ -1,0 +1,62 @@
+//! `package.json`: scripts, by the package manager that the repository uses.
+
+use serde_json::Value;
+
+use crate::file::{File, Found, Why, members, quoted};
+
+/// Files that only one manager writes.
+const LOCKS: &[(&str, &str)] = &[
+    ("pnpm-lock.yaml", "pnpm"),
+    ("pnpm-workspace.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+    ("package-lock.json", "npm"),
+    ("npm-shrinkwrap.json", "npm"),
+];
+/// Scripts that the manager runs by itself.
+const BY_ITSELF: &[&str] = &[
+    "install",
+    "prepare",
+    "prepublish",
+    "prepublishOnly",
+    "prepack",
+    "postpack",
+    "dependencies",
+    "preinstall",
+    "postinstall",
+    "preuninstall",
+    "uninstall",
+    "postuninstall",
+    "version",
+    "preversion",
+    "postversion",
+];
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let package = file.json()?;
+    let named = package["packageManager"].as_str().and_then(|name| name.split('@').next());
+    let known = named.and_then(|named| LOCKS.iter().map(|(_, name)| *name).find(|name| *name == named));
+    let manager = known.or_else(|| file.nearest(LOCKS)).unwrap_or("npm");
+    let scripts = &package["scripts"];
+    let is_around = |name: &str| {
+        ["pre", "post"].iter().filter_map(|when| name.strip_prefix(when)).any(|of| scripts[of].is_string())
+    };
+    let of = |(name, script): (&str, &Value)| {
+        let script = script.as_str()?;
+        let is_useful = !BY_ITSELF.contains(&name)
+            && !is_around(name)
+            && !name.starts_with(['_', '.', '/', '#'])
+            && !name.starts_with("before:")
+            && !name.starts_with("after:")
+            && !script.contains("no test specified")
+            && !script.trim().is_empty();
+        let command = match (manager, name) {
+            ("npm" | "pnpm", "test" | "start") => format!("{manager} {name}"),
+            _ => format!("{manager} run {}", quoted(name)),
+        };
+        let line = file.line_of(&["scripts", name]);
+        is_useful.then(|| Found { name: name.to_owned(), command, about: script.to_owned(), line, folder: None })
+    };
+    Ok(members(scripts).filter_map(of).collect())
+}

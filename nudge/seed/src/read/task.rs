@@ -1,0 +1,24 @@
+//! Taskfiles.
+
+use serde_json::Value;
+
+use crate::file::{File, Found, Why, command_text, members, quoted};
+
+pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+    let tasks = &file.yaml()?["tasks"];
+    let of = |(name, task): (&str, &Value)| {
+        let is_internal = task["internal"] == true || name.contains('*') || name == "default";
+        let needs = task["requires"]["vars"].is_array();
+        let about = ["desc", "summary"].iter().find_map(|field| task[*field].as_str()).map(str::to_owned);
+        let runs =
+            || task["cmds"].as_array().and_then(|lines| lines.iter().find_map(command_text)).or(command_text(task));
+        (!is_internal && !needs).then(|| Found {
+            name: name.to_owned(),
+            command: format!("task {}", quoted(name)),
+            about: about.or_else(runs).unwrap_or_default(),
+            line: file.line_of(&["tasks", name]),
+            folder: None,
+        })
+    };
+    Ok(members(tasks).filter_map(of).collect())
+}

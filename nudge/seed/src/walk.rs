@@ -1,0 +1,265 @@
+//! From a folder to its seeds: which files are read, in which order, and what of them is kept.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use nudge_core::foreign::{self, Links};
+use nudge_core::text::one_line;
+use sha2::{Digest as _, Sha256};
+
+use crate::file::{File, Found};
+use crate::read::{Reader, readers_of};
+use crate::tags::tags;
+use crate::{Limits, Manifest, PassedOver, Report, Seed, is_manifest};
+
+/// Deepest folder that is looked into; what is deeper belongs to something that was taken in.
+const MAX_DEPTH: usize = 5;
+/// Longest name of a command in its file, and longest command line, in characters.
+const MAX_NAME: usize = 64;
+const MAX_COMMAND: usize = 300;
+/// Longest text about a command, in characters.
+const MAX_ABOUT: usize = 160;
+/// Folders of what is not the repository's own work, or not meant to be run in it.
+const NOT_OURS: &[&str] = &[
+    ".git",
+    ".hg",
+    ".venv",
+    "venv",
+    "env",
+    "node_modules",
+    "bower_components",
+    "vendor",
+    "third_party",
+    "third-party",
+    "external",
+    "target",
+    "dist",
+    "site-packages",
+    "fixtures",
+    "__fixtures__",
+    "testdata",
+    "test-data",
+    "templates",
+    "template",
+    "examples",
+    "example",
+    "samples",
+    "__snapshots__",
+    "fuzz",
+];
+
+/// Folders of tests.
+const OF_TESTS: &[&str] = &["tests", "test", "__tests__", "spec"];
+
+/// Reads the manifests of the repository at `top`. What cannot be read is passed over, never an error: a repository
+/// with one broken file has the commands of its other files.
+#[must_use]
+pub fn read(top: &Path, limits: &Limits) -> Report {
+    let mut report = Report::default();
+    let mut found = Vec::new();
+    for relative in manifests(top, limits, &mut report) {
+        match read_one(top, &relative, limits) {
+            Ok(read) => {
+                report.manifests.push(Manifest { file: relative.clone(), sha256: read.sha256 });
+                report.passed_over.extend(read.why.map(|why| PassedOver { file: relative, why }));
+                found.extend(read.seeds);
+            }
+            Err(why) => report.passed_over.push(PassedOver { file: relative, why }),
+        }
+    }
+    // What people type comes before what a server types; the first of equal commands stays.
+    found.sort_by(|(a, one), (b, other)| {
+        (&one.folder, a, &one.file, one.line).cmp(&(&other.folder, b, &other.file, other.line))
+    });
+    let mut commands = HashSet::new();
+    let mut keys = HashSet::new();
+    for (_, mut seed) in found {
+        // `python -m tox -e lint` is what `tox -e lint` is.
+        let command = seed.command.strip_prefix("python3 -m ").or_else(|| seed.command.strip_prefix("python -m "));
+        if !commands.insert((seed.folder.clone(), command.unwrap_or(&seed.command).to_owned())) {
+            continue;
+        }
+        let plain = seed.key.clone();
+        for number in 2.. {
+            if keys.insert((seed.folder.clone(), seed.key.clone())) {
+                break;
+            }
+            seed.key = format!("{plain}-{number}");
+        }
+        report.seeds.push(seed);
+    }
+    if report.seeds.len() > limits.seeds {
+        let why = format!("only the first {} of {} commands are taken", limits.seeds, report.seeds.len());
+        report.passed_over.push(PassedOver { file: String::new(), why });
+        report.seeds.truncate(limits.seeds);
+    }
+    report.passed_over.sort_by(|a, b| a.file.cmp(&b.file));
+    report
+}
+
+/// Whether a manifest is other than it was, is gone, or has come at the top. Made for a look in passing: a manifest that
+/// came in a further folder is found by the next [`read`].
+#[must_use]
+pub fn changed(top: &Path, known: &[Manifest], limits: &Limits) -> bool {
+    let is_other = |manifest: &Manifest| {
+        let bytes = foreign::read(&top.join(&manifest.file), Links::Refused, limits.file_bytes);
+        bytes.map_or(true, |bytes| sha256(&bytes) != manifest.sha256)
+    };
+    let names: HashSet<&str> = known.iter().map(|manifest| manifest.file.as_str()).collect();
+    let has_come = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        is_file && name.to_str().is_some_and(|name| !names.contains(name) && is_manifest(Path::new(name)))
+    };
+    known.iter().any(is_other) || std::fs::read_dir(top).is_ok_and(|entries| entries.flatten().any(has_come))
+}
+
+/// The files that some reader reads, relative to the top and sorted. Links are not followed.
+fn manifests(top: &Path, limits: &Limits, report: &mut Report) -> Vec<String> {
+    let is_ours = |entry: &ignore::DirEntry| {
+        let name = entry.file_name().to_str().unwrap_or_default();
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || !is_folder || !(NOT_OURS.contains(&name) || is_test_data(entry.path()))
+    };
+    let walk = WalkBuilder::new(top)
+        .hidden(false)
+        .parents(false)
+        .require_git(false)
+        .max_depth(Some(MAX_DEPTH))
+        .sort_by_file_name(Ord::cmp)
+        .filter_entry(is_ours)
+        .build();
+    let mut folders = 0;
+    let mut files = Vec::new();
+    for entry in walk.flatten() {
+        let Some(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            folders += 1;
+            if folders > limits.folders {
+                let why = format!("more than {} folders; the others are not looked into", limits.folders);
+                report.passed_over.push(PassedOver { file: String::new(), why });
+                break;
+            }
+            continue;
+        }
+        let Some(relative) = entry.path().strip_prefix(top).ok().and_then(slashes) else { continue };
+        if !is_manifest(Path::new(&relative)) {
+            continue;
+        }
+        if kind.is_file() {
+            files.push(relative);
+        } else {
+            let why = if kind.is_symlink() { "it is a link" } else { "it is not a regular file" };
+            report.passed_over.push(PassedOver { file: relative, why: why.to_owned() });
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Whether a folder is two below one of tests: what stands there is what they try something with.
+fn is_test_data(folder: &Path) -> bool {
+    let name = folder.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
+    name.is_some_and(|name| OF_TESTS.contains(&name))
+}
+
+/// A path with `/` between its parts; `None` where a part is no text, or one that cannot be shown.
+fn slashes(path: &Path) -> Option<String> {
+    let parts: Option<Vec<&str>> = path.iter().map(std::ffi::OsStr::to_str).collect();
+    let path = parts?.join("/");
+    (!path.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c))).then_some(path)
+}
+
+/// What was read of one file.
+struct Read {
+    sha256: String,
+    seeds: Vec<(usize, Seed)>,
+    /// Why not all of it was taken.
+    why: Option<String>,
+}
+
+fn read_one(top: &Path, relative: &str, limits: &Limits) -> Result<Read, String> {
+    let bytes =
+        foreign::read(&top.join(relative), Links::Refused, limits.file_bytes).map_err(|error| match error.kind() {
+            std::io::ErrorKind::FileTooLarge => error.to_string(),
+            std::io::ErrorKind::InvalidInput => "it is not a regular file".to_owned(),
+            _ => "it cannot be read".to_owned(),
+        })?;
+    let sha256 = sha256(&bytes);
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
+    let mut read = Read { sha256, seeds: Vec::new(), why: None };
+    for (rank, reader) in readers_of(folder, name) {
+        let file = File { top, folder: reader.base(folder), name, text: &text };
+        match (reader.read)(&file) {
+            Ok(found) => read.take(rank, reader, &file, relative, found, limits),
+            Err(why) => read.why = Some(why),
+        }
+    }
+    Ok(read)
+}
+
+impl Read {
+    fn take(&mut self, rank: usize, reader: &Reader, file: &File<'_>, from: &str, found: Vec<Found>, limits: &Limits) {
+        let fit: Vec<_> = found.into_iter().filter(is_fit).collect();
+        if fit.len() > limits.seeds_of_a_file {
+            self.why = Some(format!("only the first {} of {} commands are taken", limits.seeds_of_a_file, fit.len()));
+        }
+        for found in asked_for_most(fit, limits.seeds_of_a_file) {
+            let about = if found.about.trim().is_empty() { found.command.clone() } else { found.about };
+            self.seeds.push((
+                rank,
+                Seed {
+                    folder: found.folder.unwrap_or_else(|| file.folder.to_owned()),
+                    key: format!("{}.{}", reader.format, found.name),
+                    tags: tags(reader.format, &found.name, &found.command),
+                    command: found.command,
+                    about: one_line(&about, MAX_ABOUT),
+                    file: from.to_owned(),
+                    line: found.line.max(1),
+                },
+            ));
+        }
+    }
+}
+
+/// The commands of a file that somebody may ask for, `max` at most, in their order. Where there are more, names of fewer
+/// parts come first: `test` before `test:base:update`.
+fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
+    if found.len() > max {
+        let parts = |found: &Found| found.name.split([':', '-', '.', '_']).count();
+        found.sort_by_key(parts);
+        found.truncate(max);
+        found.sort_by_key(|found| found.line);
+    }
+    found
+}
+
+/// Whether a command can be shown and typed.
+fn is_fit(found: &Found) -> bool {
+    let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c));
+    let fits = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max && is_plain(text);
+    fits(&found.name, MAX_NAME) && fits(&found.command, MAX_COMMAND)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    Sha256::digest(bytes).iter().for_each(|byte| {
+        let _ = write!(text, "{byte:02x}");
+    });
+    text
+}
+
+/// A folder below the top by a path that a file gives, as `./web/` or `web`; `None` for one that is not there or leads
+/// out.
+pub fn folder_at(file: &File<'_>, given: &str) -> Option<String> {
+    let given = given.trim().trim_start_matches("./").trim_end_matches('/');
+    if given.is_empty() || given == "." {
+        return Some(String::new());
+    }
+    let path = PathBuf::from(given);
+    let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    (inside && file.top.join(&path).is_dir()).then(|| slashes(&path)).flatten()
+}

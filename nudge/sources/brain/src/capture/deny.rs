@@ -1,0 +1,83 @@
+//! Folders whose sessions are never captured. A folder has many names, by links and by `..`, and a session may name
+//! several folders: any name of any of them counts.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::source::at_home;
+
+/// Longest path that is looked for on the disk; no system has longer ones.
+const MAX_BYTES: usize = 4_096;
+
+/// Whether one of the folders is a denied one, or in one.
+pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Path>) -> bool {
+    let denied: Vec<_> = denied.iter().map(|folder| at_home(folder)).filter(|folder| folder.is_absolute()).collect();
+    if denied.is_empty() {
+        return false;
+    }
+    let denied: Vec<_> = denied.iter().flat_map(|folder| names(folder)).collect();
+    let is_in = |folder: &Path| names(folder).iter().any(|name| denied.iter().any(|denied| name.starts_with(denied)));
+    folders.into_iter().any(is_in)
+}
+
+/// A folder as it is written without `..`, and as it is on the disk: one that is gone still has its written name.
+fn names(folder: &Path) -> [PathBuf; 2] {
+    let mut written = PathBuf::new();
+    for part in folder.components() {
+        if part == Component::ParentDir {
+            written.pop();
+        } else {
+            written.push(part);
+        }
+    }
+    let real = if folder.as_os_str().len() > MAX_BYTES { written.clone() } else { real(folder) };
+    [written, real]
+}
+
+/// A path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    let Some(parent) = path.parent() else { return path.to_owned() };
+    let mut parent = real(parent);
+    match path.components().next_back() {
+        Some(Component::Normal(name)) => parent.push(name),
+        _ => {
+            parent.pop();
+        }
+    }
+    parent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_of_a_folder_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        std::fs::create_dir_all(at("denied/app")).unwrap();
+        std::fs::create_dir_all(at("other")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(at("denied"), at("link")).unwrap();
+        let text = |path: &str| at(path).display().to_string();
+        let denies = |deny: &str, cwd: &str| is_denied(&[text(deny)], [at("other").as_path(), &at(cwd)]);
+        for cwd in ["denied", "denied/app", "denied/gone/x", "other/../denied/app", "gone/../denied"] {
+            assert!(denies("denied", cwd), "{cwd}");
+            assert!(denies("denied/", cwd), "{cwd}");
+        }
+        #[cfg(unix)]
+        for (deny, cwd) in [("link", "denied/app"), ("denied", "link/app"), ("link", "link/gone")] {
+            assert!(denies(deny, cwd), "{deny} {cwd}");
+        }
+        for cwd in ["denied2", "other", "denied/..", "denied/../other", ""] {
+            assert!(!denies("denied", cwd), "{cwd}");
+        }
+        for odd in ["", "denied", "./denied"] {
+            assert!(!is_denied(&[odd.into()], [at("denied").as_path()]), "{odd:?} is no absolute folder");
+        }
+        assert!(is_denied(&["/".into()], [at("other").as_path()]));
+        assert!(!is_denied(&[text("gone")], [Path::new(&"/../".repeat(100_000))]));
+    }
+}

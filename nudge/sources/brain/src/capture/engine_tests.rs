@@ -1,0 +1,109 @@
+//! Faults of the user's own agents, which stand here as small programs: each is told in a sentence, leaves no branch, and
+//! is tried again or not.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use super::*;
+
+/// A program that does what a script says. Another process writes it: a file that this one has open cannot be run while
+/// another test starts a program.
+fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
+    let path = desk.path(name);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(&path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
+    path
+}
+
+/// Works on a job with a program of this script in PATH, or with none.
+fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> Job {
+    let path = script.map(|script| fake(desk, engine, script));
+    let stop = StopFlag::default();
+    let worker = Worker { program: &|name| path.clone().filter(|_| name == engine), ..desk.worker(&stop) };
+    let mut held = desk.take(id);
+    worker.work(&mut held).unwrap();
+    held.job.clone()
+}
+
+/// Writes what follows to the file that Codex is told to answer in.
+const TO_FILE: &str = "while [ \"$1\" != -o ]; do shift; done; cat >/dev/null; ";
+
+#[test]
+fn faults_of_the_users_own_agents() {
+    let huge = "head -c 9000000 /dev/zero | tr '\\0' x";
+    let faults = |engine: &str| {
+        let form = format!("{engine} answered in another form");
+        if engine == "claude" {
+            [
+                ("cat >/dev/null; echo no", "20", "claude answered no JSON".to_owned()),
+                ("cat >/dev/null; echo '{\"result\": \"no\"}'", "20", form),
+                ("cat >/dev/null; echo '{\"is_error\": true}'", "20", "claude answered with an error".to_owned()),
+            ]
+            .map(|(script, seconds, said)| (script.to_owned(), seconds, said))
+        } else {
+            [
+                (format!("{TO_FILE}echo no > \"$2\""), "20", form.clone()),
+                (format!("{TO_FILE}{huge} > \"$2\""), "20", form.clone()),
+                ("cat >/dev/null".to_owned(), "20", form),
+            ]
+        }
+    };
+    for engine in ["claude", "codex"] {
+        let ended = [
+            ("exit 1".to_owned(), "20", format!("{engine} ended with code 1")),
+            ("kill -9 $$".to_owned(), "20", format!("{engine} ended by a signal")),
+            ("sleep 600 & sleep 600".to_owned(), "1", format!("{engine} gave no answer in 1 s")),
+            (format!("exec {huge}"), "20", format!("{engine} answered")),
+        ];
+        // Of too long an answer no more is read than is needed to know.
+        for (script, seconds, said) in
+            ended.into_iter().take(if engine == "claude" { 4 } else { 3 }).chain(faults(engine))
+        {
+            let desk = Desk::with(&[("brain.llm", engine), ("brain.llm_seconds", seconds)]);
+            let id = desk.session("s-1", "hello").id;
+            let job = work_with(&desk, &id, engine, Some(&script));
+            let note = job.note.unwrap_or_default();
+            assert!(note.contains(&said) || (script.starts_with("exec") && note.contains(engine)), "{script}: {note}");
+            assert!(!note.contains("xxxx") && note.len() < 200, "{note}");
+            assert_eq!((job.state, desk.branches("brain").len()), (State::Waiting, 0), "{script}: it may pass");
+        }
+        let desk = Desk::with(&[("brain.llm", engine)]);
+        let id = desk.session("s-1", "hello").id;
+        let job = work_with(&desk, &id, engine, None);
+        assert!(job.note.unwrap().contains(&format!("There is no {engine} in PATH")));
+        // And what is there later is asked.
+        let answer = json!({"units": [unit("Retry with full jitter", BODY)]}).to_string();
+        let script = match engine {
+            "claude" => format!(
+                "cat >/dev/null; printf %s '{}'",
+                json!({"structured_output": json!({"units": [unit("Retry with full jitter", BODY)]})})
+            ),
+            _ => format!("{TO_FILE}printf %s '{answer}' > \"$2\""),
+        };
+        let job = work_with(&desk, &id, engine, Some(&script));
+        assert_eq!((job.state, job.units.len(), job.calls.len()), (State::Remote, 1, 1), "{job:?}");
+        let left = fs::read_dir(desk.jobs.path())
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with('.'));
+        assert_eq!(left.count(), 0, "no file of a moment is left");
+    }
+}
+
+#[cfg(not(feature = "llm"))]
+#[test]
+fn a_build_without_apis_says_so() {
+    for engine in ["anthropic", "openai"] {
+        let desk = Desk::with(&[("brain.llm", engine)]);
+        let job = desk.work(&desk.session("s-1", "hello").id);
+        let note = job.note.unwrap();
+        assert!(
+            note.contains("built without the feature `llm`") && note.contains(&format!("cannot ask {engine}; set ")),
+            "{note}"
+        );
+        assert_eq!(job.calls, []);
+    }
+}

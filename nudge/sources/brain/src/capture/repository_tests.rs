@@ -1,0 +1,209 @@
+//! Repositories as users have them: where a branch begins, how it is reviewed, what a worker that was killed leaves.
+
+use super::*;
+
+fn one_unit() -> Desk {
+    Desk::new(&saying(&[unit("Retry with full jitter", BODY)]))
+}
+
+/// The files that the first branch of the remote brings beside what the remote had.
+fn brought(desk: &Desk, before: &str) -> String {
+    let [branch] = &desk.branches("remote.git")[..] else { panic!("one branch") };
+    git(&desk.path("remote.git"), &["diff", "--name-only", before, branch])
+}
+
+#[test]
+fn nothing_that_was_not_pushed_is_sent_with_a_branch() {
+    let ways: [(&str, &[&[&str]]); 4] = [
+        ("no origin/HEAD", &[]),
+        ("never fetched", &[&["update-ref", "-d", "refs/remotes/origin/main"]]),
+        ("a feature branch", &[&["checkout", "-qb", "feature"]]),
+        (
+            "a feature branch that is tracked",
+            &[&["checkout", "-qb", "feature"], &["push", "-q", "-u", "origin", "feature"]],
+        ),
+    ];
+    for (how, words) in ways {
+        let desk = one_unit();
+        let brain = desk.path("brain");
+        for words in words {
+            git(&brain, words);
+        }
+        fs::write(brain.join("draft.md"), "# Draft\n\nNot for anybody yet.\n").unwrap();
+        git(&brain, &["add", "-A"]);
+        git(&brain, &["commit", "-qm", "draft"]);
+        let job = desk.work(&desk.session("s-1", "hello").id);
+        assert_eq!((job.state, job.target.as_deref()), (State::Remote, Some("main")), "{how}: {job:?}");
+        assert_eq!(brought(&desk, "main"), "domains/coding/retry-with-full-jitter.md\n", "{how}");
+    }
+}
+
+#[test]
+fn a_remote_without_branches_is_told_of_and_gets_none() {
+    let desk = one_unit();
+    let brain = desk.path("brain");
+    git(&desk.path("remote.git"), &["update-ref", "-d", "refs/heads/main"]);
+    git(&brain, &["update-ref", "-d", "refs/remotes/origin/main"]);
+    let id = desk.session("s-1", "hello").id;
+    let job = desk.work(&id);
+    assert!(job.note.unwrap().contains("`git push -u origin BRANCH` there makes one"));
+    git(&brain, &["push", "-q", "-u", "origin", "main"]);
+    let job = desk.work(&id);
+    assert_eq!((job.state, job.calls.len()), (State::Remote, 1), "{job:?}");
+}
+
+/// Of a repository without commits, of either kind of hash, a capture is shown and merged; so is a second one.
+#[test]
+fn a_repository_without_commits_is_reviewed() {
+    for format in ["sha1", "sha256"] {
+        let desk = one_unit();
+        let brain = desk.path("brain");
+        fs::remove_dir_all(brain.join(".git")).unwrap();
+        git(&brain, &["init", "-q", "-b", "main", &format!("--object-format={format}")]);
+        for words in [["config", "user.name", "t"], ["config", "user.email", "t@t"]] {
+            git(&brain, &words);
+        }
+        let job = desk.work(&desk.session("s-1", "hello").id);
+        assert_eq!(job.state, State::Local, "{format}: {job:?}");
+        let second = Desk {
+            settings: Desk::new(&saying(&[unit("Cap what is retried", &BODY.replace("fleet", "crowd of clients"))]))
+                .settings,
+            ..desk
+        };
+        let job = second.work(&second.session("s-2", "hello").id);
+        let repo = Repo::open(&brain).unwrap();
+        let branches = repo.branches(PREFIX).unwrap();
+        assert_eq!(branches.len(), 1 + usize::from(job.state == State::Local), "{job:?}");
+        for branch in &branches {
+            let diff = repo.diff(branch).unwrap();
+            assert!(diff.contains("\n+title: "), "{diff}");
+            assert!(!diff.contains("brain.yaml"), "{diff}");
+            repo.merge(branch).unwrap();
+            assert!(repo.is_merged(branch, None));
+        }
+        assert_eq!(repo.branches(PREFIX).unwrap(), [""; 0]);
+        assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
+    }
+}
+
+#[test]
+fn a_lock_that_was_left_behind_is_in_nobodys_way() {
+    let desk = one_unit();
+    let id = desk.session("s-1", "hello").id;
+    let at = |name: &str| desk.jobs.path().join(name);
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(3);
+    fs::write(at(".s-1.index.lock"), "").unwrap();
+    fs::write(at(".new.tmp"), "").unwrap();
+    for name in [".old.tmp", ".old.index.lock"] {
+        fs::File::create(at(name)).unwrap().set_modified(old).unwrap();
+    }
+    assert_eq!(desk.work(&id).state, State::Remote);
+    assert!(!at(".old.tmp").exists() && !at(".old.index.lock").exists(), "what is old is swept");
+    assert!(at(".new.tmp").exists(), "another process may be writing it");
+}
+
+/// What a model has answered is kept when a later step fails, and it is not asked again.
+#[test]
+fn what_was_answered_is_not_asked_again() {
+    let desk = one_unit();
+    let id = desk.session("s-1", "hello").id;
+    let stop = StopFlag::default();
+    assert!(desk.worker(&stop).step(&mut desk.take(&id)).is_ok());
+    let (repository, away) = (desk.path("brain/.git"), desk.path("away"));
+    fs::rename(&repository, &away).unwrap();
+    let states: Vec<_> = (0..MAX_TRIES).map(|_| desk.work(&id).state).collect();
+    assert_eq!(states, [State::Asked, State::Asked, State::Failed]);
+    fs::rename(&away, &repository).unwrap();
+    fs::remove_file(desk.path("s-1.jsonl")).unwrap();
+    desk.take(&id).again().unwrap();
+    let job = desk.work(&id);
+    assert_eq!((job.state, job.calls.len()), (State::Remote, 1), "{job:?}");
+}
+
+/// A worker that was ended each time while it pushed has left a branch to review.
+#[test]
+fn a_branch_that_is_there_is_no_failure() {
+    let desk = one_unit();
+    let id = desk.session("s-1", "hello").id;
+    let stop = StopFlag::default();
+    while desk.jobs.read(&id).unwrap().state != State::Branched {
+        assert!(desk.worker(&stop).step(&mut desk.take(&id)).is_ok());
+    }
+    let mut held = desk.take(&id);
+    held.job.tries = MAX_TRIES;
+    held.keep().unwrap();
+    drop(held);
+    assert_eq!(desk.work(&id).state, State::Local);
+    desk.take(&id).again().unwrap();
+    assert_eq!(desk.work(&id).state, State::Remote);
+}
+
+#[test]
+fn a_way_of_the_users_own_to_other_machines_is_taken() {
+    let desk = one_unit();
+    let (brain, used) = (desk.path("brain"), desk.path("used"));
+    let ssh = format!("echo >> '{}'; exit 1; :", used.display());
+    git(&brain, &["config", "core.sshCommand", &ssh]);
+    git(&brain, &["remote", "set-url", "origin", "ssh://nobody@localhost/brain.git"]);
+    desk.work(&desk.session("s-1", "hello").id);
+    assert!(used.exists());
+}
+
+/// A note that is called by what looks like a credential is not told of, and keeps nothing else from being captured.
+#[test]
+fn a_note_called_by_hex_digits_is_left_out() {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("asked");
+    let answer = json!({"units": [unit("Retry with full jitter", BODY)]}).to_string();
+    let desk = Desk::new(&format!("cat >> '{}'; printf %s '{answer}'", log.display()));
+    let hex = "0f1e2d3c".repeat(4);
+    let text = format!("---\nid: {hex}\n---\n# Clients fail together\n\nClients that fail together retry together.\n");
+    fs::write(desk.path("brain/domains/coding/together.md"), text).unwrap();
+    let other = "---\nid: other\n---\n# Clients retry\n\nClients retry what they were refused.\n";
+    fs::write(desk.path("brain/domains/coding/other.md"), other).unwrap();
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert_eq!(job.state, State::Remote, "{job:?}");
+    let sent = fs::read_to_string(log).unwrap();
+    assert!(!sent.contains(&hex) && sent.contains("- other: Clients retry"), "{sent}");
+    let error = view::check("The request", &hex).unwrap_err();
+    assert!(!error.message().contains("allow_secret"), "{error:?}");
+}
+
+/// Of a unit that is there already its reviewer reads the new text; no file of it is changed, and one that says nothing
+/// new makes no branch.
+#[test]
+fn a_duplicate_is_proposed_as_a_change_in_words() {
+    let known = "Each pause is twice the last, up to forty seconds, and a random part of it is taken so that clients \
+                 spread over the whole of it.";
+    let news = "Each pause is twice the last, up to forty seconds; a random part of it is taken, so that clients spread \
+                over the whole of it.";
+    // Of a few units every word is common.
+    let desk = |said: &str| {
+        let desk = Desk::new(&saying(&[unit("Exponential backoff", said)]));
+        let note = |name: &str, text: &str| {
+            fs::write(desk.path(&format!("brain/domains/coding/{name}.md")), format!("---\nid: {name}\n---\n{text}\n"))
+                .unwrap();
+        };
+        note("backoff", &format!("# Exponential backoff\n\n{known}"));
+        for at in 0..9 {
+            note(&format!("n{at}"), &format!("# Number {at}\n\nSomething else about {at} things."));
+        }
+        desk
+    };
+    let told = desk(news);
+    let job = told.work(&told.session("s-1", "hello").id);
+    assert_eq!((job.state, &job.units[..]), (State::Remote, &[][..]), "{job:?}");
+    let body = pull_request::body(&job);
+    assert!(
+        body.contains("like `domains/coding/backoff.md`:") && body.contains(&format!("~~~\n{news}\n~~~")),
+        "{body}"
+    );
+    let repo = Repo::open(&told.path("brain")).unwrap();
+    let shown = repo.diff(&job.branch.unwrap()).unwrap();
+    assert!(shown.contains(news) && !shown.contains("diff --git"), "{shown}");
+    assert_eq!(brought(&told, "main"), "", "merging it changes nothing");
+
+    let same = desk(known);
+    let job = same.work(&same.session("s-1", "hello").id);
+    assert_eq!((job.state, job.rejected[0].gate.as_str()), (State::Empty, "duplicate"), "{job:?}");
+}

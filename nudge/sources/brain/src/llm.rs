@@ -1,0 +1,164 @@
+//! The models that can be asked, each in its own way: the user's own agent, an API, a command.
+
+mod agent;
+#[cfg(feature = "llm")]
+mod api;
+#[cfg(not(feature = "llm"))]
+#[path = "llm/no_api.rs"]
+mod api;
+pub mod program;
+#[cfg(feature = "llm")]
+pub mod web;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nudge_core::error::{Error, Result};
+use nudge_core::settings::Values;
+use nudge_core::source::StopFlag;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The words of the setting `brain.llm`.
+pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai", "command"];
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub system: String,
+    pub text: String,
+    pub schema: Value,
+}
+
+impl Ask {
+    /// The bytes that leave this machine, whoever is asked; an engine adds its own envelope.
+    pub fn bytes(&self) -> String {
+        format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
+    }
+}
+
+/// What a call of a model cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub engine: String,
+    pub ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+}
+
+/// An answer, and what it cost.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub value: Value,
+    pub cost: Cost,
+}
+
+/// Why there is no answer. It holds nothing of what was asked or answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub text: String,
+    /// Whether it may go better another time.
+    pub may_pass: bool,
+}
+
+impl Fault {
+    pub fn passing(text: impl Into<String>) -> Self {
+        Self { text: text.into(), may_pass: true }
+    }
+
+    pub fn lasting(text: impl Into<String>) -> Self {
+        Self { text: text.into(), may_pass: false }
+    }
+}
+
+/// A model.
+pub trait Llm {
+    /// The texts of its request as it sends them. The user's own agents are given each for itself, and add what only they
+    /// know; a server that refuses the form of the answer is asked once more in words.
+    fn request(&self, ask: &Ask) -> String {
+        ask.bytes()
+    }
+
+    /// Asks it.
+    ///
+    /// # Errors
+    /// Why there is no answer of this form.
+    fn complete(&self, ask: &Ask) -> Result<Answer, Fault>;
+}
+
+/// What an engine is lent.
+pub struct Lent<'a> {
+    pub settings: &'a Values,
+    /// Finds a program by its name.
+    pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
+    /// A folder for files of a moment.
+    pub folder: &'a Path,
+    /// Set when this process is to end.
+    pub stop: &'a StopFlag,
+    /// Most time that an answer takes, whatever the settings say.
+    pub most: Duration,
+}
+
+/// The engine that the settings name; by themselves the user's own Claude Code, where it is there.
+///
+/// # Errors
+/// `E_UNAVAILABLE` where it cannot be used, with what to do.
+pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
+    let text = |name: &str| lent.settings.text(name).to_owned();
+    let limit = Duration::from_secs(lent.settings.count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
+    let model = Some(text("brain.llm_model")).filter(|model| !model.is_empty());
+    let (folder, stop) = (lent.folder.to_owned(), lent.stop.clone());
+    let program = |name: &str| {
+        let none = || {
+            Error::unavailable(format!(
+                "There is no {name} in PATH to ask; install it, or set NUDGE_BRAIN_LLM to another."
+            ))
+        };
+        (lent.program)(name).ok_or_else(none)
+    };
+    match lent.settings.text("brain.llm") {
+        "codex" => Ok(Box::new(agent::Codex { program: program("codex")?, model, limit, folder, stop })),
+        "command" => {
+            let command = text("brain.llm_command");
+            if command.is_empty() {
+                return Err(Error::invalid("Set NUDGE_BRAIN_LLM_COMMAND to the command that is to be asked."));
+            }
+            Ok(Box::new(agent::Shell { command, limit, folder, stop }))
+        }
+        name @ ("anthropic" | "openai") => api::open(name, lent.settings.text("brain.llm_url"), model, limit),
+        _ => Ok(Box::new(agent::Claude { program: program("claude")?, model, limit, folder, stop })),
+    }
+}
+
+/// The JSON in a text: all of it, or what stands between fences.
+fn json_in(text: &str) -> Option<Value> {
+    let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
+    whole(text).or_else(|| {
+        let (_, rest) = text.split_once("```")?;
+        let (_, rest) = rest.split_once('\n')?;
+        whole(rest.split("```").next()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_found_in_fences() {
+        for text in
+            ["{\"units\":[]}", " {\"units\":[]}\n", "Here:\n```json\n{\"units\":[]}\n```\nDone.", "```\n{\"units\":[]}"]
+        {
+            assert_eq!(json_in(text), Some(json!({"units": []})), "{text}");
+        }
+        for text in ["", "no", "```", "```json", "``` {}"] {
+            assert_eq!(json_in(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The user's own agents, and any command.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nudge_core::foreign::{self, Links};
+use nudge_core::source::StopFlag;
+use serde_json::Value;
+
+use super::{Answer, Ask, Cost, Fault, Llm, json_in, program};
+
+/// Most that one call of Claude Code may cost.
+const BUDGET_USD: &str = "0.50";
+const MAX_OUTPUT: u64 = 4 << 20;
+
+fn ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Claude Code with the account of its user: without tools, servers and hooks, and without a trace of the session.
+pub struct Claude {
+    pub program: PathBuf,
+    pub model: Option<String>,
+    pub limit: Duration,
+    pub folder: PathBuf,
+    pub stop: StopFlag,
+}
+
+impl Llm for Claude {
+    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+        let since = Instant::now();
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).args(["-p", "--safe-mode", "--no-session-persistence", "--tools", ""]);
+        command.args(["--strict-mcp-config", "--output-format", "json", "--max-budget-usd", BUDGET_USD]);
+        command.args(["--system-prompt", &ask.system, "--json-schema", &ask.schema.to_string()]);
+        if let Some(model) = &self.model {
+            command.args(["--model", model]);
+        }
+        let said = program::run(&mut command, "claude", &ask.text, self.limit, &self.stop)?;
+        let said: Value = serde_json::from_str(said.trim()).map_err(|_| Fault::passing("claude answered no JSON"))?;
+        if said["is_error"] == true {
+            return Err(Fault::passing("claude answered with an error; try `claude -p hello`"));
+        }
+        let cost = Cost {
+            engine: "claude".into(),
+            ms: ms(since),
+            input_tokens: said["usage"]["input_tokens"].as_u64(),
+            output_tokens: said["usage"]["output_tokens"].as_u64(),
+            usd: said["total_cost_usd"].as_f64(),
+        };
+        let value = match &said["structured_output"] {
+            Value::Null => said["result"].as_str().and_then(json_in),
+            value => Some(value.clone()),
+        };
+        let value = value.ok_or_else(|| Fault::passing("claude answered in another form than it was asked for"))?;
+        Ok(Answer { value, cost })
+    }
+}
+
+/// Codex with the account of its user. It has its tools all the same, in a sandbox that writes nothing.
+pub struct Codex {
+    pub program: PathBuf,
+    pub model: Option<String>,
+    pub limit: Duration,
+    pub folder: PathBuf,
+    pub stop: StopFlag,
+}
+
+impl Llm for Codex {
+    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+        let since = Instant::now();
+        let failed = |error: std::io::Error| Fault::passing(format!("codex has no room for its files ({error})"));
+        let place = tempfile::tempdir_in(&self.folder).map_err(failed)?;
+        let (schema, out) = (place.path().join("schema.json"), place.path().join("answer.json"));
+        std::fs::write(&schema, ask.schema.to_string()).map_err(failed)?;
+        let mut command = Command::new(&self.program);
+        command.current_dir(place.path()).args(["exec", "--ephemeral", "--disable", "hooks", "--sandbox", "read-only"]);
+        command.args(["--ignore-rules", "--skip-git-repo-check", "--output-schema"]).arg(&schema).arg("-o").arg(&out);
+        if let Some(model) = &self.model {
+            command.args(["--model", model]);
+        }
+        let text = format!("{}\n\n{}", ask.system, ask.text);
+        program::run(command.arg("-"), "codex", &text, self.limit, &self.stop)?;
+        let said = foreign::read_text(&out, Links::Refused, MAX_OUTPUT).ok();
+        let value = said.as_deref().and_then(json_in);
+        let value = value.ok_or_else(|| Fault::passing("codex answered in another form than it was asked for"))?;
+        Ok(Answer { value, cost: Cost { engine: "codex".into(), ms: ms(since), ..Cost::default() } })
+    }
+}
+
+/// A command of the user's: the request as JSON on stdin, the units as JSON on stdout.
+pub struct Shell {
+    pub command: String,
+    pub limit: Duration,
+    pub folder: PathBuf,
+    pub stop: StopFlag,
+}
+
+impl Llm for Shell {
+    fn request(&self, ask: &Ask) -> String {
+        serde_json::json!({"system": ask.system, "text": ask.text, "schema": ask.schema}).to_string()
+    }
+
+    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+        let since = Instant::now();
+        let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+        let mut command = Command::new(shell);
+        command.current_dir(&self.folder).args([flag, &self.command]);
+        let said = program::run(&mut command, "the command", &self.request(ask), self.limit, &self.stop)?;
+        let value = json_in(&said).ok_or_else(|| Fault::passing("the command answered no JSON"))?;
+        Ok(Answer { value, cost: Cost { engine: "command".into(), ms: ms(since), ..Cost::default() } })
+    }
+}

@@ -1,0 +1,137 @@
+//! Requests over HTTP, of the worker alone: bounded in time, size and tries; keys go to their server and no other.
+
+use std::time::{Duration, Instant};
+
+use nudge_core::error::{Error, Result};
+use serde_json::Value;
+
+use super::Fault;
+
+const TRIES: u32 = 3;
+/// Longest pause that a server may ask for.
+const MAX_PAUSE: Duration = Duration::from_mins(1);
+const MAX_ANSWER: u64 = 4 << 20;
+
+/// What a server said.
+pub struct Said {
+    pub status: u16,
+    pub body: Value,
+    pause: Option<Duration>,
+}
+
+/// Whether an address is of this machine.
+pub fn is_local(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('@') {
+        return false;
+    }
+    let host = host.strip_prefix('[').map_or_else(|| host.split(':').next(), |rest| rest.split(']').next());
+    matches!(host, Some("127.0.0.1" | "localhost" | "::1"))
+}
+
+/// Refuses what would send a key in the clear to another machine.
+///
+/// # Errors
+/// `E_INVALID`.
+pub fn check(url: &str) -> Result<()> {
+    if url.starts_with("https://") || (url.starts_with("http://") && is_local(url)) {
+        return Ok(());
+    }
+    Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
+}
+
+/// Sends one request: a body is posted.
+///
+/// # Errors
+/// What keeps an answer from coming.
+pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: Duration) -> Result<Said, Fault> {
+    check(url).map_err(|error| Fault::lasting(error.message()))?;
+    let agent = ureq::Agent::config_builder()
+        .timeout_global(Some(limit))
+        .http_status_as_error(false)
+        // A redirection would take the key elsewhere.
+        .max_redirects(0)
+        .user_agent(concat!("nudge/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .new_agent();
+    let failed = |error: &ureq::Error| match error {
+        ureq::Error::Timeout(_) => Fault::passing(format!("there was no answer in {} s", limit.as_secs())),
+        _ => Fault::passing("the server cannot be reached"),
+    };
+    let answer = match body {
+        Some(body) => {
+            let request = headers.iter().fold(agent.post(url), |request, (name, value)| request.header(*name, value));
+            request.header("content-type", "application/json").send(body.to_string())
+        }
+        None => headers.iter().fold(agent.get(url), |request, (name, value)| request.header(*name, value)).call(),
+    };
+    let mut answer = answer.map_err(|error| failed(&error))?;
+    let status = answer.status().as_u16();
+    let pause = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let text = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_string().map_err(|error| failed(&error))?;
+    let body = serde_json::from_str(&text).unwrap_or_default();
+    Ok(Said { status, body, pause: pause.map(Duration::from_secs) })
+}
+
+/// Asks a model: what may pass is tried again, after the pause that the server wants.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(who: &str, url: &str, headers: &[(&str, String)], body: &Value, limit: Duration) -> Result<Value, Fault> {
+    let end = Instant::now() + limit;
+    let mut last = Fault::passing("nobody was asked");
+    for attempt in 1..=TRIES {
+        match send(url, headers, Some(body), end.saturating_duration_since(Instant::now())) {
+            Ok(said) if said.status == 200 && !said.body.is_null() => return Ok(said.body),
+            Ok(said) => {
+                last = if said.status == 200 {
+                    Fault::passing(format!("{who} answered no JSON"))
+                } else {
+                    fault(who, said.status)
+                };
+                let pause = said.pause.unwrap_or(Duration::from_secs(u64::from(attempt)));
+                if !last.may_pass || pause > MAX_PAUSE || Instant::now() + pause > end {
+                    return Err(last);
+                }
+                if attempt < TRIES {
+                    std::thread::sleep(pause);
+                }
+            }
+            // A time that is up once is up.
+            Err(fault) => return Err(fault),
+        }
+    }
+    Err(last)
+}
+
+/// What a status means.
+pub fn fault(who: &str, status: u16) -> Fault {
+    match status {
+        401 | 403 => Fault::lasting(format!("{who} does not take the key (status {status})")),
+        429 | 500..=599 => Fault::passing(format!("{who} is busy or broken (status {status})")),
+        _ => Fault::lasting(format!("{who} refuses with status {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_leave_by_tls_alone() {
+        for url in ["https://api.example.com", "http://127.0.0.1:11434/v1", "http://localhost", "http://[::1]:1/x"] {
+            assert!(check(url).is_ok(), "{url}");
+        }
+        for url in [
+            "http://example.com",
+            "http://127.0.0.1.example.com",
+            "http://127.0.0.1@example.com",
+            "ftp://x",
+            "",
+            "http://localhost@a.b/",
+        ] {
+            assert!(check(url).is_err(), "{url}");
+        }
+    }
+}

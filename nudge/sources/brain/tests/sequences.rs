@@ -1,0 +1,258 @@
+//! Random sequences of what writes and lists units, with files that others write, change and remove meanwhile and processes
+//! that end, against what the semantics (section 19) say of a folder of files. `PROPTEST_CASES=10000` makes more.
+
+mod kit;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::sync::Arc;
+
+use kit::Desk;
+use nudge_core::embed::NoModels;
+use nudge_core::service::Caller;
+use proptest::prelude::*;
+use proptest::test_runner::Config as Cases;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use serde_json::{Value, json};
+
+/// Titles with the names of their files.
+const TITLES: [(&str, &str); 3] =
+    [("Retries with jitter", "retries-with-jitter"), ("Rate limits: 429", "rate-limits-429"), ("Größe", "größe")];
+const DOMAINS: [&str; 2] = ["coding", "general"];
+const BODIES: [&str; 2] = ["Full jitter, at most 30 s.", "# Part\n\ntext [[Retries with jitter]]\n"];
+const CONFIDENCES: [&str; 2] = ["0.25", "0.9"];
+
+/// A file by domain and title.
+type At = (usize, usize);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add {
+        at: At,
+        body: usize,
+    },
+    SetTitle {
+        at: At,
+        title: usize,
+    },
+    SetConfidence {
+        at: At,
+        confidence: usize,
+    },
+    /// By another program.
+    Write {
+        at: At,
+        title: usize,
+    },
+    Remove {
+        at: At,
+    },
+    Get {
+        at: At,
+    },
+    List {
+        domain: Option<usize>,
+    },
+    Again,
+    Rebuild,
+    Reopen,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Unit {
+    title: usize,
+    confidence: Option<usize>,
+    /// None for one that another program wrote.
+    body: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Plain {
+    units: BTreeMap<At, Unit>,
+    /// Why the last step is refused.
+    refused: Option<&'static str>,
+}
+
+struct Semantics;
+
+impl ReferenceStateMachine for Semantics {
+    type State = Plain;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Plain> {
+        Just(Plain { units: BTreeMap::new(), refused: None }).boxed()
+    }
+
+    fn transitions(_: &Plain) -> BoxedStrategy<Step> {
+        let at = || (0..DOMAINS.len(), 0..TITLES.len());
+        let title = || 0..TITLES.len();
+        prop_oneof![
+            6 => (at(), 0..BODIES.len()).prop_map(|(at, body)| Step::Add { at, body }),
+            3 => (at(), title()).prop_map(|(at, title)| Step::SetTitle { at, title }),
+            3 => (at(), 0..CONFIDENCES.len()).prop_map(|(at, confidence)| Step::SetConfidence { at, confidence }),
+            2 => (at(), title()).prop_map(|(at, title)| Step::Write { at, title }),
+            3 => at().prop_map(|at| Step::Remove { at }),
+            3 => at().prop_map(|at| Step::Get { at }),
+            3 => prop::option::of(0..DOMAINS.len()).prop_map(|domain| Step::List { domain }),
+            2 => Just(Step::Again),
+            1 => Just(Step::Rebuild),
+            1 => Just(Step::Reopen),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut plain: Plain, step: &Step) -> Plain {
+        plain.refused = None;
+        match *step {
+            Step::Add { at, body } => {
+                let new = Unit { title: at.1, confidence: None, body: Some(body) };
+                match plain.units.entry(at) {
+                    Entry::Occupied(_) => plain.refused = Some("E_CONFLICT"),
+                    Entry::Vacant(place) => _ = place.insert(new),
+                }
+            }
+            Step::SetTitle { at, title } => match plain.units.get_mut(&at) {
+                Some(unit) => unit.title = title,
+                None => plain.refused = Some("E_NOT_FOUND"),
+            },
+            Step::SetConfidence { at, confidence } => match plain.units.get_mut(&at) {
+                Some(unit) => unit.confidence = Some(confidence),
+                None => plain.refused = Some("E_NOT_FOUND"),
+            },
+            Step::Write { at, title } => {
+                plain.units.insert(at, Unit { title, confidence: None, body: None });
+            }
+            Step::Remove { at } => drop(plain.units.remove(&at)),
+            Step::Get { at } if !plain.units.contains_key(&at) => plain.refused = Some("E_NOT_FOUND"),
+            _ => {}
+        }
+        plain
+    }
+}
+
+struct Run {
+    desk: Desk,
+    calls: usize,
+    last: Option<(usize, &'static str, Value, Value)>,
+}
+
+fn path((domain, title): At) -> String {
+    format!("domains/{}/{}.md", DOMAINS[domain], TITLES[title].1)
+}
+
+impl Run {
+    fn keyed(&self, key: usize, verb: &str, params: &Value) -> Result<Value, String> {
+        let key = key.to_string();
+        self.desk
+            .by(Caller::named("test").with_key(Some(&key)), verb, params)
+            .map_err(|error| error.reason().to_owned())
+    }
+
+    fn change(&mut self, plain: &Plain, verb: &'static str, params: Value) {
+        self.calls += 1;
+        let answer = self.keyed(self.calls, verb, &params);
+        assert_eq!(answer.as_ref().err().map(String::as_str), plain.refused, "{verb} {params}");
+        if let Ok(answer) = answer {
+            self.last = Some((self.calls, verb, params, answer));
+        }
+    }
+
+    fn list(&self, plain: &Plain, domain: Option<usize>) {
+        let params = json!({"domain": domain.map(|at| DOMAINS[at])});
+        let answer = self.desk.call("list", &params);
+        let entry =
+            |unit: &Value| (unit["path"].as_str().unwrap().to_owned(), unit["title"].as_str().unwrap().to_owned());
+        let listed: Vec<_> = answer["units"].as_array().unwrap().iter().map(entry).collect();
+        let mut wanted: Vec<_> = plain
+            .units
+            .iter()
+            .filter(|(at, _)| domain.is_none_or(|domain| domain == at.0))
+            .map(|(at, unit)| (path(*at), TITLES[unit.title].0.to_owned()))
+            .collect();
+        wanted.sort();
+        assert_eq!(listed, wanted, "{params}");
+    }
+}
+
+impl StateMachineTest for Run {
+    type SystemUnderTest = Self;
+    type Reference = Semantics;
+
+    fn init_test(_: &Plain) -> Self {
+        let desk = Desk::in_memory();
+        fs::create_dir(desk.path("domains")).unwrap();
+        Self { desk, calls: 0, last: None }
+    }
+
+    fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
+        let set = |at: At, field: &str, value: Value| json!({"id": path(at), "field": field, "value": value});
+        match step {
+            Step::Add { at, body } => {
+                let params = json!({"title": TITLES[at.1].0, "domain": DOMAINS[at.0], "body": BODIES[body]});
+                run.change(plain, "add", params);
+            }
+            Step::SetTitle { at, title } => run.change(plain, "set_field", set(at, "title", json!(TITLES[title].0))),
+            Step::SetConfidence { at, confidence } => {
+                let value: f64 = CONFIDENCES[confidence].parse().unwrap();
+                run.change(plain, "set_field", set(at, "confidence", json!(value)));
+            }
+            Step::Write { at, title } => {
+                run.desk.write(
+                    &path(at),
+                    format!("---\ntitle: \"{}\"\nmine: kept\n---\nwritten by hand\n", TITLES[title].0),
+                );
+            }
+            Step::Remove { at } => drop(fs::remove_file(run.desk.path(&path(at)))),
+            Step::Get { at } => match run.desk.by(Caller::named("test"), "get", &json!({"id": path(at)})) {
+                Ok(unit) => {
+                    let wanted = &plain.units[&at];
+                    assert_eq!(
+                        (&unit["unit"]["path"], &unit["unit"]["title"]),
+                        (&json!(path(at)), &json!(TITLES[wanted.title].0))
+                    );
+                }
+                Err(error) => assert_eq!(Some(error.reason()), plain.refused),
+            },
+            Step::List { domain } => run.list(plain, domain),
+            Step::Again => {
+                if let Some((key, verb, params, answer)) = &run.last {
+                    assert_eq!(run.keyed(*key, verb, params).as_ref(), Ok(answer), "made once by its key");
+                }
+            }
+            Step::Rebuild => drop(run.desk.call("rebuild", &json!({}))),
+            Step::Reopen => run.desk.again(Arc::new(NoModels)),
+        }
+        run
+    }
+
+    /// The files are what they should be, and there is nothing besides.
+    fn check_invariants(run: &Self, plain: &Plain) {
+        run.list(plain, None);
+        let files = run.desk.bytes();
+        assert_eq!(files.len(), plain.units.len(), "{:?}", files.keys());
+        for (at, unit) in &plain.units {
+            let text = String::from_utf8(files[&run.desk.path(&path(*at))].clone()).unwrap();
+            match unit.body {
+                Some(body) => assert!(text.trim_end().ends_with(BODIES[body].trim_end()), "{text}"),
+                None => {
+                    assert!(text.contains("mine: kept\n") && text.ends_with("---\nwritten by hand\n"), "{text}");
+                }
+            }
+            let confidence: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("confidence: ")).collect();
+            assert_eq!(confidence, unit.confidence.map(|at| CONFIDENCES[at]).as_slice(), "{text}");
+        }
+    }
+}
+
+/// So many sequences, if `PROPTEST_CASES` says nothing else.
+fn cases() -> Cases {
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(200, |_| Cases::default().cases);
+    Cases { cases, failure_persistence: None, ..Cases::default() }
+}
+
+prop_state_machine! {
+    #![proptest_config(cases())]
+    #[test]
+    fn writing_and_listing_agree_with_the_files(sequential 50 => Run);
+}

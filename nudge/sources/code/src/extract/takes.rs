@@ -1,0 +1,104 @@
+//! What a function takes, as those see it who call it, and what of a file is in no node.
+
+use std::collections::VecDeque;
+
+use tree_sitter::Node as Syntax;
+
+use crate::facts::{Hash, Node};
+use crate::language::{Grammar, Language};
+
+/// Parts of a declaration that are looked through for its parameters.
+const MAX_SEARCHED: usize = 64;
+/// What an argument can be left out for, and what says of one what it should be.
+const DEFAULTS: [&str; 3] = ["value", "default_value", "right"];
+const ANNOTATIONS: [&str; 2] = ["type", "return_type"];
+
+/// A number for the parameters of a declaration, 0 without any: another when a call may not fit any more. Counted are
+/// their names, order and kinds, and whether they have defaults, and their types where the language wants them to fit;
+/// not how it is laid out, and which defaults those are.
+pub(super) fn takes(
+    src: &str,
+    (language, grammar): (Language, &Grammar),
+    whole: Syntax<'_>,
+    body: Option<Syntax<'_>>,
+) -> u32 {
+    let Some(list) = parameters(whole, body) else { return 0 };
+    let mut hasher = blake3::Hasher::new();
+    let mut cursor = list.walk();
+    loop {
+        let node = cursor.node();
+        let field = cursor.field_name().unwrap_or_default();
+        let annotation = !language.types_must_fit()
+            && (ANNOTATIONS.contains(&field) || node.kind() == ":" && language == Language::Python);
+        let passed_over = annotation || DEFAULTS.contains(&field) || node.kind() == "," || grammar.row(node).comment;
+        if !passed_over && node.child_count() == 0 {
+            hasher.update(src.as_bytes().get(node.byte_range()).unwrap_or_default());
+            hasher.update(&[0]);
+        }
+        if !passed_over && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                let mut number = [0; 4];
+                number.copy_from_slice(&hasher.finalize().as_bytes()[..4]);
+                return u32::from_le_bytes(number).max(1);
+            }
+        }
+    }
+}
+
+/// The nearest parameters of a declaration, those of its body aside.
+fn parameters<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<'t>> {
+    let mut ahead = VecDeque::from([whole]);
+    for _ in 0..MAX_SEARCHED {
+        let node = ahead.pop_front()?;
+        if let Some(list) = node.child_by_field_name("parameters").or_else(|| node.child_by_field_name("parameter")) {
+            return Some(list);
+        }
+        let mut cursor = node.walk();
+        ahead.extend(node.named_children(&mut cursor).take(MAX_SEARCHED).filter(|child| Some(*child) != body));
+    }
+    None
+}
+
+/// The hash of what stands in no node.
+pub(super) fn rest(src: &str, nodes: &[Node]) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
+    for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
+        hasher.update(src.as_bytes().get(at..span.byte as usize).unwrap_or_default());
+        at = at.max(span.end as usize);
+    }
+    hasher.update(src.as_bytes().get(at..).unwrap_or_default());
+    crate::facts::hash(hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    fn takes(path: &str, text: &str) -> u32 {
+        let facts = crate::extract(path, text.as_bytes()).unwrap();
+        facts.nodes().find(|node| node.name() == "f").unwrap().takes()
+    }
+
+    #[test]
+    fn what_callers_see_of_parameters() {
+        for (path, one, other, is_same) in [
+            ("a.ts", "function f(a: string, b?: X) {}", "function f(\n  a: number, // a\n  b?: Y,\n) {}", true),
+            ("a.ts", "function f(a, b) {}", "function f(a, b = 1) {}", false),
+            ("a.ts", "const f = (a = 1) => a;", "const f = (a = 2): number => a;", true),
+            ("a.ts", "const f = a => a;", "const f = (a, b) => a;", false),
+            ("a.rs", "fn f(a: u8, b: u8) {}", "pub fn f(\n    a: u8,\n    b: u8,\n) -> u8 { 1 }", true),
+            ("a.rs", "fn f(a: u8) {}", "fn f(a: &str) {}", false),
+            ("a.rs", "fn f() { |a: u8| a; }", "fn f() { |b: u8| b; }", true),
+            ("a.go", "package a\nfunc f(a int) {}", "package a\nfunc f(a int) error { return nil }", true),
+            ("a.go", "package a\nfunc f(a int) {}", "package a\nfunc f(a ...int) {}", false),
+            ("A.java", "class A { void f(int a) {} }", "class A { int f( int a ) { return 1; } }", true),
+            ("A.java", "class A { void f(int a) {} }", "class A { void f(long a) {} }", false),
+            ("a.c", "int f(int a) { return 1; }", "int\nf(int a)\n{ return 2; }", true),
+            ("a.c", "int f(int a) { return 1; }", "int f(int a, int b) { return 1; }", false),
+        ] {
+            assert_eq!(takes(path, one) == takes(path, other), is_same, "{one} and {other}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Numbers that take three bytes.
+
+use std::hash::{Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+
+/// What none is kept as.
+const MAX: u32 = 0xFF_FFFF;
+
+/// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB: whatever counts its bytes, lines,
+/// strings or nodes fits, and there are many of them.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "u32", into = "u32")]
+pub(crate) struct Number([u8; 3]);
+
+impl Number {
+    /// No number.
+    pub const NONE: Self = Self([u8::MAX; 3]);
+
+    pub const fn new(number: u32) -> Self {
+        match number.to_be_bytes() {
+            [0, a, b, c] => Self([a, b, c]),
+            _ => Self::NONE,
+        }
+    }
+
+    pub const fn get(self) -> u32 {
+        let [a, b, c] = self.0;
+        let number = u32::from_be_bytes([0, a, b, c]);
+        if number == MAX { u32::MAX } else { number }
+    }
+}
+
+/// At once: three bytes for themselves take several times as long.
+impl Hash for Number {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.get());
+    }
+}
+
+impl From<u32> for Number {
+    fn from(number: u32) -> Self {
+        Self::new(number)
+    }
+}
+
+impl From<Number> for u32 {
+    fn from(number: Number) -> Self {
+        number.get()
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.get().cmp(&other.get())
+    }
+}
+
+impl std::fmt::Debug for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_none() {
+        for number in [0, 1, 255, 256, 65_535, 65_536, 0xFF_FF_FE, u32::MAX] {
+            assert_eq!(Number::new(number).get(), number);
+        }
+        assert_eq!([0xFF_FF_FF, 0x0100_0000].map(|number| Number::new(number).get()), [u32::MAX; 2]);
+        let mut sorted = [u32::MAX, 65_536, 3, 256].map(Number::new);
+        sorted.sort();
+        assert_eq!(sorted.map(Number::get), [3, 256, 65_536, u32::MAX]);
+    }
+}

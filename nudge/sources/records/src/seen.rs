@@ -1,0 +1,113 @@
+//! What is known of a text before it is written: its meaning, and what is near it. A model takes its time, and no
+//! transaction waits for it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use nudge_core::embed::{Embedder, Model};
+use nudge_core::error::Result;
+use nudge_core::explain::rounded;
+use nudge_storage::Db;
+
+use crate::meaning;
+use crate::project::{self, Asked};
+use crate::record::Kind;
+use crate::rows;
+use crate::source::Records;
+use crate::transfer::Moved;
+use crate::write::{ALIKE, Ready, Seen};
+
+/// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
+const SAVE_WAIT: Duration = Duration::from_secs(2);
+/// Most records that are shown as near one that is saved.
+const MAX_NEAR: usize = 5;
+/// Records of an import whose meaning is compared while its caller waits, a fifth of a second each.
+const MAX_SEEN: usize = 20;
+
+impl Records {
+    /// Looks at a new record before it is written.
+    pub(crate) fn see(&self, ready: &Ready) -> Result<Seen> {
+        let params = &ready.params;
+        let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
+            return Ok(Seen::default());
+        };
+        // What cannot be compared is saved all the same, and its vectors come later. Who says that it is another matter
+        // asks for no comparison.
+        let uncompared = |why: &str| {
+            let degraded = (!params.distinct).then(|| format!("{why}; it was compared with no other record"));
+            Ok(Seen { degraded, ..Seen::default() })
+        };
+        let model = match self.models().get(SAVE_WAIT) {
+            Model::Ready(model) => model,
+            // That is so every time, and `nudge doctor` and each search say it.
+            Model::Absent => return Ok(Seen::default()),
+            Model::Loading => return uncompared("the embedding model is being loaded"),
+            Model::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
+        };
+        let body = params.body.as_deref().unwrap_or_default();
+        let vectors = match vectors(title, body, &*model) {
+            Ok(vectors) => vectors,
+            Err(error) => return uncompared(error.message().trim_end_matches('.')),
+        };
+        let seen = Seen { vectors: Some((model.id().to_owned(), vectors)), ..Seen::default() };
+        let Some(db) = self.existing()? else { return Ok(seen) };
+        self.make_up_alone(db, &*model)?;
+        let project = db.read(|c| {
+            let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
+                Asked::One(id) => id,
+                Asked::All | Asked::None(_) => return Ok(None),
+            };
+            // One that is the same needs no question.
+            Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
+        })?;
+        let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
+            return Ok(seen);
+        };
+        self.with_near(seen, db, &*model, project, kind)
+    }
+
+    /// Looks at the first records of an import that are new, by their place.
+    pub(crate) fn see_moved(&self, moved: &[Result<Moved, String>]) -> Result<HashMap<usize, Seen>> {
+        let mut all = HashMap::new();
+        let Some(db) = self.existing()? else { return Ok(all) };
+        let Model::Ready(model) = self.models().get(SAVE_WAIT) else { return Ok(all) };
+        self.make_up_alone(db, &*model)?;
+        let moved = moved.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
+        for (at, one) in moved {
+            if all.len() == MAX_SEEN {
+                break;
+            }
+            let (kind, title, body) = (one.kind, one.line(), &one.body);
+            let project = db.read(|c| {
+                let Some(project) = project::by_name(c, &one.project)? else { return Ok(None) };
+                Ok(rows::same(c, project, kind, &title, body)?.is_none().then_some(project))
+            })?;
+            let Some(project) = project.filter(|_| meaning::is_understood(&title, body, &*model)) else { continue };
+            let Ok(vectors) = vectors(&title, body, &*model) else { continue };
+            let seen = Seen { vectors: Some((model.id().to_owned(), vectors)), ..Seen::default() };
+            all.insert(at, self.with_near(seen, db, &*model, project, kind)?);
+        }
+        Ok(all)
+    }
+
+    /// Adds the records of a project and kind that are near.
+    fn with_near(&self, seen: Seen, db: &Db, model: &dyn Embedder, project: i64, kind: Kind) -> Result<Seen> {
+        let (near, is_partial) = self.meanings().with(db, model, |memory| {
+            let is_of_it =
+                |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);
+            let first = seen.vectors.as_ref().and_then(|(_, vectors)| vectors.first());
+            let near = first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default();
+            (near, memory.is_partial())
+        })?;
+        let near = near.into_iter().map(|(id, cosine)| (id, rounded(1.0 - f64::from(cosine))));
+        let near = near.filter(|(_, distance)| *distance <= ALIKE).collect();
+        let degraded = is_partial.then(|| "some records have no vector yet; it was not compared with these".to_owned());
+        Ok(Seen { near, degraded, ..seen })
+    }
+}
+
+fn vectors(title: &str, body: &str, model: &dyn Embedder) -> Result<Vec<Vec<f32>>> {
+    let texts = meaning::parts(title, body, model);
+    let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+    model.embed(&texts)
+}

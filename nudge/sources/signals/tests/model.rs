@@ -1,0 +1,290 @@
+//! Random sequences of sends, checks, answers and lists, with a clock that also goes back, restarts and spoilt files, against what the
+//! semantics (section 16) say of one signal for each agent. `PROPTEST_CASES=10000` makes more of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+
+use nudge_core::clock::{Clock, ManualClock, rfc3339};
+use nudge_core::service::Caller;
+use nudge_core::source::{Host, Source};
+use nudge_signals::SOURCE;
+use proptest::prelude::*;
+use proptest::test_runner::Config as Cases;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const START_MS: i64 = 1_767_225_600_000;
+const AGENTS: [&str; 4] = ["mayor", "polecat", "polecat-2", "witness"];
+const TYPES: [&str; 6] =
+    ["health_check", "stall_warning", "priority_change", "abort", "sync_request", "nudge_response"];
+const RESPONSE: usize = 5;
+
+type Agent = usize;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send {
+        from: Agent,
+        to: Agent,
+        kind: usize,
+        words: usize,
+        requires: bool,
+    },
+    /// With what the last answer gave, or as if for the first time.
+    Check {
+        agent: Agent,
+        anew: bool,
+    },
+    Respond {
+        agent: Agent,
+        words: usize,
+    },
+    /// Another program writes what is no signal.
+    Spoil {
+        agent: Agent,
+    },
+    Remove {
+        agent: Agent,
+    },
+    Advance(i64),
+    Restart,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Signal {
+    from: Agent,
+    kind: usize,
+    words: usize,
+    requires: bool,
+    at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum File {
+    Spoilt,
+    Signal(Signal),
+}
+
+#[derive(Debug, Clone)]
+struct Plain {
+    now: i64,
+    files: BTreeMap<Agent, File>,
+    /// Whose folder there is.
+    known: BTreeSet<Agent>,
+    seen: BTreeMap<Agent, i64>,
+    /// Of the last step: the signal that it sent or told, or that it was refused.
+    told: Result<Option<Signal>, &'static str>,
+}
+
+impl Plain {
+    fn signal(&self, agent: Agent) -> Option<&Signal> {
+        match self.files.get(&agent) {
+            Some(File::Signal(signal)) => Some(signal),
+            _ => None,
+        }
+    }
+
+    fn send(&mut self, to: Agent, signal: Signal) {
+        // Later than the one it replaces, also within a tick and when the clock went back.
+        let at = self.signal(to).map_or(self.now, |old| self.now.max(old.at + 1));
+        let signal = Signal { at, ..signal };
+        self.known.insert(to);
+        self.files.insert(to, File::Signal(signal));
+        self.told = Ok(Some(signal));
+    }
+}
+
+struct Semantics;
+
+impl ReferenceStateMachine for Semantics {
+    type State = Plain;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Plain> {
+        let (files, known, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Just(Plain { now: START_MS, files, known, seen, told: Ok(None) }).boxed()
+    }
+
+    fn transitions(_: &Plain) -> BoxedStrategy<Step> {
+        let agent = || 0..AGENTS.len();
+        let send = (agent(), agent(), 0..TYPES.len(), 0..3_usize, any::<bool>());
+        prop_oneof![
+            6 => send.prop_map(|(from, to, kind, words, requires)| Step::Send { from, to, kind, words, requires }),
+            6 => (agent(), prop::bool::weighted(0.2)).prop_map(|(agent, anew)| Step::Check { agent, anew }),
+            4 => (agent(), 0..3_usize).prop_map(|(agent, words)| Step::Respond { agent, words }),
+            1 => agent().prop_map(|agent| Step::Spoil { agent }),
+            1 => agent().prop_map(|agent| Step::Remove { agent }),
+            4 => (-2_000..60_000_i64).prop_map(Step::Advance),
+            1 => Just(Step::Restart),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut plain: Plain, step: &Step) -> Plain {
+        plain.told = Ok(None);
+        match *step {
+            Step::Send { from, to, kind, words, requires } => {
+                plain.send(to, Signal { from, kind, words, requires, at: 0 });
+            }
+            Step::Check { agent, anew } => {
+                let seen = if anew { None } else { plain.seen.get(&agent).copied() };
+                let found = plain.signal(agent).filter(|signal| seen.is_none_or(|seen| signal.at > seen)).copied();
+                if let Some(found) = &found {
+                    plain.seen.insert(agent, found.at);
+                } else if anew {
+                    plain.seen.remove(&agent);
+                }
+                plain.told = Ok(found);
+            }
+            Step::Respond { agent, words } => match plain.signal(agent).copied() {
+                Some(asked) if asked.kind != RESPONSE => {
+                    plain.send(asked.from, Signal { from: agent, kind: RESPONSE, words, requires: false, at: 0 });
+                }
+                _ => plain.told = Err("E_NOT_FOUND"),
+            },
+            Step::Spoil { agent } => {
+                if plain.known.contains(&agent) {
+                    plain.files.insert(agent, File::Spoilt);
+                }
+            }
+            Step::Remove { agent } => drop(plain.files.remove(&agent)),
+            Step::Advance(ms) => plain.now += ms,
+            Step::Restart => {}
+        }
+        plain
+    }
+}
+
+struct Run {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    signals: Arc<dyn Source>,
+    /// What the last answer gave as `last_seen`.
+    seen: BTreeMap<Agent, Value>,
+}
+
+fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source> {
+    let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
+    (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, ..host }).unwrap()
+}
+
+/// Three texts; the first leaves the message to the type.
+fn message(words: usize) -> Option<&'static str> {
+    [None, Some("stop what you do"), Some("\u{202e}two\nlines and é")][words]
+}
+
+impl Run {
+    fn call(&self, verb: &str, mut params: Value) -> Result<Value, String> {
+        params["context"] = json!({"env": {"NUDGE_STATE_DIR": self.folder.path().join("state")}});
+        let params = RawValue::from_string(params.to_string()).unwrap();
+        let answer = self.signals.call_by(Caller::named("test"), &format!("nudge.signals.{verb}"), &params);
+        answer.map(|text| serde_json::from_str(text.get()).unwrap()).map_err(|error| error.reason().to_owned())
+    }
+
+    fn path(&self, agent: Agent) -> std::path::PathBuf {
+        self.folder.path().join("state/nudge").join(AGENTS[agent]).join("latest.json")
+    }
+
+    /// Whether these five fields are the signal.
+    fn assert_is(found: &Value, signal: &Signal) {
+        let fields = [&found["from"], &found["type"], &found["requires_response"], &found["timestamp"]];
+        let at = rfc3339::text(signal.at);
+        assert_eq!(json!(fields), json!([AGENTS[signal.from], TYPES[signal.kind], signal.requires, at]), "{found}");
+        match message(signal.words) {
+            Some("stop what you do") => assert_eq!(found["message"], "stop what you do"),
+            _ => assert!(found["message"].as_str().is_some_and(|text| !text.is_empty()), "{found}"),
+        }
+    }
+
+    fn assert_told(answer: &Result<Value, String>, plain: &Plain) {
+        match (answer, &plain.told) {
+            (Ok(answer), Ok(Some(signal))) => Self::assert_is(&answer["signal"], signal),
+            (Ok(answer), Ok(None)) => assert!(answer["signal"].is_null(), "{answer}"),
+            (Err(reason), Err(expected)) => assert_eq!(reason, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl StateMachineTest for Run {
+    type SystemUnderTest = Self;
+    type Reference = Semantics;
+
+    fn init_test(plain: &Plain) -> Self {
+        // In memory where there is such a folder: what is flushed to a disk takes long.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        fs::create_dir(folder.path().join("state")).unwrap();
+        let clock = Arc::new(ManualClock::new(plain.now));
+        let signals = open(&folder, &clock);
+        Self { folder, clock, signals, seen: BTreeMap::new() }
+    }
+
+    fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
+        match step {
+            Step::Send { from, to, kind, words, requires } => {
+                let params = json!({
+                    "agent": AGENTS[to], "from": AGENTS[from], "type": TYPES[kind], "message": message(words),
+                    "requires_response": requires,
+                });
+                Self::assert_told(&run.call("send", params), plain);
+            }
+            Step::Check { agent, anew } => {
+                let seen = run.seen.get(&agent).filter(|_| !anew).cloned();
+                let answer = run.call("check", json!({"agent": AGENTS[agent], "last_seen": seen}));
+                Self::assert_told(&answer, plain);
+                run.seen.insert(agent, answer.unwrap()["last_seen"].clone());
+            }
+            Step::Respond { agent, words } => {
+                let params = json!({"agent": AGENTS[agent], "message": message(words)});
+                Self::assert_told(&run.call("respond", params), plain);
+            }
+            Step::Spoil { agent } => {
+                if plain.known.contains(&agent) {
+                    fs::write(run.path(agent), "{\"from\": \"nobody\", \"mess").unwrap();
+                }
+            }
+            Step::Remove { agent } => drop(fs::remove_file(run.path(agent))),
+            Step::Advance(ms) => drop(run.clock.advance(ms)),
+            Step::Restart => {
+                run.signals.close();
+                run.signals = open(&run.folder, &run.clock);
+            }
+        }
+        run
+    }
+
+    /// The list has every agent, and nothing half written is ever there.
+    fn check_invariants(run: &Self, plain: &Plain) {
+        let listed = run.call("list", json!({})).unwrap();
+        let agents = listed["agents"].as_array().unwrap();
+        let names: Vec<_> = agents.iter().map(|one| one["agent"].as_str().unwrap()).collect();
+        let with_file: Vec<_> = plain.files.keys().map(|agent| AGENTS[*agent]).collect();
+        assert_eq!(names, with_file);
+        for one in agents {
+            let agent = AGENTS.iter().position(|name| one["agent"] == *name).unwrap();
+            match plain.files.get(&agent) {
+                Some(File::Signal(signal)) => Self::assert_is(one, signal),
+                Some(File::Spoilt) => assert!(one["from"].is_null() && one["problem"].is_string(), "{one}"),
+                None => unreachable!("{one}"),
+            }
+        }
+        for agent in &plain.known {
+            let left = fs::read_dir(run.path(*agent).parent().unwrap()).unwrap().count();
+            assert_eq!(left, usize::from(plain.files.contains_key(agent)), "files of {}", AGENTS[*agent]);
+        }
+    }
+}
+
+/// So many sequences, if `PROPTEST_CASES` says nothing else.
+fn cases() -> Cases {
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(500, |_| Cases::default().cases);
+    Cases { cases, failure_persistence: None, ..Cases::default() }
+}
+
+prop_state_machine! {
+    #![proptest_config(cases())]
+    #[test]
+    fn agrees_with_the_model(sequential 50 => Run);
+}

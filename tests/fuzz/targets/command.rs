@@ -1,0 +1,13 @@
+//! Two command lines, as a hook sees them: what each does, and whether they are near.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge_core::shell;
+
+fuzz_target!(|text: &str| {
+    let (one, other) = text.split_once('\n').unwrap_or((text, text));
+    let (Some(one), Some(other)) = (shell::parse(one), shell::parse(other)) else { return };
+    assert_eq!(one.is_same(&other), other.is_same(&one));
+    assert_eq!(one.is_near(&other), other.is_near(&one));
+    one.heads().chain(other.heads()).for_each(|command| drop(command.arguments().len()));
+});

@@ -1,0 +1,9 @@
+//! What a coding agent hands to a hook.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge_cli::agents::event;
+
+fuzz_target!(|text: &str| {
+    let _ = event::read(text);
+});

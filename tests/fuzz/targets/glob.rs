@@ -1,0 +1,23 @@
+//! A pattern on the first line, a folder or a branch on the second.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge_core::place::glob::{Glob, GlobKind, Subject};
+use nudge_core::steps::Steps;
+
+fuzz_target!(|text: &str| {
+    let (pattern, subject) = text.split_once('\n').unwrap_or((text, "/work/api"));
+    for kind in [GlobKind::Cwd, GlobKind::Branch] {
+        let Ok(glob) = Glob::new(pattern, kind) else { continue };
+        // What is stored is read again, and means the same.
+        let again = Glob::new(glob.as_str(), kind).expect("its own text is a pattern");
+        for subject in [Subject::cwd(subject, false), Subject::cwd(subject, true), Some(Subject::branch(subject))] {
+            let Some(subject) = subject else { continue };
+            let found = glob.matches(&subject, &mut Steps::of_a_call());
+            if let (Ok(found), Ok(same)) = (found, again.matches(&subject, &mut Steps::of_a_call())) {
+                assert_eq!(found, same, "{pattern:?} {:?}", subject.as_str());
+            }
+            let _ = glob.matches_above(&subject, &mut Steps::of_a_call());
+        }
+    }
+});

@@ -1,0 +1,21 @@
+//! A text that may hold credentials. Without the lines that are marked it passes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge::SecretGuard;
+
+fuzz_target!(|text: &str| {
+    let guard = SecretGuard::new();
+    let spans = guard.spans(text);
+    // Parts of a key are marked that would pass alone.
+    assert!(guard.check(None, text).is_none() || !spans.is_empty());
+    let (mut left, mut at) = (String::new(), 0);
+    for span in &spans {
+        assert!(at <= span.range.start && span.range.start <= span.range.end && span.range.end <= text.len());
+        left.push_str(&text[at..span.range.start]);
+        at = span.range.end;
+    }
+    left.push_str(&text[at..]);
+    assert_eq!(guard.check(None, &left), None, "what is left");
+    guard.check(Some("PASSWORD"), text);
+});

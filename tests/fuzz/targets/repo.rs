@@ -1,0 +1,11 @@
+//! The address of a repository. What it is shown as is read as the same, and holds no password.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge_core::place::repo::Repo;
+
+fuzz_target!(|text: &str| {
+    let Ok(repo) = Repo::parse(text) else { return };
+    let shown = repo.to_string();
+    assert_eq!(Repo::parse(&shown).map_err(|error| error.message().to_owned()), Ok(repo), "{text:?} {shown:?}");
+});

@@ -1,0 +1,24 @@
+//! A body of JSON-RPC, answered by a store.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use nudge::{Caller, Config, Nudge, SetHint};
+use nudge_cli::server::http::rpc;
+use serde_json::Value;
+
+static STORE: LazyLock<Nudge> = LazyLock::new(|| {
+    // What is stored stays small, so that a call takes no longer the more were made.
+    let nudge = Nudge::new(Config { max_hints: 50, max_bytes: 1 << 16, ..Config::default() });
+    nudge.set(SetHint::new("api", "build", "make api")).expect("a plain hint");
+    nudge
+});
+
+fuzz_target!(|body: &[u8]| {
+    if let Some(answer) = rpc::answer(&*STORE, Caller::default(), body) {
+        let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+        let all = answer.as_array().cloned().unwrap_or_else(|| vec![answer]);
+        assert!(all.iter().all(|one| one["jsonrpc"] == "2.0" && (one.get("result").is_some() != one.get("error").is_some())));
+    }
+});

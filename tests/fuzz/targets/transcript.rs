@@ -1,0 +1,9 @@
+//! What a client has written down of a session.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge_brain::capture::transcript;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = transcript::read(bytes);
+});

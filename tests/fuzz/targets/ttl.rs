@@ -1,0 +1,13 @@
+//! How long a hint holds, and a time of an export.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nudge::{Ttl, parse_time};
+
+fuzz_target!(|text: &str| {
+    if let Ok(ttl) = text.parse::<Ttl>() {
+        assert_eq!(ttl.as_str(), text);
+        assert!(ttl.millis().is_none_or(|ms| (1..=315_576_000_000).contains(&ms)), "{text}");
+    }
+    let _ = parse_time(text);
+});

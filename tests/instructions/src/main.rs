@@ -1,0 +1,152 @@
+//! Does one thing so many times: `nudge-instructions NAME COUNT`. `tests/instructions/run` counts the instructions of two
+//! runs, whose difference is that of the further calls alone. `--list` prints the names.
+
+#[path = "../../bench/src/data.rs"]
+#[allow(dead_code, clippy::cast_precision_loss, reason = "shared with the speed table")]
+mod data;
+
+use std::hint::black_box;
+
+use data::Random;
+use nudge::{Context, Export, HintMeta, Import, ImportMode, Nudge, Os, Query, ScopeSpec, SetHint, View};
+use nudge_core::safety::secrets::SecretGuard;
+use serde_json::value::RawValue;
+
+const HINTS: usize = 5_000;
+/// Keys that are asked for again and again.
+const ASKED: usize = 64;
+
+type Repeated = fn(usize);
+
+const ALL: [(&str, Repeated); 10] = [
+    ("get, warm View, 1 variant", |count| warm(1, count)),
+    ("get, warm View, 4 variants", |count| warm(4, count)),
+    ("get, Context built, 4 variants", cold),
+    ("query, top 10 of 5,000", |count| query(&[], count)),
+    ("query by tag, top 10 of 5,000", |count| query(&["tag-00"], count)),
+    ("set, a new hint", set),
+    ("import, 10 hints of 400", import),
+    ("export, 10 hints of 400", export),
+    ("guard, a value of 4 KB", guard),
+    ("scope, 40 of a context", scopes),
+];
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--list"] => ALL.iter().for_each(|(name, _)| println!("{name}")),
+        [name, count] => {
+            let (_, run) = ALL.iter().find(|one| one.0 == name).expect("a name of --list");
+            run(count.parse().expect("a number"));
+        }
+        _ => panic!("nudge-instructions NAME COUNT, or --list"),
+    }
+}
+
+fn place() -> Context {
+    data::place().build().expect("the place is valid")
+}
+
+fn name(at: usize) -> (String, String) {
+    (format!("service-{:02}", at % 100), format!("build-{at}"))
+}
+
+fn filled(scopes: &[ScopeSpec]) -> Nudge {
+    let nudge = Nudge::new(data::config());
+    for at in 0..HINTS / scopes.len() {
+        let (component, key) = name(at);
+        for scope in scopes {
+            let meta = HintMeta { scope: scope.clone(), ..HintMeta::default() };
+            nudge.set(SetHint { meta, ..SetHint::new(&*component, &*key, "docker compose build") }).expect("valid");
+        }
+    }
+    nudge
+}
+
+fn asked(scopes: usize) -> Vec<(String, String)> {
+    Random(7).shuffled(HINTS / scopes).into_iter().take(ASKED).map(name).collect()
+}
+
+fn warm(scopes: usize, count: usize) {
+    let nudge = filled(&data::variants(scopes));
+    let view = View::new(&nudge, place());
+    let names = asked(scopes);
+    for at in 0..count {
+        let (component, key) = &names[at % ASKED];
+        black_box(view.get(component, key).expect("stored"));
+    }
+}
+
+fn cold(count: usize) {
+    let nudge = filled(&data::variants(4));
+    let names = asked(4);
+    for at in 0..count {
+        let context = Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);
+        let context = context.build().expect("the place is valid");
+        let (component, key) = &names[at % ASKED];
+        black_box(nudge.get(component, key, &context).expect("stored"));
+    }
+}
+
+fn query(tags: &[&str], count: usize) {
+    let nudge = data::store(&data::seeds(HINTS));
+    for _ in 0..count {
+        let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
+        let query = Query { context: data::place(), tags, ..Query::default() };
+        black_box(nudge.query(query).expect("the query is valid"));
+    }
+}
+
+fn set(count: usize) {
+    let nudge = data::store(&data::seeds(HINTS));
+    for seed in data::seeds(HINTS).into_iter().cycle().take(count).enumerate().map(|(at, mut seed)| {
+        seed.set.key = format!("new-{at}");
+        seed.set
+    }) {
+        black_box(nudge.set(seed).expect("a seed is valid"));
+    }
+}
+
+/// Hints of a payload, and how many of them count for one call.
+const PAYLOAD: usize = 400;
+const COUNTED: usize = 10;
+
+fn exported(nudge: &Nudge) -> String {
+    let payload = nudge.export(&Export::default()).expect("the whole store").payload;
+    serde_json::to_string(&payload).expect("an export is JSON")
+}
+
+fn import(count: usize) {
+    let payload = RawValue::from_string(exported(&data::store(&data::seeds(PAYLOAD)))).expect("the export is JSON");
+    let params = Import { payload, mode: ImportMode::Merge, allow_secret: false };
+    for _ in 0..count * COUNTED / PAYLOAD {
+        black_box(Nudge::new(data::config()).import(&params).expect("the export can be imported"));
+    }
+}
+
+fn export(count: usize) {
+    let nudge = data::store(&data::seeds(PAYLOAD));
+    for _ in 0..count * COUNTED / PAYLOAD {
+        black_box(exported(&nudge));
+    }
+}
+
+fn guard(count: usize) {
+    let text = "docker compose build --service service-12 --profile dev-00af\n".repeat(66);
+    let guard = SecretGuard::new();
+    for _ in 0..count {
+        black_box(guard.check(None, black_box(&text)));
+    }
+}
+
+fn scopes(count: usize) {
+    let nudge = Nudge::new(data::config());
+    for at in 0..data::SCOPES {
+        let meta = HintMeta { scope: data::scope(at), ..HintMeta::default() };
+        nudge.set(SetHint { meta, ..SetHint::new("api", "build", at.to_string()) }).expect("valid");
+    }
+    for _ in 0..count {
+        // A context that nothing is remembered of.
+        black_box(nudge.get("api", "build", &place()));
+    }
+}

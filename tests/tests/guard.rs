@@ -1,0 +1,185 @@
+//! What the secret guard catches of credentials in the forms that their providers document, and what it refuses of texts
+//! that only resemble one (semantics section 7). Both are made anew at each run, from a seed that is printed, so nothing
+//! that looks like a credential is in the tree, and nobody can fit the guard to the texts.
+//!
+//! `NUDGE_GUARD_SEED` repeats a run, `NUDGE_GUARD_TIMES` makes more of each.
+
+#[path = "guard/formats.rs"]
+mod formats;
+#[path = "guard/harmless.rs"]
+mod harmless;
+#[path = "guard/make.rs"]
+mod make;
+#[path = "guard/places.rs"]
+mod places;
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use make::Make;
+use nudge::SecretGuard;
+use serde_json::Value;
+
+/// Of all credentials at least so many in a hundred are caught, of those of one kind half, and of harmless texts so many
+/// are refused at most.
+const RECALL: f64 = 97.0;
+const RECALL_OF_A_KIND: f64 = 50.0;
+const FALSE_ALARMS: f64 = 1.0;
+
+/// Four times the text may take so many times as long: four where each byte is looked at equally often, sixteen where each
+/// is looked at for every other.
+const FOUR_TIMES: u32 = 9;
+
+/// How often each text is made.
+const TIMES: u64 = 3;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}: no number")))
+}
+
+fn seed() -> u64 {
+    number("NUDGE_GUARD_SEED")
+        .unwrap_or_else(|| u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap())
+}
+
+/// As a hint has it: a text, or the value that it is the JSON of.
+fn is_refused(text: &str) -> bool {
+    let value = Value::String(text.to_owned());
+    let parsed: Option<Value> = serde_json::from_str(text).ok().filter(Value::is_object);
+    let refused = |value: &Value| SecretGuard::new().check_json("value", value).is_some();
+    refused(&value) && parsed.as_ref().is_none_or(refused)
+}
+
+/// Of each kind: how many were refused, how many there were, and those that were not as they should be.
+#[derive(Default)]
+struct Count {
+    refused: usize,
+    all: usize,
+    wrong: Vec<String>,
+}
+
+#[derive(Default)]
+struct Counts(BTreeMap<String, Count>);
+
+impl Counts {
+    fn note(&mut self, kind: &str, place: &str, text: &str, is_secret: bool) {
+        let count = self.0.entry(kind.to_owned()).or_default();
+        let refused = is_refused(text);
+        count.all += 1;
+        count.refused += usize::from(refused);
+        if refused != is_secret {
+            count.wrong.push(format!("{place}: {text:?}"));
+        }
+    }
+
+    // Counts are far below 2^53.
+    #[allow(clippy::cast_precision_loss)]
+    fn share(of: (usize, usize)) -> f64 {
+        100.0 * of.0 as f64 / of.1 as f64
+    }
+
+    fn total(&self) -> (usize, usize) {
+        self.0.values().fold((0, 0), |(refused, all), count| (refused + count.refused, all + count.all))
+    }
+
+    /// Prints the table, and what was not as it should be, three of each kind.
+    fn print(&self, title: &str) -> f64 {
+        let total = Self::share(self.total());
+        println!("{title}: {:.2} % of {}", total, self.total().1);
+        for (kind, count) in &self.0 {
+            println!("  {kind:22} {:6.1} % of {}", Self::share((count.refused, count.all)), count.all);
+            for wrong in count.wrong.iter().take(3) {
+                println!("      {wrong}");
+            }
+        }
+        total
+    }
+}
+
+fn credentials(make: &mut Make) -> Counts {
+    let mut counts = Counts::default();
+    let write = |place: &str, name: &str, token: &str| {
+        place.replace("{token}", token).replace("{NAME}", name).replace("{name}", &name.to_lowercase())
+    };
+    for (kind, name, expression) in formats::TOKENS {
+        for (place, text) in places::ANYWHERE.iter().chain(places::WITH_NAME) {
+            counts.note(kind, place, &write(text, name, &make.text(expression)), true);
+        }
+    }
+    for (kind, name, expression) in formats::NAMED {
+        for (place, text) in places::WITH_NAME {
+            counts.note(kind, place, &write(text, name, &make.text(expression)), true);
+        }
+    }
+    for (kind, texts) in places::CONTEXTS {
+        for text in *texts {
+            counts.note(&format!("in a {kind}"), "", &make.fill(text), true);
+        }
+    }
+    for place in ["{key}", "cat > id <<E\n{key}\nE", "deploy_key: |\n{key}"] {
+        counts.note("private key", place, &place.replace("{key}", &formats::private_key(make)), true);
+    }
+    counts
+}
+
+#[test]
+fn credentials_are_caught_and_harmless_texts_pass() {
+    let seed = seed();
+    println!("NUDGE_GUARD_SEED={seed}");
+    let mut make = Make::new(seed);
+    let (mut secrets, mut harmless) = (Counts::default(), Counts::default());
+    for _ in 0..number("NUDGE_GUARD_TIMES").unwrap_or(TIMES) {
+        for (kind, count) in credentials(&mut make).0 {
+            let all = secrets.0.entry(kind).or_default();
+            all.refused += count.refused;
+            all.all += count.all;
+            all.wrong.extend(count.wrong);
+        }
+        for (kind, texts) in harmless::HARMLESS {
+            for text in *texts {
+                harmless.note(kind, "", &make.fill(text), false);
+            }
+        }
+    }
+    let recall = secrets.print("credentials caught");
+    let alarms = harmless.print("harmless texts refused");
+    assert!(recall >= RECALL, "recall {recall:.2} %, seed {seed}");
+    assert!(alarms <= FALSE_ALARMS, "false alarms {alarms:.2} %, seed {seed}");
+    for (kind, count) in &secrets.0 {
+        let share = Counts::share((count.refused, count.all));
+        assert!(share >= RECALL_OF_A_KIND, "{kind}: {share:.1} %, seed {seed}");
+    }
+}
+
+/// How long the guard looks at `unit`, repeated to so many bytes; the shortest of some times, as the rest is the machine's.
+fn looks_at(unit: &str, bytes: usize, times: usize) -> Duration {
+    let text = unit.repeat(bytes / unit.len() + 1);
+    let once = |_| {
+        let start = Instant::now();
+        black_box(SecretGuard::new().check(None, black_box(&text)));
+        start.elapsed()
+    };
+    (0..times).map(once).min().unwrap_or_default()
+}
+
+/// Of every form its beginning, which is no credential yet, again and again, so that each rule begins anew all the time.
+#[test]
+fn what_begins_as_a_credential_again_and_again_takes_time_by_its_length() {
+    let seed = seed();
+    let mut make = Make::new(seed);
+    let mut texts: Vec<String> = Vec::new();
+    for (_, _, expression) in formats::TOKENS {
+        texts.push(make.text(expression));
+    }
+    for of_a_kind in places::CONTEXTS.iter().chain(harmless::HARMLESS) {
+        texts.extend(of_a_kind.1.iter().map(|text| make.fill(text)));
+    }
+    texts.push(formats::private_key(&mut make));
+    let begun =
+        |text: &String, share: usize| text.chars().take((text.chars().count() / share).max(1)).collect::<String>();
+    for unit in texts.iter().flat_map(|text| [begun(text, 2), begun(text, 4)]) {
+        let is_slow = |times| looks_at(&unit, 64 << 10, times) > FOUR_TIMES * looks_at(&unit, 16 << 10, times);
+        assert!(!is_slow(1) || !is_slow(5) || !is_slow(25), "{unit:?} again and again, seed {seed}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The first sentence on each method: what a programmer reads in rustdoc, in Python's `help`, in an editor for TypeScript
+//! and in the C header. It is written once, in Rust; the others say the same. (Descriptions in the method tables are for
+//! models, and say when to call.)
+
+use std::fs;
+
+use crate::tree;
+
+/// A method of the hints, and what it is called in Rust, Python and TypeScript; C has functions for some.
+struct Names {
+    rust: &'static str,
+    python: &'static str,
+    typescript: String,
+}
+
+fn names(method: &str) -> Names {
+    let verb = method.trim_start_matches("nudge.").trim_end_matches("_hint");
+    let mut typescript = String::new();
+    let mut parts = verb.split('_');
+    typescript.push_str(parts.next().unwrap());
+    parts.for_each(|part| typescript.extend([&part[..1].to_uppercase(), &part[1..]]));
+    let names: &(&str, &str, &str) = RENAMED.iter().find(|(known, ..)| *known == verb).unwrap_or(&("", "", ""));
+    let leaked: &'static str = Box::leak(verb.to_owned().into_boxed_str());
+    let or = |name: &'static str| if name.is_empty() { leaked } else { name };
+    Names { rust: or(names.1), python: or(names.2), typescript }
+}
+
+/// Verbs that have another name in Rust or in Python.
+const RENAMED: [(&str, &str, &str); 2] =
+    [("list_components", "components", "list_components"), ("import", "", "import_")];
+
+/// The first sentence of a comment, on one line, without what is spelt in each language's own way.
+fn first(comment: &str) -> String {
+    let words: Vec<_> =
+        comment.split_whitespace().filter(|word| !["//", "///", "*", "/**", "*/"].contains(word)).collect();
+    let text = words.join(" ").replace("{@link Store.", "`").replace('}', "`");
+    let text = text.split(" (semantics section").enumerate().map(|(at, part)| match at {
+        0 => part,
+        _ => part.split_once(')').map_or(part, |(_, rest)| rest),
+    });
+    let text = text.collect::<String>();
+    text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned()
+}
+
+/// The comment before the line that begins so: in Rust, TypeScript and C.
+fn before(text: &str, begins: &str) -> Option<String> {
+    let lines: Vec<_> = text.lines().collect();
+    let at = lines.iter().position(|line| line.trim_start().starts_with(begins))?;
+    let is_comment = |line: &&str| {
+        let line = line.trim_start();
+        ["//", "/**", "*"].iter().any(|mark| line.starts_with(mark)) || line.starts_with("#[")
+    };
+    let begin = lines[..at].iter().rposition(|line| !is_comment(line)).map_or(0, |above| above + 1);
+    let comment = lines[begin..at].iter().filter(|line| !line.trim_start().starts_with("#["));
+    Some(comment.map(|line| line.replace("/**", "").replace("*/", "")).collect::<Vec<_>>().join("\n"))
+}
+
+/// The text of a function in Python.
+fn docstring(text: &str, name: &str) -> Option<String> {
+    let body = text.split_once(&format!("    def {name}("))?.1;
+    let doc = body.split("\"\"\"").nth(1)?;
+    Some(doc.split("\n\n").next()?.to_owned())
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(tree().join(name)).unwrap()
+}
+
+fn folder(name: &str) -> String {
+    let mut all = String::new();
+    for entry in fs::read_dir(tree().join(name)).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.extension().is_some_and(|ext| ext == "rs") {
+            all += &fs::read_to_string(entry).unwrap();
+        }
+    }
+    all
+}
+
+#[test]
+fn every_language_says_the_same_of_a_method() {
+    let rust = read("nudge/src/cache.rs") + &folder("nudge/src/method");
+    let python =
+        ["_store.py", "_telling.py"].map(|file| read(&format!("bindings/python/python/nudge/{file}"))).concat();
+    let native = read("bindings/python/src/store.rs");
+    let typescript = read("bindings/node/index.d.ts");
+    let header = read("include/nudge.h");
+    for method in nudge::methods() {
+        let names = names(method.name);
+        let wanted = first(&before(&rust, &format!("pub fn {}(&self", names.rust)).unwrap_or_default());
+        assert!(wanted.ends_with('.'), "{}: Rust says `{wanted}`", method.name);
+        let in_python = docstring(&python, names.python).or_else(|| before(&native, &format!("fn {}(", names.python)));
+        assert_eq!(first(&in_python.unwrap_or_default()), wanted, "{} in Python", method.name);
+        let in_typescript = before(&typescript, &format!("{}(", names.typescript)).unwrap_or_default();
+        assert_eq!(first(&in_typescript), wanted, "{} in TypeScript", method.name);
+        if let Some(in_c) = before(&header, &format!("nudge_status nudge_{}(", names.rust)) {
+            assert_eq!(first(&in_c), wanted, "{} in C", method.name);
+        }
+    }
+}
