@@ -3,12 +3,15 @@
 
 mod allocations;
 mod data;
+mod growth;
 mod measure;
 mod peers;
 mod process;
+mod project;
 mod records;
 mod rows;
 mod table;
+mod vault;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +21,7 @@ use peers::{bare_http::BARE_HTTP, echo_tool::ECHO_TOOL};
 use table::Scale;
 
 const USAGE: &str = "usage: nudge-bench --list | --head | [--smoke] --row NAME \
-    | --probe HINTS QUERIES | --bare-http BYTES | --echo-tool";
+    | --probe HINTS QUERIES | --growth [(fill | ask) SOURCE ITEMS FOLDER] | --bare-http BYTES | --echo-tool";
 
 const FULL: Scale = Scale {
     small: 5_000,
@@ -61,6 +64,16 @@ fn main() -> ExitCode {
         ["--probe", hints, queries] => {
             rows::growth::probe(hints.parse().unwrap_or_default(), queries.parse().unwrap_or_default());
             ExitCode::SUCCESS
+        }
+        ["--growth"] => {
+            growth::sources().for_each(|source| println!("{source}"));
+            ExitCode::SUCCESS
+        }
+        ["--growth", does @ ("fill" | "ask"), source, items, folder] => {
+            let folder = std::path::Path::new(folder);
+            let items = items.parse().unwrap_or_default();
+            let done = if does == "fill" { growth::fill } else { growth::ask }(source, folder, items);
+            ExitCode::from(u8::from(!done) * 2)
         }
         [BARE_HTTP, bytes] => served(peers::bare_http::serve(bytes.parse().unwrap_or_default())),
         [ECHO_TOOL] => served(peers::echo_tool::serve()),

@@ -129,15 +129,20 @@ impl Embedder for Known {
 
 /// A folder with a database of records.
 pub struct Desk {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
     /// What the records say.
     pub texts: Texts,
 }
 
 impl Desk {
-    /// One with so many records.
-    pub fn filled(count: usize) -> Self {
-        let desk = Self { folder: tempfile::tempdir().expect("there is room for files"), texts: Texts::new(1) };
+    /// The one in this folder.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), texts: Texts::new(1) }
+    }
+
+    /// One with so many records, in an empty folder.
+    pub fn filled(folder: &Path, count: usize) -> Self {
+        let desk = Self::at(folder);
         let record = |at: usize| {
             let (title, body) = desk.texts.record(at);
             let day = format!("2026-01-01T00:00:{:02}.000Z", at % 60);
@@ -158,7 +163,7 @@ impl Desk {
 
     /// Where it is.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
     /// The database.

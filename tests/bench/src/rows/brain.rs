@@ -3,28 +3,21 @@
 
 use std::fs;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use nudge_brain::SOURCE;
 use nudge_brain::chunk::chunks;
 use nudge_brain::outline::Outline;
-use nudge_core::service::Service as _;
-use nudge_core::source::{Host, Source, StopFlag};
 use nudge_storage::rusqlite::Connection;
 use nudge_storage::search::Words;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::data::Random;
 use crate::measure::{Clock, Turns, interleave, median, take_turns, wall_ns, work};
 use crate::process::{Server, program, tool_call};
 use crate::records::{QUESTIONS, Texts};
 use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
+use crate::vault::{Vault, note, opened, path, status, write_notes};
 
 /// The goal of cutting a megabyte of notes, in milliseconds: 20 MB a second.
 const CUT_MS: f64 = 50.0;
@@ -45,99 +38,11 @@ const UNITS: usize = 5;
 /// The largest share of all chunks that a word stands in which is looked for: a quarter.
 const COMMON: usize = 4;
 
-/// A brain of made-up notes, of two sections each, and a session that has it.
-struct Vault {
-    folder: tempfile::TempDir,
-    source: Arc<dyn Source>,
-    stop: StopFlag,
-    working: Option<JoinHandle<()>>,
-    notes: usize,
-}
-
-impl Vault {
-    /// One of so many notes, all of them read.
-    fn filled(notes: usize) -> Self {
-        let folder = written(notes);
-        let source = opened(folder.path(), folder.path());
-        let stop = StopFlag::default();
-        let (worker, until) = (Arc::clone(&source), stop.clone());
-        let working = Some(std::thread::spawn(move || worker.work(&until)));
-        let vault = Self { folder, source, stop, working, notes };
-        vault.wait_until("it follows the files", |vault| {
-            let stands = vault.call("status", &json!({}));
-            stands["units"] == vault.notes && stands["follows"].as_str().is_some_and(|how| !how.ends_with(" 0 folders"))
-        });
-        vault
-    }
-
-    fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let mut looks = 0..600;
-        while !is_so(self) {
-            assert!(looks.next().is_some(), "waited in vain: {what}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn path(&self, at: usize) -> PathBuf {
-        path(&self.folder.path().join("brain"), at)
-    }
-
-    /// The index.
-    fn index(&self) -> Connection {
-        let stands = self.call("status", &json!({}));
-        Connection::open(stands["index"].as_str().unwrap_or_default()).expect("the index is there")
-    }
-
-    fn ask(&self, params: &RawValue) -> Box<RawValue> {
-        self.source.call("nudge.brain.context", params).expect("the params are right")
-    }
-
-    fn call(&self, verb: &str, params: &Value) -> Value {
-        let params = to_raw_value(params).expect("it is JSON");
-        let answer = self.source.call(&format!("nudge.brain.{verb}"), &params).expect("the params are right");
-        serde_json::from_str(answer.get()).expect("it is JSON")
-    }
-}
-
-impl Drop for Vault {
-    fn drop(&mut self) {
-        self.stop.set();
-        let ended = self.working.take().map(JoinHandle::join);
-        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the work ends");
-    }
-}
-
-/// A folder with a brain of so many notes.
-fn written(notes: usize) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("there is room for files");
-    let (root, texts) = (folder.path().join("brain"), Texts::new(3));
-    for at in 0..notes {
-        let place = path(&root, at);
-        fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
-        fs::write(place, note(&texts, at, notes)).expect("there is room for files");
-    }
-    folder
-}
-
-/// The source of the brain in a folder, with its index in another.
-fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
-    let root = folder.join("brain");
-    let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
-    let host = Host::alone(at, &SOURCE, &given).expect("the setting is allowed");
-    (SOURCE.open)(host).expect("the folder is there")
-}
-
-/// Asks how an index stands, which brings it in step with the files first.
-fn status(source: &dyn Source) -> Value {
-    let params = to_raw_value(&json!({})).expect("it is JSON");
-    let answer = source.call("nudge.brain.status", &params).expect("the params are right");
-    serde_json::from_str(answer.get()).expect("it is JSON")
-}
-
 /// A first index of all notes, and a look at them when none has changed.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;
-    let folder = written(notes);
+    let folder = tempfile::tempdir().expect("there is room for files");
+    write_notes(folder.path(), notes);
     let files: Vec<_> = (0..notes).map(|at| path(&folder.path().join("brain"), at)).collect();
     let read = || files.iter().map(|file| fs::read(file).map_or(0, |bytes| bytes.len())).sum::<usize>();
     let look = || files.iter().filter(|file| fs::symlink_metadata(file).is_ok()).count();
@@ -182,7 +87,8 @@ pub fn index(scale: &Scale) -> Vec<Line> {
 /// What a session holds in memory when it has answered questions to a brain, beyond one without.
 pub fn memory(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 28;
-    let folder = written(notes);
+    let folder = tempfile::tempdir().expect("there is room for files");
+    write_notes(folder.path(), notes);
     let asked = |with: bool| {
         let mut command = Command::new(program("nudge")?);
         command.env("NUDGE_CACHE_DIR", folder.path().join("cache"));
@@ -213,21 +119,6 @@ pub fn memory(scale: &Scale) -> Vec<Line> {
             |(without, with)| format!("{with:.1} MB / {without:.1} MB"),
         ),
     }]
-}
-
-fn path(root: &Path, at: usize) -> PathBuf {
-    root.join(format!("domains/d{}/f{}/note{at}.md", at % 7, at % 13))
-}
-
-/// A note with a head, a relation and two sections.
-fn note(texts: &Texts, at: usize, notes: usize) -> String {
-    let section = |part: usize| {
-        let (title, body) = texts.record(2 * at + part);
-        let lines: Vec<_> = body.split_inclusive(". ").map(str::trim).collect();
-        format!("{} {title}\n\n{}\n", "#".repeat(part + 1), lines.join("\n\n"))
-    };
-    let other = Random(at as u64).below(notes);
-    format!("---\ntags: [t{}]\nrelated: [note{other}]\n---\n{}\n{}", at % 30, section(0), section(1))
 }
 
 /// Cutting notes into pieces, in memory.
@@ -289,7 +180,8 @@ fn asked(c: &Connection, question: &str) -> String {
 
 /// A question to a session, and the same after a note was saved.
 pub fn question(scale: &Scale) -> Vec<Line> {
-    let vault = Vault::filled(scale.large / 28);
+    let folder = tempfile::tempdir().expect("there is room for files");
+    let vault = Vault::filled(folder.path(), scale.large / 28);
     let c = vault.index();
     let questions = Texts::questions();
     let queries: Vec<_> = questions.iter().map(|question| asked(&c, question)).collect();

@@ -3,7 +3,6 @@
 pub mod idle;
 pub mod large;
 pub mod node;
-mod project;
 pub mod read;
 
 use std::fs;

@@ -70,7 +70,8 @@ fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f6
 /// `sqlite-vec`.
 pub fn search(scale: &Scale) -> Vec<Line> {
     let count = scale.large / 10;
-    let desk = Desk::filled(count);
+    let temp = tempfile::tempdir().expect("there is room for files");
+    let desk = Desk::filled(temp.path(), count);
     desk.put_vectors();
     let (by_words, by_meaning) = (desk.open(false), desk.open(true));
     let questions = Texts::questions();
@@ -152,7 +153,8 @@ fn nearest(scale: &Scale, count: usize) -> Line {
 /// Writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same into a database of the
 /// same tables, triggers and indexes.
 pub fn write(scale: &Scale) -> Vec<Line> {
-    let desk = Desk::filled(scale.small);
+    let temp = tempfile::tempdir().expect("there is room for files");
+    let desk = Desk::filled(temp.path(), scale.small);
     let records = desk.open(false);
     let to = desk.folder().join("peer.db");
     let file = to.to_str().expect("temporary folders are of UTF-8");

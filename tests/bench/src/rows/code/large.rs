@@ -9,7 +9,7 @@ use nudge_core::service::Service as _;
 use nudge_core::source::{DataDir, Host, SessionIdentity};
 use serde_json::{Value, json};
 
-use super::project::{Code, FUNCTIONS, Project, params};
+use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::measure::{Stopwatch, median, percentile, process_ns};
 use crate::process::program;
 use crate::table::{Line, Scale, time};
@@ -35,7 +35,8 @@ pub fn calls(scale: &Scale) -> Vec<Line> {
 /// `nudge.code.context` at 100,000 nodes.
 fn context(scale: &Scale) -> Line {
     let files = scale.large / FUNCTIONS;
-    let project = Project::new(files);
+    let root = tempfile::tempdir().expect("a folder for temporary files");
+    let project = Project::new(root.path(), files);
     let (_caches, code) = whole(project.path());
     let took: Vec<_> = (0..scale.long_rounds * 10)
         .map(|round| {
@@ -106,7 +107,8 @@ fn library(scale: &Scale) -> Line {
 
 /// Processor time of a session in which nothing happens, its worker included.
 fn rest(scale: &Scale) -> Line {
-    let project = Project::new(scale.small / FUNCTIONS);
+    let root = tempfile::tempdir().expect("a folder for temporary files");
+    let project = Project::new(root.path(), scale.small / FUNCTIONS);
     let caches = tempfile::tempdir().expect("a folder for temporary files");
     let host = Host::alone(caches.path(), &SOURCE, &[]).expect("the defaults are allowed");
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };

@@ -8,14 +8,15 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tree_sitter::Parser;
 
-use super::project::{Code, FUNCTIONS, Project};
+use crate::project::{Code, FUNCTIONS, Project};
 use crate::measure::{interleave, median, wall_ns, work};
 use crate::table::{Line, Scale, time, versus};
 
 /// One answer, beside a hint and a look at a file; one saved file; memory.
 pub fn answer(scale: &Scale) -> Vec<Line> {
     let files = scale.large / 500;
-    let project = Project::new(files);
+    let root = tempfile::tempdir().expect("a folder for temporary files");
+    let project = Project::new(root.path(), files);
     let caches = tempfile::tempdir().expect("a folder for temporary files");
     let status = project.params(&json!({}));
     let cold: Vec<_> = (0..scale.long_rounds)

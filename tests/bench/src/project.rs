@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use nudge_core::service::Service as _;
 use nudge_core::source::{DataDir, Host, Source};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// How long a file counts as just changed, and a little more.
 const JUST_CHANGED: Duration = Duration::from_millis(2_100);
@@ -19,12 +18,17 @@ const JUST_CHANGED: Duration = Duration::from_millis(2_100);
 pub const FUNCTIONS: usize = 20;
 
 /// A made-up project: files of functions, each of which calls one of another file.
-pub struct Project(TempDir);
+pub struct Project(PathBuf);
 
 impl Project {
-    /// So many files.
-    pub fn new(files: usize) -> Self {
-        let project = Self(tempfile::tempdir().expect("a folder for temporary files"));
+    /// The one in this folder.
+    pub fn at(root: &Path) -> Self {
+        Self(root.to_owned())
+    }
+
+    /// One of so many files, in an empty folder.
+    pub fn new(root: &Path, files: usize) -> Self {
+        let project = Self::at(root);
         fs::write(project.path().join("pyproject.toml"), "[project]\nname = \"made-up\"\n").expect("there is room");
         for file in 0..files {
             project.write(file, files, "amount");
@@ -34,7 +38,7 @@ impl Project {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 
     /// Writes a file whose functions have a parameter of this name.

@@ -1,0 +1,40 @@
+//! A brain of so many notes.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::Asking;
+use crate::records::{QUESTIONS, Texts};
+use crate::vault::{Vault, opened, status, write_notes};
+
+/// The notes, and an index of them.
+pub fn fill(folder: &Path, items: usize) {
+    write_notes(folder, items);
+    let source = opened(folder, folder);
+    assert_eq!(status(&*source)["units"], items);
+    source.close();
+}
+
+/// All verbs.
+pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+    let vault = Vault::at(folder, items);
+    let questions = Texts::questions();
+    let note = |at: usize| format!("note{}", at * 7_919 % items);
+    asking.of("context", 8, |at| {
+        vault.call("context", &json!({"task_description": questions[at % QUESTIONS]}));
+    });
+    asking.of("get", 8, |at| drop(vault.call("get", &json!({"id": note(at)}))));
+    asking.of("list", 4, |_| drop(vault.call("list", &json!({}))));
+    asking.of("status", 2, |_| drop(vault.call("status", &json!({}))));
+    asking.of("check", 1, |_| drop(vault.call("check", &json!({}))));
+    asking.of("set_field", 4, |at| {
+        vault.call("set_field", &json!({"id": note(at), "field": "status", "value": format!("seen {at}")}));
+    });
+    asking.of("add, and found", 4, |at| {
+        let word = format!("added{at}word");
+        vault.call("add", &json!({"title": format!("What {word} means"), "body": "It is said once."}));
+        let found = vault.call("context", &json!({"task_description": word}));
+        assert!(found["units"].as_array().is_some_and(|units| !units.is_empty()), "{found}");
+    });
+}

@@ -1,0 +1,74 @@
+//! A store of so many hints.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Asking, call};
+use crate::data;
+
+/// Hints of an import.
+const IMPORTED: usize = 100;
+
+/// All verbs.
+pub fn ask(_: &Path, items: usize, asking: &Asking) {
+    let seeds = data::seeds(items);
+    let store = data::store(&seeds);
+    let place = json!({"cwd": "/work/mono/svc-12/src", "repo": "https://github.com/acme/mono.git", "branch": "feature/login",
+        "os": "linux", "env": {"CI": "1"}});
+    // Far apart, and another one each time.
+    let named = |at: usize| {
+        let seed = &seeds[at * 7_919 % items].set;
+        (seed.component.clone(), seed.key.clone())
+    };
+    let about = |method: &str, at: usize, more: &Value| {
+        let (component, key) = named(at);
+        let mut params = json!({"component": component, "key": key});
+        params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        black_box(call(&store, method, &params));
+    };
+    let asked = |method: &str, params: Value| drop(black_box(call(&store, method, &params)));
+
+    asking.of("query", 4, |_| asked("nudge.query", json!({"context": place})));
+    asking.of("query, words", 4, |_| asked("nudge.query", json!({"context": place, "text": "deploy the profile"})));
+    asking.of("query, a tag", 4, |_| asked("nudge.query", json!({"context": place, "tags": ["tag-00"]})));
+    asking.of("list_components", 4, |_| asked("nudge.list_components", json!({})));
+    asking.of("stats", 4, |_| asked("nudge.stats", json!({})));
+    asking.of("status", 4, |_| asked("nudge.status", json!({})));
+    asking.of("env_names", 4, |_| asked("nudge.env_names", json!({})));
+    asking.of("suggest, a start", 4, |_| asked("nudge.suggest", json!({"event": "start", "context": place})));
+    asking.of("suggest, a prompt", 4, |_| {
+        asked("nudge.suggest", json!({"event": "prompt", "prompt": "deploy service-12 again", "context": place}));
+    });
+    asking.of("suggest, a failure", 4, |_| {
+        let failed = json!({"event": "failure", "command": "docker compose build --service service-12",
+            "error": "no such profile", "context": place});
+        asked("nudge.suggest", failed);
+    });
+    asking.of("outcome", 4, |at| {
+        let command = format!("docker compose build --service service-12 --profile dev-{at:06x}");
+        asked("nudge.outcome", json!({"command": command, "ok": true, "context": place}));
+    });
+    asking.of("export", 1, |_| asked("nudge.export", json!({"include_secrets": true})));
+
+    let payload = |at: usize| {
+        let new = data::store(&data::seeds(IMPORTED));
+        let exported = super::answer(&new, "nudge.export", &json!({"include_secrets": true}));
+        let text = exported["payload"].to_string().replace("service-", &format!("imported-{at}-"));
+        serde_json::from_str::<Value>(&text).expect("it is JSON")
+    };
+    let payloads: Vec<_> = (0..=2).map(payload).collect();
+    asking.of("import, 100 hints", 2, |at| asked("nudge.import", json!({"payload": payloads[at]})));
+    asking.of("set_hint, a new one", 20, |at| {
+        let params = json!({"component": format!("service-{:02}", at % 100), "key": format!("new-{at}"), "value": "make it"});
+        asked("nudge.set_hint", params);
+    });
+    asking.of("set_hint, again", 20, |at| about("nudge.set_hint", at, &json!({"value": format!("make it {at} times")})));
+    asking.of("get_hint", 20, |at| about("nudge.get_hint", at, &json!({"context": place})));
+    asking.of("why", 20, |at| about("nudge.why", at, &json!({"context": place})));
+    asking.of("bump", 20, |at| about("nudge.bump", at, &json!({"context": place, "variant": ""})));
+    asking.of("delete_hint", 20, |at| about("nudge.delete_hint", at, &json!({"all": true})));
+    asking.of("deletions", 4, |_| asked("nudge.deletions", json!({})));
+    asking.of("undo", 10, |_| asked("nudge.undo", json!({})));
+}

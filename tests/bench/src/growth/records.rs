@@ -1,0 +1,86 @@
+//! So many records, with a vector each.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Asking;
+use crate::records::{Desk, QUESTIONS, Texts};
+
+/// Records of an import.
+const IMPORTED: usize = 20;
+
+/// The records, and what they mean.
+pub fn fill(folder: &Path, items: usize) {
+    Desk::filled(folder, items).put_vectors();
+}
+
+/// All verbs.
+pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+    let desk = Desk::at(folder);
+    let questions = Texts::questions();
+    let asked = |at: usize| json!({"query": questions[at % QUESTIONS], "project": "*"});
+    let records = desk.open(false);
+    let listed = records.call("list", &json!({"project": "*", "limit": 1_000}));
+    let ids: Vec<_> = listed["records"].as_array().into_iter().flatten().map(|one| one["id"].clone()).collect();
+    let texts = Texts::new(7);
+    let new = |at: usize| {
+        let (title, body) = texts.record(at);
+        json!({"kind": "issue", "title": title, "body": body, "context": {"repo": "github.com/acme/new"}})
+    };
+
+    asking.of("search, words", 16, |at| drop(records.call("search", &asked(at))));
+    asking.of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
+    asking.of("get", 20, |at| drop(records.call("get", &json!({"id": ids[at]}))));
+    asking.of("projects", 4, |_| drop(records.call("projects", &json!({}))));
+    // What some draws say looks like a credential, and is refused.
+    asking.of("upsert, a new one", 20, |at| drop(records.save(&format!("key {at}"), &new(at))));
+    asking.of("upsert, a change", 20, |at| {
+        let params = json!({"id": ids[at], "status": "resolved", "distinct": true});
+        records.call("upsert", &params);
+    });
+    asking.of("delete", 20, |at| drop(records.call("delete", &json!({"id": ids[at]}))));
+    asking.of("restore", 20, |at| drop(records.call("restore", &json!({"id": ids[at]}))));
+    asking.of("merge", 4, |at| {
+        let one = 100 + 10 * at;
+        // Of one project.
+        records.call("merge", &json!({"into": ids[one], "ids": [same_project(&listed, one)]}));
+    });
+    asking.of("duplicates", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
+    let files = Cell::new(0);
+    let file = || {
+        files.set(files.get() + 1);
+        folder.join(format!("out-{}", files.get()))
+    };
+    asking.of("export, a tenth", 1, |_| drop(records.call("export", &json!({"project": "acme/p2"}))));
+    asking.of("backup", 1, |_| drop(records.call("backup", &json!({"file": file()}))));
+    asking.of("import, 20 records", 2, |at| {
+        let record = |one: usize| {
+            let (title, body) = texts.record(1_000 * (1 + at) + one);
+            let day = "2026-01-01T00:00:00.000Z";
+            json!({"project": "acme/new", "kind": "issue", "title": title, "body": body, "status": "open",
+                "created_at": day, "updated_at": day})
+        };
+        let all = json!({"format": "nudge-records/1", "records": (0..IMPORTED).map(record).collect::<Vec<_>>()});
+        let from = file();
+        std::fs::write(&from, all.to_string()).expect("there is room for files");
+        records.call("import", &json!({"file": from}));
+    });
+    drop(records);
+
+    let records = desk.open(true);
+    asking.of("search, meaning", 4, |at| {
+        let found = records.call("search", &asked(at));
+        assert_eq!(found["mode"], "semantic");
+    });
+    drop(records);
+    assert!(items >= 1_000, "the list names as many");
+}
+
+/// Another record of the same project.
+fn same_project(listed: &Value, at: usize) -> Value {
+    let records = listed["records"].as_array().expect("a list");
+    let other = records[at + 1..].iter().find(|one| one["project"] == records[at]["project"]);
+    other.expect("ten projects share them")["id"].clone()
+}

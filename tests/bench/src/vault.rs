@@ -1,0 +1,130 @@
+//! Made-up notes, the same in every run, and a session that has them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nudge_brain::SOURCE;
+use nudge_core::service::Service as _;
+use nudge_core::source::{Host, Source, StopFlag};
+use nudge_storage::rusqlite::Connection;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::data::Random;
+use crate::records::Texts;
+
+/// A brain of made-up notes, of two sections each, and a session that has it.
+pub struct Vault {
+    folder: PathBuf,
+    source: Arc<dyn Source>,
+    stop: StopFlag,
+    working: Option<JoinHandle<()>>,
+    /// How many there are.
+    pub notes: usize,
+}
+
+impl Vault {
+    /// One of so many notes, in an empty folder, all of them read.
+    pub fn filled(folder: &Path, notes: usize) -> Self {
+        write_notes(folder, notes);
+        Self::at(folder, notes)
+    }
+
+    /// The one in this folder, once all of its notes are read.
+    pub fn at(folder: &Path, notes: usize) -> Self {
+        let source = opened(folder, folder);
+        let stop = StopFlag::default();
+        let (worker, until) = (Arc::clone(&source), stop.clone());
+        let working = Some(std::thread::spawn(move || worker.work(&until)));
+        let vault = Self { folder: folder.to_owned(), source, stop, working, notes };
+        vault.wait_until("it follows the files", |vault| {
+            let stands = vault.call("status", &json!({}));
+            stands["units"] == vault.notes && stands["follows"].as_str().is_some_and(|how| !how.ends_with(" 0 folders"))
+        });
+        vault
+    }
+
+    /// Waits for what its worker does.
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let mut looks = 0..600;
+        while !is_so(self) {
+            assert!(looks.next().is_some(), "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Where a note is.
+    pub fn path(&self, at: usize) -> PathBuf {
+        path(&self.folder.join("brain"), at)
+    }
+
+    /// The index.
+    pub fn index(&self) -> Connection {
+        let stands = self.call("status", &json!({}));
+        Connection::open(stands["index"].as_str().unwrap_or_default()).expect("the index is there")
+    }
+
+    /// `nudge.brain.context`, as its answer travels.
+    pub fn ask(&self, params: &RawValue) -> Box<RawValue> {
+        self.source.call("nudge.brain.context", params).expect("the params are right")
+    }
+
+    /// A call, read.
+    pub fn call(&self, verb: &str, params: &Value) -> Value {
+        let params = to_raw_value(params).expect("it is JSON");
+        let answer = self.source.call(&format!("nudge.brain.{verb}"), &params).expect("the params are right");
+        serde_json::from_str(answer.get()).expect("it is JSON")
+    }
+}
+
+impl Drop for Vault {
+    fn drop(&mut self) {
+        self.stop.set();
+        let ended = self.working.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the work ends");
+    }
+}
+
+/// Writes a brain of so many notes into a folder.
+pub fn write_notes(folder: &Path, notes: usize) {
+    let (root, texts) = (folder.join("brain"), Texts::new(3));
+    for at in 0..notes {
+        let place = path(&root, at);
+        fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
+        fs::write(place, note(&texts, at, notes)).expect("there is room for files");
+    }
+}
+
+/// The source of the brain in a folder, with its index in another.
+pub fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
+    let root = folder.join("brain");
+    let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
+    let host = Host::alone(at, &SOURCE, &given).expect("the setting is allowed");
+    (SOURCE.open)(host).expect("the folder is there")
+}
+
+/// Asks how an index stands, which brings it in step with the files first.
+pub fn status(source: &dyn Source) -> Value {
+    let params = to_raw_value(&json!({})).expect("it is JSON");
+    let answer = source.call("nudge.brain.status", &params).expect("the params are right");
+    serde_json::from_str(answer.get()).expect("it is JSON")
+}
+
+/// Where a note is.
+pub fn path(root: &Path, at: usize) -> PathBuf {
+    root.join(format!("domains/d{}/f{}/note{at}.md", at % 7, at % 13))
+}
+
+/// A note with a head, a relation and two sections.
+pub fn note(texts: &Texts, at: usize, notes: usize) -> String {
+    let section = |part: usize| {
+        let (title, body) = texts.record(2 * at + part);
+        let lines: Vec<_> = body.split_inclusive(". ").map(str::trim).collect();
+        format!("{} {title}\n\n{}\n", "#".repeat(part + 1), lines.join("\n\n"))
+    };
+    let other = Random(at as u64).below(notes);
+    format!("---\ntags: [t{}]\nrelated: [note{other}]\n---\n{}\n{}", at % 30, section(0), section(1))
+}
