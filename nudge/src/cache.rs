@@ -6,7 +6,6 @@ mod writer;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use nudge_core::clock::{Clock, Millis, SystemClock};
@@ -17,7 +16,8 @@ use nudge_core::once::{Calls, Known, Recordable};
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::service::Caller;
 use nudge_core::suggest::Suggester;
-use parking_lot::Mutex;
+use nudge_core::sync::Mutex;
+use nudge_core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use serde_json::value::RawValue;
 
 use crate::choice::{Match, pick};

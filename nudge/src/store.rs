@@ -9,7 +9,6 @@ mod verdicts;
 
 use std::collections::BinaryHeap;
 use std::hash::BuildHasher as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
@@ -19,7 +18,8 @@ use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
 use nudge_core::steps::{Steps, TooMany};
-use parking_lot::RwLock;
+use nudge_core::sync::RwLock;
+use nudge_core::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use crate::hint::Hint;

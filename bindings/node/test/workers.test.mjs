@@ -116,6 +116,9 @@ test('threads hammer one store', { timeout: (seconds + 120) * 1000 }, async (con
   store.set('counted', 'number', '0')
   store.set('counted', 'uses', 'x')
   store.set('shared', 'k0', 'thread 0, step 0')
+  // The deletion that all try to undo.
+  store.set('any', 'k', 'make it')
+  store.delete('any', 'k')
   const until = Date.now() + seconds * 1000
   const threads = 4
   const start = (me) => run(new Worker(new URL('kit/hammer.mjs', import.meta.url), { workerData: { name, me, until } }))

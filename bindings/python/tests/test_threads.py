@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import threading
@@ -12,9 +13,12 @@ from contextlib import suppress
 from typing import Any
 
 import nudge
+from kit import REPOSITORY
 
 SECONDS = float(os.environ.get("NUDGE_HAMMER_SECONDS", "5"))
 THREADS = 8
+# Every method of the hints, as other languages call them, too.
+CALLS = json.loads((REPOSITORY / "tests/fixtures/hammered.json").read_text()) if REPOSITORY else {}
 KEYS = 16
 
 
@@ -63,11 +67,16 @@ class Hammer:
     def look(self) -> None:
         for name, component in self.view.components.items():
             for key, found in component.items():
-                assert found.text.startswith(f"{key} " if name == "api" else "v")
+                assert found.text.startswith({"api": f"{key} ", "counted": "v", "any": "make "}[name])
 
     def carry(self) -> None:
         payload = self.store.export(component="counted")["payload"]
         assert self.store.import_(payload)["imported"] == 0
+
+    def any(self) -> None:
+        for method, params in CALLS.items():
+            with suppress(nudge.NotFoundError, nudge.ConflictError):
+                assert isinstance(self.store.call(method, params), dict)
 
     def new_view(self) -> None:
         self.view = self.store.view(self.here)
@@ -77,7 +86,7 @@ class Hammer:
         """Until `end`."""
         acts: list[Callable[[], None]] = [
             self.get, self.get, self.set, self.set, self.delete,
-            self.query, self.bump, self.look, self.carry, self.new_view,
+            self.query, self.bump, self.look, self.carry, self.new_view, self.any,
         ]  # fmt: skip
         while time.monotonic() < end:
             act = self.random.choice(acts)
@@ -89,6 +98,9 @@ def test_threads_hammer_one_store(capsys: Any) -> None:
     store = nudge.Store()
     for number in range(4):
         store.set("counted", f"stays{number}", "v")
+    # The deletion that all try to undo.
+    store.set("any", "k", "make it")
+    store.delete("any", "k")
     hammers = [Hammer(store, number) for number in range(THREADS)]
     failures: list[BaseException] = []
     end = time.monotonic() + SECONDS

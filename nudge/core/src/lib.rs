@@ -16,6 +16,7 @@
 //! | [`embed`] | texts as vectors: what a model is, to those who ask one |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
+//! | [`sync`] | locks whose order a test can choose |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
 //!
@@ -44,6 +45,7 @@ pub mod source;
 pub mod steps;
 pub mod suggest;
 pub mod suggest_service;
+pub mod sync;
 pub mod table;
 pub mod text;
 #[cfg(feature = "watch")]

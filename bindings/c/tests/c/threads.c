@@ -10,6 +10,13 @@
 
 #include "kit.h"
 
+/* Every method of the hints and its params, as other languages call them, too: tests/fixtures/hammered.json. */
+static const struct {
+  const char *method, *params;
+} calls[] = {
+#include "hammered.h"
+};
+
 enum { READERS = 4, WRITERS = 4, KEYS = 16 };
 
 static nudge_store *store;
@@ -72,6 +79,11 @@ static void *write_all(void *seed) {
     nudge_result *result = NULL;
     CHECK(nudge_call(store, S("nudge.query"), S("{\"component\":\"api\"}"), context, &result, NULL) == NUDGE_OK);
     nudge_result_free(result);
+    result = NULL;
+    size_t one = at % (sizeof calls / sizeof *calls);
+    nudge_status status = nudge_call(store, S(calls[one].method), S(calls[one].params), NULL, &result, NULL);
+    CHECK(status == NUDGE_OK || status == NUDGE_E_NOT_FOUND || status == NUDGE_E_CONFLICT);
+    nudge_result_free(result);
     atomic_fetch_add(&writes, 1);
   }
   return NULL;
@@ -86,6 +98,10 @@ int main(int count, char **words) {
   CHECK(nudge_context_new(&place, &context, NULL) == NUDGE_OK);
   CHECK(nudge_view_new(store, context, &view, NULL) == NUDGE_OK);
   set_text(store, "counted", "uses", "counts");
+  /* The deletion that all try to undo. */
+  set_text(store, "any", "k", "make it");
+  nudge_delete_params gone = {.struct_size = sizeof gone, .component = S("any"), .key = S("k")};
+  CHECK(nudge_delete(store, &gone, NULL, NULL) == NUDGE_OK);
   for (unsigned at = 0; at < READERS + WRITERS; at++) {
     seeds[at] = at * 7919;
     CHECK(!pthread_create(&all[at], NULL, at < READERS ? read_all : write_all, &seeds[at]));

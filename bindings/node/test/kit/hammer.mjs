@@ -1,11 +1,14 @@
 // A thread that does a little of everything to a named store until it is time, and reports what it did.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { Context, NudgeError, Store } from '../../index.mjs'
 
 const { name, me, until } = workerData
 const store = new Store({ name })
+// Every method of the hints, as other languages call them, too.
+const calls = Object.entries(JSON.parse(readFileSync(new URL('../../../../tests/fixtures/hammered.json', import.meta.url), 'utf8')))
 const contexts = ['main', 'dev', 'feature/x'].map((branch) => new Context({ branch, cwd: `/work/${branch}`, os: 'linux' }))
 const report = { calls: 0, found: 0, bumped: 0, conflicts: 0, counted: 0 }
 const pick = (list) => list[Math.floor(Math.random() * list.length)]
@@ -39,6 +42,18 @@ function change(step) {
   store.set('shared', key, `thread ${me}, step ${step}`, { scope, tags: [`t${step % 3}`] })
 }
 
+/** Each method once; what is not there by now is refused. */
+function any() {
+  for (const [method, params] of calls) {
+    try {
+      assert.equal(typeof store.call(method, params), 'object')
+    } catch (error) {
+      assert(error instanceof NudgeError && ['E_NOT_FOUND', 'E_CONFLICT'].includes(error.code), error.stack)
+    }
+    report.calls += 1
+  }
+}
+
 store.set('own', `${me}`, 'mine')
 for (let step = 0; Date.now() < until; step++) {
   // Between these looks at the clock.
@@ -52,6 +67,7 @@ for (let step = 0; Date.now() < until; step++) {
   report.bumped += 2
   count()
   if (step % 10 === 0) store.query({ context: pick(contexts), tags: ['t1'] }).hints.forEach((row) => assert(row.score <= 1))
+  if (step % 20 === 0) any()
   if (step % 50 === 0) assert(store.export().payload.components.shared)
   report.calls += 5
 }

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 use nudge::{Error, Result};
 use nudge_client::{Journal, LockWatch, RuntimeDir};
 use nudge_core::source;
+use nudge_core::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::server::memory;
 
@@ -105,8 +106,7 @@ impl SessionJournal {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is behind it is never left half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -374,5 +374,49 @@ mod tests {
         assert_eq!(kept(&journal).unwrap_err().reason(), "E_UNAVAILABLE");
         journal.close();
         assert_eq!(kept(&journal).unwrap_err().data()["ending"], true);
+    }
+
+    /// Every order of who keeps a change and who leaves: `tests/orders`.
+    #[cfg(feature = "shuttle")]
+    #[test]
+    fn in_any_order_what_was_acknowledged_was_kept_before_the_end() {
+        let (_folder, dir) = place();
+        nudge_core::sync::in_any_order(move || {
+            let (lock, journal, mut records) = open(&dir, false);
+            let [(hints, _), _] = shares(&journal, &mut records);
+            let (hints, kept) = (Arc::new(hints), Arc::new(Mutex::new((0, false))));
+            let keeps = [0, 1].map(|_| {
+                let (journal, kept) = (Arc::clone(&journal), Arc::clone(&kept));
+                shuttle::thread::spawn(move || {
+                    let keep = &mut || {
+                        let mut kept = kept.lock();
+                        assert!(!kept.1, "nothing is kept after the end");
+                        kept.0 += 1;
+                        Ok(())
+                    };
+                    usize::from(journal.commit(keep).is_ok())
+                })
+            });
+            let appends = {
+                let hints = Arc::clone(&hints);
+                shuttle::thread::spawn(move || usize::from(hints.append(b"{}").is_ok()))
+            };
+            let ends = {
+                let (journal, kept) = (Arc::clone(&journal), Arc::clone(&kept));
+                shuttle::thread::spawn(move || {
+                    let file = journal.close().expect("nobody else ends it");
+                    kept.lock().1 = true;
+                    file.bytes()
+                })
+            };
+            let acknowledged: usize = keeps.into_iter().map(|keeps| keeps.join().unwrap()).sum();
+            let appended = appends.join().unwrap();
+            ends.join().unwrap();
+            assert_eq!(kept.lock().0, acknowledged);
+            assert!(journal.commit(&mut || Ok(())).is_err() && hints.append(b"{}").is_err());
+            drop((journal, hints, lock));
+            let (_lock, _, mut records) = open(&dir, true);
+            assert_eq!(records.take("hints").len(), appended);
+        });
     }
 }

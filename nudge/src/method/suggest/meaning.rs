@@ -8,7 +8,7 @@ use nudge_core::context::Context;
 use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
 use nudge_core::steps::Steps;
 use nudge_core::suggest::SuggestRequest;
-use parking_lot::Mutex;
+use nudge_core::sync::Mutex;
 
 use crate::cache::Nudge;
 use crate::hint::Hint;

@@ -1,0 +1,70 @@
+//! The locks and counters of what many threads change. With the feature `shuttle` they are such that a test can run its
+//! threads in any order, for those tests alone: outside of them they panic.
+
+#[cfg(not(feature = "shuttle"))]
+pub use parking_lot::{Mutex, MutexGuard, RwLock};
+#[cfg(feature = "shuttle")]
+pub use shuttle::sync::{MutexGuard, atomic};
+#[cfg(not(feature = "shuttle"))]
+pub use std::sync::atomic;
+
+#[cfg(feature = "shuttle")]
+pub use ordered::{Mutex, RwLock};
+
+/// Runs `round` in as many orders as `NUDGE_ORDERS` says, 1,000 without it: half of them drawn at random, half with few
+/// switches at places that are drawn, which finds what needs a thread to be held up for long.
+///
+/// # Panics
+/// When a round does, or when its threads wait for each other; what is printed names the order.
+#[cfg(feature = "shuttle")]
+pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
+    const SWITCHES: usize = 3;
+    let orders = std::env::var("NUDGE_ORDERS").ok().and_then(|orders| orders.parse().ok()).unwrap_or(1_000);
+    let round = std::sync::Arc::new(round);
+    let again = std::sync::Arc::clone(&round);
+    shuttle::check_random(move || again(), orders / 2);
+    shuttle::check_pct(move || round(), orders - orders / 2, SWITCHES);
+}
+
+/// The same calls as those of `parking_lot`, whose locks a panic does not spoil.
+#[cfg(feature = "shuttle")]
+mod ordered {
+    use shuttle::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
+    /// One thread at a time.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// Around a value.
+        pub const fn new(value: T) -> Self {
+            Self(sync::Mutex::new(value))
+        }
+
+        /// Waits for it.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// One that writes, or many that read.
+    #[derive(Debug, Default)]
+    pub struct RwLock<T>(sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        /// Around a value.
+        pub const fn new(value: T) -> Self {
+            Self(sync::RwLock::new(value))
+        }
+
+        /// Waits for it, to read.
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Waits for it, to write.
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
