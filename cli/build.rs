@@ -1,7 +1,7 @@
 //! Lays out what a start runs side by side. Of twenty megabytes of code a start runs less than two, which would lie
 //! scattered over nearly all pages; each page that is touched costs time, and memory of every session.
 //!
-//! `order/functions` has the names, and `order/record` writes it. A linker script moves them to the front, for any
+//! `order/functions` has the names, those that a start runs first, and `order/record` writes it. A linker script moves them to the front, for any
 //! linker that knows GNU's; whether this one does is tried out, and without it everything works the same, only larger.
 
 use std::env;
