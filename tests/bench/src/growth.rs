@@ -18,7 +18,7 @@ struct Grown {
     /// Puts them into an empty folder.
     fill: fn(&Path, usize),
     /// Asks every verb about them.
-    ask: fn(&Path, usize, &Asking),
+    ask: fn(&Path, usize),
 }
 
 const ALL: [Grown; 5] = [
@@ -43,20 +43,15 @@ pub fn fill(source: &str, folder: &Path, items: usize) -> bool {
 /// Asks every verb of a source about the items of a folder. Whether there is such a source.
 pub fn ask(source: &str, folder: &Path, items: usize) -> bool {
     let found = ALL.iter().find(|one| one.name == source);
-    found.inspect(|source| (source.ask)(folder, items, &Asking)).is_some()
+    found.inspect(|source| (source.ask)(folder, items)).is_some()
 }
 
-/// Asks, and prints for each verb its name and how many calls were counted, in the order in which valgrind writes its counts.
-pub struct Asking;
-
-impl Asking {
-    /// Asks once for what is remembered from then on, then `calls` times while valgrind counts. The closure is told which time
-    /// it is, from 0.
-    pub fn of(&self, verb: &str, calls: usize, mut ask: impl FnMut(usize)) {
-        ask(0);
-        counted_calls(calls, &mut ask);
-        println!("{verb}\t{calls}");
-    }
+/// Asks once for what is remembered from then on, then `calls` times while valgrind counts; the closure is told which time it
+/// is, from 0. Prints the verb and how many calls were counted, in the order in which valgrind writes its counts.
+fn of(verb: &str, calls: usize, mut ask: impl FnMut(usize)) {
+    ask(0);
+    counted_calls(calls, &mut ask);
+    println!("{verb}\t{calls}");
 }
 
 /// Valgrind begins to count when this is entered, and writes down what it took when it is left, by its name.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::Asking;
+use super::of;
 use crate::records::{QUESTIONS, Texts};
 use crate::vault::{Vault, opened, status, write_notes};
 
@@ -17,21 +17,21 @@ pub fn fill(folder: &Path, items: usize) {
 }
 
 /// All verbs.
-pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+pub fn ask(folder: &Path, items: usize) {
     let vault = Vault::at(folder, items);
     let questions = Texts::questions();
     let note = |at: usize| format!("note{}", at * 7_919 % items);
-    asking.of("context", 8, |at| {
+    of("context", 8, |at| {
         vault.call("context", &json!({"task_description": questions[at % QUESTIONS]}));
     });
-    asking.of("get", 8, |at| drop(vault.call("get", &json!({"id": note(at)}))));
-    asking.of("list", 4, |_| drop(vault.call("list", &json!({}))));
-    asking.of("status", 2, |_| drop(vault.call("status", &json!({}))));
-    asking.of("check", 1, |_| drop(vault.call("check", &json!({}))));
-    asking.of("set_field", 4, |at| {
+    of("get", 8, |at| drop(vault.call("get", &json!({"id": note(at)}))));
+    of("list", 4, |_| drop(vault.call("list", &json!({}))));
+    of("status", 2, |_| drop(vault.call("status", &json!({}))));
+    of("check", 1, |_| drop(vault.call("check", &json!({}))));
+    of("set_field", 4, |at| {
         vault.call("set_field", &json!({"id": note(at), "field": "status", "value": format!("seen {at}")}));
     });
-    asking.of("add, and found", 4, |at| {
+    of("add, and found", 4, |at| {
         let word = format!("added{at}word");
         vault.call("add", &json!({"title": format!("What {word} means"), "body": "It is said once."}));
         let found = vault.call("context", &json!({"task_description": word}));

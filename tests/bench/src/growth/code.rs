@@ -8,13 +8,13 @@ use nudge_code::SOURCE;
 use nudge_core::source::{DataDir, Host, SessionIdentity, Source};
 use serde_json::{Value, json};
 
-use super::{Asking, answer, call};
+use super::{answer, call, of};
 use crate::project::{FUNCTIONS, Project};
 
 fn opened(folder: &Path) -> Arc<dyn Source> {
     let host = Host::alone(folder, &SOURCE, &[]).expect("the defaults are allowed");
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };
-    (SOURCE.open)(Host { cache: DataDir::new(&folder.join("caches")), session, ..host }).expect("the folder is there")
+    (SOURCE.open)(Host { cache: DataDir::new(folder.join("caches")), session, ..host }).expect("the folder is there")
 }
 
 /// Asks until all of the project is read.
@@ -35,7 +35,7 @@ pub fn fill(folder: &Path, items: usize) {
 }
 
 /// All verbs.
-pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+pub fn ask(folder: &Path, items: usize) {
     let (root, files) = (folder.join("project"), items / FUNCTIONS);
     let project = Project::at(&root);
     let source = opened(folder);
@@ -47,17 +47,17 @@ pub fn ask(folder: &Path, items: usize, asking: &Asking) {
     };
     let file = |at: usize| at * 379 % files;
     let id = |at: usize| format!("module_{0}.py:step_{0}_7", file(at));
-    asking.of("node", 20, |at| drop(verb("node", &json!({"id": id(at)}))));
-    asking.of("callers", 20, |at| drop(verb("callers", &json!({"id": id(at)}))));
-    asking.of("tests", 4, |at| drop(verb("tests", &json!({"id": id(at)}))));
-    asking.of("file", 4, |at| drop(verb("file", &json!({"path": format!("module_{}.py", file(at))}))));
-    asking.of("search", 4, |at| drop(verb("search", &json!({"query": format!("step {}", file(at))}))));
-    asking.of("context", 4, |at| {
+    of("node", 20, |at| drop(verb("node", &json!({"id": id(at)}))));
+    of("callers", 20, |at| drop(verb("callers", &json!({"id": id(at)}))));
+    of("tests", 4, |at| drop(verb("tests", &json!({"id": id(at)}))));
+    of("file", 4, |at| drop(verb("file", &json!({"path": format!("module_{}.py", file(at))}))));
+    of("search", 4, |at| drop(verb("search", &json!({"query": format!("step {}", file(at))}))));
+    of("context", 4, |at| {
         let prompt = format!("why does step_{}_7() return the wrong amount?", file(at));
         verb("context", &json!({"prompt": prompt}));
     });
-    asking.of("status", 4, |_| drop(verb("status", &json!({}))));
-    asking.of("refresh, a file", 4, |at| {
+    of("status", 4, |_| drop(verb("status", &json!({}))));
+    of("refresh, a file", 4, |at| {
         project.write(file(at), files, &format!("amount_{at}"));
         verb("refresh", &json!({"path": format!("module_{}.py", file(at))}));
     });

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Asking, call};
+use super::{call, of};
 use crate::data;
 
 /// Hints of an import.
 const IMPORTED: usize = 100;
 
 /// All verbs.
-pub fn ask(_: &Path, items: usize, asking: &Asking) {
+pub fn ask(_: &Path, items: usize) {
     let seeds = data::seeds(items);
     let store = data::store(&seeds);
     let place = json!({"cwd": "/work/mono/svc-12/src", "repo": "https://github.com/acme/mono.git", "branch": "feature/login",
@@ -30,27 +30,27 @@ pub fn ask(_: &Path, items: usize, asking: &Asking) {
     };
     let asked = |method: &str, params: Value| drop(black_box(call(&store, method, &params)));
 
-    asking.of("query", 4, |_| asked("nudge.query", json!({"context": place})));
-    asking.of("query, words", 4, |_| asked("nudge.query", json!({"context": place, "text": "deploy the profile"})));
-    asking.of("query, a tag", 4, |_| asked("nudge.query", json!({"context": place, "tags": ["tag-00"]})));
-    asking.of("list_components", 4, |_| asked("nudge.list_components", json!({})));
-    asking.of("stats", 4, |_| asked("nudge.stats", json!({})));
-    asking.of("status", 4, |_| asked("nudge.status", json!({})));
-    asking.of("env_names", 4, |_| asked("nudge.env_names", json!({})));
-    asking.of("suggest, a start", 4, |_| asked("nudge.suggest", json!({"event": "start", "context": place})));
-    asking.of("suggest, a prompt", 4, |_| {
+    of("query", 4, |_| asked("nudge.query", json!({"context": place})));
+    of("query, words", 4, |_| asked("nudge.query", json!({"context": place, "text": "deploy the profile"})));
+    of("query, a tag", 4, |_| asked("nudge.query", json!({"context": place, "tags": ["tag-00"]})));
+    of("list_components", 4, |_| asked("nudge.list_components", json!({})));
+    of("stats", 4, |_| asked("nudge.stats", json!({})));
+    of("status", 4, |_| asked("nudge.status", json!({})));
+    of("env_names", 4, |_| asked("nudge.env_names", json!({})));
+    of("suggest, a start", 4, |_| asked("nudge.suggest", json!({"event": "start", "context": place})));
+    of("suggest, a prompt", 4, |_| {
         asked("nudge.suggest", json!({"event": "prompt", "prompt": "deploy service-12 again", "context": place}));
     });
-    asking.of("suggest, a failure", 4, |_| {
+    of("suggest, a failure", 4, |_| {
         let failed = json!({"event": "failure", "command": "docker compose build --service service-12",
             "error": "no such profile", "context": place});
         asked("nudge.suggest", failed);
     });
-    asking.of("outcome", 4, |at| {
+    of("outcome", 4, |at| {
         let command = format!("docker compose build --service service-12 --profile dev-{at:06x}");
         asked("nudge.outcome", json!({"command": command, "ok": true, "context": place}));
     });
-    asking.of("export", 1, |_| asked("nudge.export", json!({"include_secrets": true})));
+    of("export", 1, |_| asked("nudge.export", json!({"include_secrets": true})));
 
     let payload = |at: usize| {
         let new = data::store(&data::seeds(IMPORTED));
@@ -59,16 +59,17 @@ pub fn ask(_: &Path, items: usize, asking: &Asking) {
         serde_json::from_str::<Value>(&text).expect("it is JSON")
     };
     let payloads: Vec<_> = (0..=2).map(payload).collect();
-    asking.of("import, 100 hints", 2, |at| asked("nudge.import", json!({"payload": payloads[at]})));
-    asking.of("set_hint, a new one", 20, |at| {
-        let params = json!({"component": format!("service-{:02}", at % 100), "key": format!("new-{at}"), "value": "make it"});
+    of("import, 100 hints", 2, |at| asked("nudge.import", json!({"payload": payloads[at]})));
+    of("set_hint, a new one", 20, |at| {
+        let params =
+            json!({"component": format!("service-{:02}", at % 100), "key": format!("new-{at}"), "value": "make it"});
         asked("nudge.set_hint", params);
     });
-    asking.of("set_hint, again", 20, |at| about("nudge.set_hint", at, &json!({"value": format!("make it {at} times")})));
-    asking.of("get_hint", 20, |at| about("nudge.get_hint", at, &json!({"context": place})));
-    asking.of("why", 20, |at| about("nudge.why", at, &json!({"context": place})));
-    asking.of("bump", 20, |at| about("nudge.bump", at, &json!({"context": place, "variant": ""})));
-    asking.of("delete_hint", 20, |at| about("nudge.delete_hint", at, &json!({"all": true})));
-    asking.of("deletions", 4, |_| asked("nudge.deletions", json!({})));
-    asking.of("undo", 10, |_| asked("nudge.undo", json!({})));
+    of("set_hint, again", 20, |at| about("nudge.set_hint", at, &json!({"value": format!("make it {at} times")})));
+    of("get_hint", 20, |at| about("nudge.get_hint", at, &json!({"context": place})));
+    of("why", 20, |at| about("nudge.why", at, &json!({"context": place})));
+    of("bump", 20, |at| about("nudge.bump", at, &json!({"context": place, "variant": ""})));
+    of("delete_hint", 20, |at| about("nudge.delete_hint", at, &json!({"all": true})));
+    of("deletions", 4, |_| asked("nudge.deletions", json!({})));
+    of("undo", 10, |_| asked("nudge.undo", json!({})));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Asking;
+use super::of;
 use crate::records::{Desk, QUESTIONS, Texts};
 
 /// Records of an import.
@@ -17,7 +17,7 @@ pub fn fill(folder: &Path, items: usize) {
 }
 
 /// All verbs.
-pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+pub fn ask(folder: &Path, items: usize) {
     let desk = Desk::at(folder);
     let questions = Texts::questions();
     let asked = |at: usize| json!({"query": questions[at % QUESTIONS], "project": "*"});
@@ -30,32 +30,32 @@ pub fn ask(folder: &Path, items: usize, asking: &Asking) {
         json!({"kind": "issue", "title": title, "body": body, "context": {"repo": "github.com/acme/new"}})
     };
 
-    asking.of("search, words", 16, |at| drop(records.call("search", &asked(at))));
-    asking.of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
-    asking.of("get", 20, |at| drop(records.call("get", &json!({"id": ids[at]}))));
-    asking.of("projects", 4, |_| drop(records.call("projects", &json!({}))));
+    of("search, words", 16, |at| drop(records.call("search", &asked(at))));
+    of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
+    of("get", 20, |at| drop(records.call("get", &json!({"id": ids[at]}))));
+    of("projects", 4, |_| drop(records.call("projects", &json!({}))));
     // What some draws say looks like a credential, and is refused.
-    asking.of("upsert, a new one", 20, |at| drop(records.save(&format!("key {at}"), &new(at))));
-    asking.of("upsert, a change", 20, |at| {
+    of("upsert, a new one", 20, |at| drop(records.save(&format!("key {at}"), &new(at))));
+    of("upsert, a change", 20, |at| {
         let params = json!({"id": ids[at], "status": "resolved", "distinct": true});
         records.call("upsert", &params);
     });
-    asking.of("delete", 20, |at| drop(records.call("delete", &json!({"id": ids[at]}))));
-    asking.of("restore", 20, |at| drop(records.call("restore", &json!({"id": ids[at]}))));
-    asking.of("merge", 4, |at| {
+    of("delete", 20, |at| drop(records.call("delete", &json!({"id": ids[at]}))));
+    of("restore", 20, |at| drop(records.call("restore", &json!({"id": ids[at]}))));
+    of("merge", 4, |at| {
         let one = 100 + 10 * at;
         // Of one project.
         records.call("merge", &json!({"into": ids[one], "ids": [same_project(&listed, one)]}));
     });
-    asking.of("duplicates", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
+    of("duplicates", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
     let files = Cell::new(0);
     let file = || {
         files.set(files.get() + 1);
         folder.join(format!("out-{}", files.get()))
     };
-    asking.of("export, a tenth", 1, |_| drop(records.call("export", &json!({"project": "acme/p2"}))));
-    asking.of("backup", 1, |_| drop(records.call("backup", &json!({"file": file()}))));
-    asking.of("import, 20 records", 2, |at| {
+    of("export, a tenth", 1, |_| drop(records.call("export", &json!({"project": "acme/p2"}))));
+    of("backup", 1, |_| drop(records.call("backup", &json!({"file": file()}))));
+    of("import, 20 records", 2, |at| {
         let record = |one: usize| {
             let (title, body) = texts.record(1_000 * (1 + at) + one);
             let day = "2026-01-01T00:00:00.000Z";
@@ -70,7 +70,7 @@ pub fn ask(folder: &Path, items: usize, asking: &Asking) {
     drop(records);
 
     let records = desk.open(true);
-    asking.of("search, meaning", 4, |at| {
+    of("search, meaning", 4, |at| {
         let found = records.call("search", &asked(at));
         assert_eq!(found["mode"], "semantic");
     });

@@ -7,7 +7,7 @@ use nudge_core::source::{Host, Source};
 use nudge_signals::SOURCE;
 use serde_json::json;
 
-use super::{Asking, call};
+use super::{call, of};
 
 fn opened(folder: &Path) -> Arc<dyn Source> {
     let host = Host::alone(&folder.join("data"), &SOURCE, &[]).expect("the defaults are allowed");
@@ -19,27 +19,28 @@ pub fn fill(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});
     for at in 0..items {
-        let params = json!({"agent": format!("agent-{at}"), "type": "sync_request", "from": "mayor", "context": context});
+        let params =
+            json!({"agent": format!("agent-{at}"), "type": "sync_request", "from": "mayor", "context": context});
         call(&*source, "nudge.signals.send", &params);
     }
 }
 
 /// All verbs.
-pub fn ask(folder: &Path, items: usize, asking: &Asking) {
+pub fn ask(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});
     let agent = |at: usize| format!("agent-{}", at * 7_919 % items);
-    asking.of("check", 20, |at| {
+    of("check", 20, |at| {
         call(&*source, "nudge.signals.check", &json!({"agent": agent(at), "context": context}));
     });
-    asking.of("send", 20, |at| {
+    of("send", 20, |at| {
         let params = json!({"agent": agent(at), "type": "health_check", "from": "mayor", "context": context});
         call(&*source, "nudge.signals.send", &params);
     });
-    asking.of("respond", 20, |at| {
+    of("respond", 20, |at| {
         call(&*source, "nudge.signals.respond", &json!({"agent": agent(at), "context": context}));
     });
-    asking.of("list", 1, |_| {
+    of("list", 1, |_| {
         call(&*source, "nudge.signals.list", &json!({"context": context}));
     });
 }

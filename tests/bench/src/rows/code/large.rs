@@ -9,9 +9,9 @@ use nudge_core::service::Service as _;
 use nudge_core::source::{DataDir, Host, SessionIdentity};
 use serde_json::{Value, json};
 
-use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::measure::{Stopwatch, median, percentile, process_ns};
 use crate::process::program;
+use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::table::{Line, Scale, time};
 
 /// The library of a Python, the larger part of it tests.

@@ -8,8 +8,8 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tree_sitter::Parser;
 
-use crate::project::{Code, FUNCTIONS, Project};
 use crate::measure::{interleave, median, wall_ns, work};
+use crate::project::{Code, FUNCTIONS, Project};
 use crate::table::{Line, Scale, time, versus};
 
 /// One answer, beside a hint and a look at a file; one saved file; memory.
