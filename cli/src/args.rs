@@ -9,6 +9,7 @@ mod init;
 mod source;
 mod ttl;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
@@ -37,30 +38,33 @@ pub struct Args {
     pub command: Command,
 }
 
-/// `nudge get` and `nudge hook` alone. Describing every command costs more than the call itself, and agents
-/// and scripts call these all the time.
+/// One command alone, its name left out. Describing every command costs more than a call itself, and agents and scripts
+/// run some all the time.
 #[derive(Debug, Parser)]
 #[command(name = "nudge")]
-pub struct Quick {
+struct Quick<T: ClapArgs> {
     #[command(flatten)]
     global: Global,
-    #[command(subcommand)]
-    command: QuickCommand,
+    #[command(flatten)]
+    own: T,
 }
 
-#[derive(Debug, Subcommand)]
-enum QuickCommand {
-    Get(Box<Get>),
-    Hook,
-}
+/// A command that has no flags of its own.
+#[derive(Debug, ClapArgs)]
+struct Nothing {}
 
-impl From<Quick> for Args {
-    fn from(quick: Quick) -> Self {
-        let command = match quick.command {
-            QuickCommand::Get(get) => Command::Get(*get),
-            QuickCommand::Hook => Command::Hook,
-        };
-        Self { global: quick.global, command }
+/// Parses a command line of one of the frequent commands, whose name is its second word; `None` for any other, and where the
+/// parser of all is to say what is wrong.
+pub fn quick(words: &[OsString]) -> Option<(Args, &'static str)> {
+    fn of<T: ClapArgs>(words: &[OsString], command: impl FnOnce(T) -> Command) -> Option<Args> {
+        let Quick { global, own } = Quick::<T>::try_parse_from(words.iter().take(1).chain(&words[2..])).ok()?;
+        Some(Args { global, command: command(own) })
+    }
+    match words.get(1)?.to_str()? {
+        "get" => Some((of(words, Command::Get)?, "get")),
+        "hook" => Some((of(words, |Nothing {}| Command::Hook)?, "hook")),
+        "serve" => Some((of(words, Command::Serve)?, "serve")),
+        _ => None,
     }
 }
 

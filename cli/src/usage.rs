@@ -3,11 +3,11 @@
 mod flags;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
-use clap::{FromArgMatches as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use nudge::{Error, SecretGuard};
 use nudge_core::near::nearest;
 
-use crate::args::{Args, Quick, command};
+use crate::args::{Args, command, quick};
 
 pub use flags::in_flags;
 
@@ -53,21 +53,17 @@ pub enum CommandLine {
 /// Parses a command line, which begins with the program's name.
 pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    // The quick parser knows only two frequent verbs; its failures are explained by the full parser.
-    if let Some(verb) = ["get", "hook"].into_iter().find(|verb| words.get(1).is_some_and(|word| word == verb))
-        && let Ok(quick) = Quick::try_parse_from(words)
-    {
-        return CommandLine::Run { args: Box::new(quick.into()), verb: verb.into() };
+    if let Some((args, verb)) = quick(words) {
+        return CommandLine::Run { args: Box::new(args), verb: verb.into() };
     }
-    let mut command = command();
     if words.len() < 2 {
-        return CommandLine::Tell(command.render_help());
+        return CommandLine::Tell(command().render_help());
     }
-    let is_verb =
-        |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| command.find_subcommand(word).is_some());
+    let mut plain = Args::command();
+    let is_verb = |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| plain.find_subcommand(word).is_some());
     let before = words[1..].iter().take_while(|word| !is_verb(word)).map(|word| word.to_string_lossy().into_owned());
     let before: Vec<_> = before.collect();
-    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
+    let parsed = plain.try_get_matches_from_mut(words).and_then(|matches| {
         let verb = match matches.subcommand() {
             Some((verb, inner)) => inner.subcommand_name().map_or(verb.to_owned(), |own| format!("{verb} {own}")),
             None => String::new(),
@@ -77,12 +73,14 @@ pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
     match parsed {
         Ok((args, verb)) => CommandLine::Run { args, verb },
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
-            CommandLine::Tell(error.render())
+            // The list of all commands has its groups only now: they take longer than the rest.
+            let told = command().try_get_matches_from(words).err().unwrap_or(error);
+            CommandLine::Tell(told.render())
         }
         Err(error) => {
             // A source's own commands are built when the words before them were read.
-            let verb = named(&command, &words[1..]);
-            let said = no_command(&error, &command, &before).or_else(|| no_verb(&error, &command, &verb));
+            let verb = named(&plain, &words[1..]);
+            let said = no_command(&error, &plain, &before).or_else(|| no_verb(&error, &plain, &verb));
             let said = said.unwrap_or_else(|| sentence(&error, &verb));
             // A misplaced word may be a secret, and the message goes to logs and transcripts.
             let said = match SecretGuard::new().check(None, &said) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -14,7 +15,7 @@ use crate::steps::Steps;
 
 mod info;
 
-pub use info::{METHODS, MethodInfo, MethodInfos};
+pub use info::{METHODS, MethodInfo, MethodInfos, tool_name};
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,7 +269,7 @@ impl Method {
 
     /// The name as an MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
-        self.name.replace('.', "_")
+        tool_name(self.name)
     }
 }
 
@@ -385,24 +386,24 @@ impl<S: Service + ?Sized> Service for Arc<S> {
     }
 }
 
+/// Room for the methods of all sources.
+const MANY: usize = 100;
+
 /// Several services as one: each call goes to the first whose table has the method.
 pub struct Services {
     all: Vec<Arc<dyn Service>>,
-    /// Which of them answers a name, and its row there; by the name as an MCP tool too.
-    by_name: HashMap<String, (usize, &'static Method)>,
+    /// Which of them answers a name, and its row there.
+    by_name: HashMap<&'static str, (usize, &'static Method), RandomState>,
 }
 
 impl Services {
     /// Joins `services`; the first one that knows a name answers it.
     pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
-        let mut by_name = HashMap::new();
+        // Every start makes one, so room is made at once.
+        let mut by_name = HashMap::with_capacity_and_hasher(MANY, RandomState::default());
         for (at, service) in all.iter().enumerate() {
             for row in service.methods() {
-                by_name.entry(row.name.to_owned()).or_insert((at, row));
-                // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
-                if let Some((first, rest)) = row.name.split_once('.').filter(|(_, rest)| rest.contains('.')) {
-                    by_name.entry(format!("{first}.{}", rest.replace('.', "_"))).or_insert((at, row));
-                }
+                by_name.entry(row.name).or_insert((at, row));
             }
         }
         Self { all, by_name }
@@ -410,8 +411,19 @@ impl Services {
 
     /// The service that answers a name, and its row there.
     pub fn find(&self, name: &str) -> Option<(&dyn Service, &'static Method)> {
-        self.by_name.get(name).map(|(at, row)| (&*self.all[*at], *row))
+        // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
+        let as_tool = || self.by_name.iter().find(|(known, _)| is_as_tool(name, known)).map(|(_, found)| found);
+        self.by_name.get(name).or_else(as_tool).map(|(at, row)| (&*self.all[*at], *row))
     }
+}
+
+/// Whether it is the name of a source's method with all but its first point as the tool has them.
+fn is_as_tool(name: &str, known: &str) -> bool {
+    let parts = name.split_once('.').zip(known.split_once('.'));
+    parts.is_some_and(|((first, rest), (known_first, known_rest))| {
+        let alike = |(a, b): (u8, u8)| a == b || (a, b) == (b'_', b'.');
+        first == known_first && rest.len() == known_rest.len() && rest.bytes().zip(known_rest.bytes()).all(alike)
+    })
 }
 
 impl Service for Services {

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nudge::{ContextUse, Error, ErrorKind, Result};
-use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
+use nudge_core::service::{METHODS, MethodInfo, MethodInfos, tool_name};
 use nudge_core::table::NOT_FOR_MODELS;
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::server::session::backend::Backend;
@@ -40,7 +42,25 @@ impl OfferedTools {
     /// # Errors
     /// `E_UNAVAILABLE` when nobody answers.
     pub async fn ask(backend: &Backend) -> Result<Self> {
-        Ok(Self::of(&method_infos(backend, false).await?))
+        /// Of each row what is kept: a start asks, and the words for models are most of the answer.
+        #[derive(Deserialize)]
+        struct Told {
+            methods: Vec<Row>,
+            #[serde(default)]
+            guides: Vec<String>,
+            #[serde(default)]
+            keeps: Option<bool>,
+        }
+        #[derive(Deserialize)]
+        struct Row {
+            name: String,
+            tool: bool,
+            context: ContextUse,
+        }
+        let Some(told) = told(backend, false).await? else { return Ok(Self::of(&of_hints_alone(false))) };
+        let Told { methods, guides, keeps } = serde_json::from_str(told.get()).map_err(|_| strange())?;
+        let rows = methods.into_iter().filter(|row| row.tool).map(|row| (row.name, row.context));
+        Ok(Self { by_name: by_name(rows), guides, keeps })
     }
 
     /// Asks the same with the list of tools: their schemas are large, and are not kept.
@@ -53,30 +73,46 @@ impl OfferedTools {
     }
 
     fn of(told: &MethodInfos) -> Self {
-        let mut by_name = HashMap::new();
-        for row in told.methods.iter().filter(|row| row.tool) {
-            let behind = ToolMethod { method: row.name.clone(), context: row.context };
-            by_name.insert(row.tool_name(), behind.clone());
-            by_name.insert(row.name.clone(), behind);
-        }
-        Self { by_name, guides: told.guides.clone(), keeps: told.keeps }
+        let rows = told.methods.iter().filter(|row| row.tool).map(|row| (row.name.clone(), row.context));
+        Self { by_name: by_name(rows), guides: told.guides.clone(), keeps: told.keeps }
     }
 }
 
+/// Tools by both of their names.
+fn by_name(rows: impl Iterator<Item = (String, ContextUse)>) -> HashMap<String, ToolMethod> {
+    let both = |(method, context): (String, ContextUse)| {
+        let behind = ToolMethod { method: method.clone(), context };
+        [(tool_name(&method), behind.clone()), (method, behind)]
+    };
+    rows.flat_map(both).collect()
+}
+
 async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {
+    match told(backend, schemas).await? {
+        Some(told) => serde_json::from_str(told.get()).map_err(|_| strange()),
+        None => Ok(of_hints_alone(schemas)),
+    }
+}
+
+/// What the server says of its methods; `None` from one of before there were sources.
+async fn told(backend: &Backend, schemas: bool) -> Result<Option<Box<RawValue>>> {
     match backend.call(METHODS, &asked(schemas)).await {
-        Ok(told) => serde_json::from_str(told.get()).map_err(|_| {
-            Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
-        }),
-        // An older PRIMARY, of before there were sources, has hints alone.
-        Err(error) if error.kind() == ErrorKind::UnknownMethod => {
-            let hints = sources::all().first();
-            let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
-            let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
-            Ok(MethodInfos { methods, ..MethodInfos::default() })
-        }
+        Ok(told) => Ok(Some(told)),
+        Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The methods of an older PRIMARY, which has hints alone.
+fn of_hints_alone(schemas: bool) -> MethodInfos {
+    let hints = sources::all().first();
+    let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
+    let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
+    MethodInfos { methods, ..MethodInfos::default() }
+}
+
+fn strange() -> Error {
+    Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
 }
 
 fn tool(row: MethodInfo) -> Tool {

@@ -62,8 +62,13 @@ impl MethodInfo {
 
     /// The name as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
-        self.name.replace('.', "_")
+        tool_name(&self.name)
     }
+}
+
+/// The name of a method as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+pub fn tool_name(method: &str) -> String {
+    method.replace('.', "_")
 }
 
 /// Result of `nudge.methods`.
