@@ -392,6 +392,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nudge-cli",
             "nudge-storage",
             "nudge-records",
+            "nudge-signals",
             "nudge-code",
             "nudge-brain",
         ],

@@ -1,9 +1,7 @@
 //! What answers method calls by name: a row of a table, who calls, and the services that answer.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -14,8 +12,10 @@ use crate::source::Finish;
 use crate::steps::Steps;
 
 mod info;
+mod joined;
 
 pub use info::{METHODS, MethodInfo, MethodInfos, tool_name};
+pub use joined::Services;
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -383,65 +383,6 @@ impl<S: Service + ?Sized> Service for Arc<S> {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         (**self).call_by(caller, method, params)
-    }
-}
-
-/// Room for the methods of all sources.
-const MANY: usize = 100;
-
-/// Several services as one: each call goes to the first whose table has the method.
-pub struct Services {
-    all: Vec<Arc<dyn Service>>,
-    /// Which of them answers a name, and its row there.
-    by_name: HashMap<&'static str, (usize, &'static Method), RandomState>,
-}
-
-impl Services {
-    /// Joins `services`; the first one that knows a name answers it.
-    pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
-        // Every start makes one, so room is made at once.
-        let mut by_name = HashMap::with_capacity_and_hasher(MANY, RandomState::default());
-        for (at, service) in all.iter().enumerate() {
-            for row in service.methods() {
-                by_name.entry(row.name).or_insert((at, row));
-            }
-        }
-        Self { all, by_name }
-    }
-
-    /// The service that answers a name, and its row there.
-    pub fn find(&self, name: &str) -> Option<(&dyn Service, &'static Method)> {
-        // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
-        let as_tool = || self.by_name.iter().find(|(known, _)| is_as_tool(name, known)).map(|(_, found)| found);
-        self.by_name.get(name).or_else(as_tool).map(|(at, row)| (&*self.all[*at], *row))
-    }
-}
-
-/// Whether it is the name of a source's method with all but its first point as the tool has them.
-fn is_as_tool(name: &str, known: &str) -> bool {
-    let parts = name.split_once('.').zip(known.split_once('.'));
-    parts.is_some_and(|((first, rest), (known_first, known_rest))| {
-        let alike = |(a, b): (u8, u8)| a == b || (a, b) == (b'_', b'.');
-        first == known_first && rest.len() == known_rest.len() && rest.bytes().zip(known_rest.bytes()).all(alike)
-    })
-}
-
-impl Service for Services {
-    fn methods(&self) -> Vec<&'static Method> {
-        let of = |(at, service): (usize, &Arc<dyn Service>)| {
-            let rows = service.methods().into_iter();
-            rows.filter(|row| self.by_name.get(row.name).is_some_and(|(first, _)| *first == at)).collect::<Vec<_>>()
-        };
-        self.all.iter().enumerate().flat_map(of).collect()
-    }
-
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        self.find(name).map(|(_, row)| row)
-    }
-
-    fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (service, row) = self.find(method).ok_or_else(|| unknown_method(method, &self.methods()))?;
-        service.call_by(caller, row.name, params)
     }
 }
 
