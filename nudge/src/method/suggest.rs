@@ -31,7 +31,7 @@ use crate::hint::{Hint, NAME};
 
 pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
-use line::{line, name};
+use line::{least_bytes, line, name};
 pub(crate) use meaning::Meanings;
 pub(crate) use paths::named as named_paths;
 use rank::Ranked;
@@ -141,11 +141,12 @@ impl Nudge {
             if !is_told(&hint) {
                 continue;
             }
-            let line = line(&hint, &request.context, request.now);
-            if line.len() > bytes {
+            let fits = |line: &String| line.len() <= bytes;
+            let made = || line(&hint, &request.context, request.now);
+            let Some(line) = (least_bytes(&hint) <= bytes).then(made).filter(fits) else {
                 out.omitted += 1;
                 continue;
-            }
+            };
             (count, bytes) = (count - 1, bytes - line.len());
             match row(found, &request.context, request.now, &mut row_steps) {
                 Ok(found) => out.offers.push(offer(found, line, parts, why.to_string())),

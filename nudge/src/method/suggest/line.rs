@@ -46,6 +46,19 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
     line
 }
 
+/// Bytes that the line of a hint has at the least, so that a line that has no room need not be made: of a large store, most
+/// have none.
+pub(super) fn least_bytes(hint: &Hint) -> usize {
+    /// What stands around name, value and source, and the shortest age.
+    const AROUND: usize = "/: (1s, )".len();
+    // What is written otherwise than it stands may be shorter.
+    let plain = |text: &str| {
+        let is_plain = text.split(' ').all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic()));
+        if is_plain { text.len() } else { 0 }
+    };
+    plain(hint.component()) + plain(hint.key()) + plain(hint.text()).min(MAX_VALUE_CHARS) + AROUND
+}
+
 /// Where a hint applies, as far as that is less than the repository in which the agent is.
 fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
     let scope = hint.scope().to_spec();
@@ -66,4 +79,24 @@ fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
 /// The last segment of a path.
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Nudge, SetHint};
+
+    proptest! {
+        #[test]
+        fn no_line_is_shorter_than_is_said(text in "[a-z \\n\u{200b}\u{e9}]{1,400}", key in "[a-z.]{1,20}", plain in "[a-z]{290,310}") {
+            for text in [text, plain] {
+                let store = Nudge::default();
+                let Ok(stored) = store.set(SetHint::new("api", &*key, text)) else { continue };
+                let shown = line(&stored.hint, &Context::default(), store.now());
+                prop_assert!(least_bytes(&stored.hint) <= shown.len(), "{shown}");
+            }
+        }
+    }
 }

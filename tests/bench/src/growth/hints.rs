@@ -10,6 +10,8 @@ use crate::data;
 
 /// Hints of an import.
 const IMPORTED: usize = 100;
+/// Hints whose words one prompt reads.
+const WORDS_READ: usize = 1_000;
 
 /// All verbs.
 pub fn ask(_: &Path, items: usize) {
@@ -38,9 +40,12 @@ pub fn ask(_: &Path, items: usize) {
     of("status", 4, |_| asked("nudge.status", json!({})));
     of("env_names", 4, |_| asked("nudge.env_names", json!({})));
     of("suggest, a start", 4, |_| asked("nudge.suggest", json!({"event": "start", "context": place})));
-    of("suggest, a prompt", 4, |_| {
+    let prompt = || {
         asked("nudge.suggest", json!({"event": "prompt", "prompt": "deploy service-12 again", "context": place}));
-    });
+    };
+    // The words of so many hints are read by a call, until all are.
+    (0..items / WORDS_READ).for_each(|_| prompt());
+    of("suggest, a prompt", 4, |_| prompt());
     of("suggest, a failure", 4, |_| {
         let failed = json!({"event": "failure", "command": "docker compose build --service service-12",
             "error": "no such profile", "context": place});
