@@ -132,6 +132,7 @@ impl Nudge {
         let mut is_told = |hint: &Arc<Hint>| {
             !request.is_needless(NAME, &id(hint)) && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
+        let mut is_nearly_full = false;
         // The heap is sorted only as far as it is popped.
         while count > 0
             && bytes >= SHORTEST_LINE
@@ -145,6 +146,14 @@ impl Nudge {
             let made = || line(&hint, &request.context, request.now);
             let Some(line) = (least_bytes(&hint) <= bytes).then(made).filter(fits) else {
                 out.omitted += 1;
+                // Once the room is used up, most of the rest have none; they go at once, not one by one in their order.
+                if !std::mem::replace(&mut is_nearly_full, true) {
+                    ranked.retain(|Ranked { found, .. }| {
+                        let may_fit = least_bytes(&found.hint) <= bytes;
+                        out.omitted += usize::from(!may_fit && is_told(&found.hint));
+                        may_fit
+                    });
+                }
                 continue;
             };
             (count, bytes) = (count - 1, bytes - line.len());
