@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::of;
 use crate::records::{QUESTIONS, Texts};
-use crate::vault::{Vault, opened, status, write_notes};
+use crate::vault::{Vault, opened, path, status, write_notes};
 
 /// The notes, and an index of them.
 pub fn fill(folder: &Path, items: usize) {
@@ -20,7 +20,10 @@ pub fn fill(folder: &Path, items: usize) {
 pub fn ask(folder: &Path, items: usize) {
     let vault = Vault::at(folder, items);
     let questions = Texts::questions();
-    let note = |at: usize| format!("note{}", at * 7_919 % items);
+    let note = |at: usize| {
+        let path = path(Path::new(""), at * 7_919 % items).with_extension("");
+        path.to_str().expect("it is of ASCII").to_owned()
+    };
     of("context", 8, |at| {
         vault.call("context", &json!({"task_description": questions[at % QUESTIONS]}));
     });

@@ -21,6 +21,14 @@ pub fn ask(folder: &Path, items: usize) {
     let desk = Desk::at(folder);
     let questions = Texts::questions();
     let asked = |at: usize| json!({"query": questions[at % QUESTIONS], "project": "*"});
+    let records = desk.open(true);
+    of("search, meaning", 4, |at| {
+        let found = records.call("search", &asked(at));
+        assert_eq!(found["mode"], "semantic");
+    });
+    of("duplicates, a tenth", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
+    drop(records);
+
     let records = desk.open(false);
     let listed = records.call("list", &json!({"project": "*", "limit": 1_000}));
     let ids: Vec<_> = listed["records"].as_array().into_iter().flatten().map(|one| one["id"].clone()).collect();
@@ -66,15 +74,6 @@ pub fn ask(folder: &Path, items: usize) {
         std::fs::write(&from, all.to_string()).expect("there is room for files");
         records.call("import", &json!({"file": from}));
     });
-    drop(records);
-
-    let records = desk.open(true);
-    of("search, meaning", 4, |at| {
-        let found = records.call("search", &asked(at));
-        assert_eq!(found["mode"], "semantic");
-    });
-    of("duplicates, a tenth", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
-    drop(records);
     assert!(items >= 1_000, "the list names as many");
 }
 
