@@ -6,7 +6,8 @@
 //! - [`resolve`]: the builders (`$join`, `$repeat`, ...), applied before a call,
 //! - [`matcher`]: the subset match of expectations,
 //! - [`run`]: one case against one [`Driver`],
-//! - [`drivers`]: the library in process, HTTP JSON-RPC, and MCP over stdio.
+//! - [`drivers`]: the library in process, HTTP JSON-RPC, and MCP over stdio,
+//! - [`trials`]: all of it as a program of tests.
 
 pub mod drivers;
 pub mod format;
@@ -14,6 +15,7 @@ pub mod json;
 pub mod matcher;
 pub mod resolve;
 pub mod run;
+pub mod trials;
 
 pub use drivers::Driver;
 pub use format::{Case, Config, Step};
