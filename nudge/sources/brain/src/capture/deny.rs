@@ -68,7 +68,9 @@ mod tests {
             assert!(denies("denied/", cwd), "{cwd}");
         }
         #[cfg(unix)]
-        for (deny, cwd) in [("link", "denied/app"), ("denied", "link/app"), ("link", "link/gone")] {
+        for (deny, cwd) in
+            [("link", "denied/app"), ("denied", "link/app"), ("link", "link/gone"), ("denied", "link/gone/x")]
+        {
             assert!(denies(deny, cwd), "{deny} {cwd}");
         }
         for cwd in ["denied2", "other", "denied/..", "denied/../other", ""] {

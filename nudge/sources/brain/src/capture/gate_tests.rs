@@ -51,6 +51,11 @@ fn what_is_good_passes_and_is_tidied() {
     assert_eq!((passed.domain.as_str(), &passed.tags[..]), ("coding", &["retry".to_owned()][..]));
     assert_eq!(passed.related, [Related { id: "known".into(), kind: "uses".into() }]);
     assert_eq!(passed.updates, None, "there is no such unit");
+    let mut loose = good();
+    loose.title = " Retry with full jitter\n".into();
+    loose.body = format!("\r\n{}\r\n", BODY.replace(". ", ".\r\n"));
+    let passed = judged(loose).unwrap();
+    assert_eq!((passed.title.as_str(), passed.body), ("Retry with full jitter", BODY.replace(". ", ".\n")));
 }
 
 #[test]
@@ -61,7 +66,10 @@ fn form_and_length() {
     assert_eq!(gate(|one| one.title = "x".repeat(121)), "length");
     assert_eq!(gate(|one| one.body = "Too short.".into()), "length");
     assert_eq!(gate(|one| one.body = "word ".repeat(1_300)), "length");
-    assert_eq!(gate(|one| one.confidence = Some(7.0)), "", "a number that means nothing is dropped");
+    for (said, kept) in [(Some(7.0), None), (Some(-0.1), None), (Some(f64::NAN), None), (Some(1.0), Some(1.0))] {
+        let passed = judged(Proposal { confidence: said, ..good() }).unwrap();
+        assert_eq!(passed.confidence, kept, "a number that means nothing is dropped: {said:?}");
+    }
 }
 
 #[test]
@@ -125,6 +133,7 @@ fn secrets_and_what_is_there() {
     same.title = "Retry without jitter".into();
     let rejected = judged(same).unwrap_err();
     assert_eq!((rejected.gate.as_str(), rejected.of.as_deref()), ("duplicate", Some("known")));
+    assert_eq!(rejected.text.as_deref(), Some(BODY), "it may change the unit that is there");
 }
 
 #[test]
