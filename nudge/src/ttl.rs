@@ -153,6 +153,9 @@ mod tests {
             ("PT1.5H", 5_400_000),
             ("PT0.0001S", 1),
             ("P3650D", 315_360_000_000),
+            // Ten years to the millisecond, and the longest number that is read.
+            ("P3652.5D", 315_576_000_000),
+            ("P000000000000000000000001D", 86_400_000),
         ] {
             assert_eq!(duration_ms(text), Ok(ms), "{text}");
         }
@@ -175,6 +178,8 @@ mod tests {
             "PTT1H",
             "pt1h",
             "P3654D",
+            "PT315576000.001S",
+            "P0000000000000000000000001D",
             "P99999999999999999999D",
             "PT.5S",
             "PT1.S",
