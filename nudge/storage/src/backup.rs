@@ -9,7 +9,7 @@ use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::dir::{Dir, FileKind};
 use nudge_core::error::{Error, Result};
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
 use crate::app::{APPLICATION_ID, Opening};
 use crate::fault::{Failure, Place};
@@ -21,6 +21,8 @@ const FOLDER: &str = "backups";
 const PART: &str = ".part";
 /// How many are kept.
 const KEPT: usize = 3;
+/// Where SQLite keeps the last number of each table that gives none twice.
+const NUMBERS: &str = "sqlite_sequence";
 /// Between two tries to put one back.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of a date such as `2026-11-23`.
@@ -194,6 +196,8 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
         let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
+        // Of what is damaged nobody knows which numbers it gave.
+        let given = numbers(&into).unwrap_or_default();
         open::empty(&into)?;
         let deadline = Instant::now() + opening.wait;
         let backup = Backup::new(&from, &mut into)?;
@@ -204,9 +208,35 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
             std::thread::sleep(PAUSE);
         }
         drop(backup);
-        begin_generation(&into)?;
+        let tx = into.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        give_no_number_again(&tx, &given)?;
+        begin_generation(&tx)?;
+        tx.commit()?;
         Ok(kept)
     }))
+}
+
+/// The last number that each table gave to a row, for the tables that give each once.
+fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
+    if !c.table_exists(None, NUMBERS)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = c.prepare(&format!("SELECT name, seq FROM {NUMBERS}"))?;
+    Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+}
+
+/// Goes on after these numbers: whoever has noted one of a row that is not there any more must not come upon another.
+fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), Failure> {
+    for (table, last) in given {
+        if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
+            continue;
+        }
+        let sql = format!("UPDATE {NUMBERS} SET seq = max(seq, ?2) WHERE name = ?1");
+        if c.execute(&sql, params![table, last])? == 0 {
+            c.execute(&format!("INSERT INTO {NUMBERS}(name, seq) VALUES (?1, ?2)"), params![table, last])?;
+        }
+    }
+    Ok(())
 }
 
 /// Tells those who remember rows of before that these are others. One of an earlier version has no generation: it gets one

@@ -79,3 +79,21 @@ fn what_comes_in_beside_one_of_the_same_title_is_told() {
         json!({"id": there + 2, "title": "uploads FAIL.", "like": {"id": there, "title": "Uploads fail"}})
     );
 }
+
+/// Who has noted a number must not come upon another record by it.
+#[test]
+fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
+    let desk = Desk::new();
+    desk.save(SHOP, "issue", "Uploads fail", "");
+    let copy = desk.folder.path().join("copy.db");
+    desk.call("backup", &json!({"file": copy}));
+    let lost = desk.save(SHOP, "issue", "Logins loop", "");
+    let replaced = desk.call("recover", &json!({"file": copy}))["replaced"].clone();
+    let new = desk.save(SHOP, "issue", "Exports hang", "");
+    assert!(new > lost, "{new}");
+    assert_eq!(desk.refused("get", &json!({"id": lost})).reason(), "E_NOT_FOUND");
+    // Also when the other one comes back.
+    desk.call("recover", &json!({"file": replaced}));
+    assert_eq!(desk.call("get", &json!({"id": lost}))["title"], "Logins loop");
+    assert!(desk.save(SHOP, "issue", "Searches hang", "") > new);
+}
