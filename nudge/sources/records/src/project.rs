@@ -120,8 +120,8 @@ pub fn asked(c: &Connection, given: Option<&str>, here: Option<&Here>) -> Result
         Some("*") => Ok(Asked::All),
         Some(name) => Ok(by_name(c, name)?.map_or_else(|| Asked::None(Some(name.to_owned())), Asked::One)),
         None => {
-            let known = here.map(|here| by_alias(c, &here.alias)).transpose()?.flatten();
-            Ok(known.map_or(Asked::None(None), Asked::One))
+            let known = here.map(|here| of(c, here)).transpose()?.map(|(id, _)| id);
+            Ok(known.flatten().map_or(Asked::None(None), Asked::One))
         }
     }
 }
@@ -159,21 +159,36 @@ pub fn for_write(
     let here = here.ok_or_else(|| {
         Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo`.")
     })?;
+    let (there, own) = match of(c, here)? {
+        (Some(id), None) => return Ok((id, name(c, id)?)),
+        (None, None) => {
+            return Err(Error::invalid("Another project has every name of this place; pass `project`.").into());
+        }
+        (there, Some(own)) => (there, own),
+    };
+    let id = there.map_or_else(|| insert(c, own, &now()), Ok)?;
+    c.execute("DELETE FROM project_alias WHERE repo = ?1", [unmet(own)])?;
+    alias(c, &here.alias, id)?;
+    Ok((id, name(c, id)?))
+}
+
+/// The project of a place, if there is one; and where its repository was not met yet the name by which the place has it, or
+/// would have a new one: the first of its names that is no other repository's.
+fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str>), Failure> {
     if let Some(id) = by_alias(c, &here.alias)? {
-        return Ok((id, name(c, id)?));
+        return Ok((Some(id), None));
     }
     for name in &here.names {
-        let taken = by_name(c, name)?;
-        let id = match taken {
-            None => insert(c, name, &now())?,
-            // A project that was named by hand, or imported, and has no repository yet.
-            Some(id) if !has_alias(c, id)? => id,
-            Some(_) => continue,
-        };
-        alias(c, &here.alias, id)?;
-        return Ok((id, name.clone()));
+        match by_name(c, name)? {
+            None => return Ok((None, Some(name))),
+            // One that was named by hand, or imported, and has no repository yet, or had none when it was joined.
+            Some(id) if by_alias(c, &unmet(name))?.is_some() || !has_alias(c, id)? => {
+                return Ok((Some(id), Some(name)));
+            }
+            Some(_) => {}
+        }
     }
-    Err(Error::invalid("Another project has every name of this place; pass `project`.").into())
+    Ok((None, None))
 }
 
 /// Refuses what is no name of a project, and what looks like a credential.
@@ -237,14 +252,24 @@ fn former(name: &str) -> String {
     format!("name:{name}")
 }
 
+/// A name whose project had no repository when it was joined to another, among the aliases. No repository is written so.
+fn unmet(name: &str) -> String {
+    format!("unmet:{name}")
+}
+
 /// Makes two projects one, under the name of the second: its records, its repositories and its name are the second's
 /// from now on. How many records that are.
 pub fn join(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
-    let former = former(&name(c, from)?);
+    let own = name(c, from)?;
+    for id in [from, into] {
+        if !has_alias(c, id)? {
+            alias(c, &unmet(&name(c, id)?), into)?;
+        }
+    }
     let moved = rows::move_all(c, from, into)?;
     c.execute("UPDATE project_alias SET project_id = ?2 WHERE project_id = ?1", [from, into])?;
     c.execute("DELETE FROM project WHERE id = ?1", [from])?;
-    alias(c, &former, into)?;
+    alias(c, &former(&own), into)?;
     Ok(moved)
 }
 
@@ -254,7 +279,8 @@ fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, Failure> {
 }
 
 fn has_alias(c: &Connection, id: i64) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM project_alias WHERE project_id = ?1 AND repo NOT LIKE 'name:%'";
+    let sql =
+        "SELECT 1 FROM project_alias WHERE project_id = ?1 AND repo NOT LIKE 'name:%' AND repo NOT LIKE 'unmet:%'";
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 

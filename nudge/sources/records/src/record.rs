@@ -153,12 +153,17 @@ pub struct Revision {
     pub status: Status,
 }
 
+/// Whether a text may be a title: one line, not too long.
+pub fn is_title(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= MAX_TITLE_CHARS && !text.contains(['\n', '\r'])
+}
+
 /// Refuses texts that are empty, too long, or look like a credential.
 ///
 /// # Errors
 /// `E_INVALID`, `E_SECRET_REJECTED`.
 pub fn check(title: &str, body: &str) -> Result<()> {
-    if title.trim().is_empty() || title.chars().count() > MAX_TITLE_CHARS || title.contains(['\n', '\r']) {
+    if !is_title(title) {
         return Err(Error::invalid("`title` must be one line of 1 to 300 characters; put the rest into `body`."));
     }
     if body.len() > MAX_BODY_BYTES {

@@ -341,6 +341,10 @@ impl Imported {
 impl Moved {
     /// Its title as a record may have it: one of the upstream's may be longer, or have lines.
     pub fn line(&self) -> String {
+        // What was one here comes back as it was.
+        if record::is_title(&self.title) {
+            return self.title.clone();
+        }
         let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         nudge_core::text::clipped(&line, record::MAX_TITLE_CHARS)
     }

@@ -297,7 +297,7 @@ fn a_kind_is_found_behind_two_hundred_nearer_ones_of_another() {
 #[test]
 fn records_go_out_and_come_in_once() {
     let desk = Desk::new();
-    for title in ["One", "Two"] {
+    for title in ["One", "Two,  with two spaces"] {
         desk.clock.advance(1000);
         desk.save(SHOP, "issue", title, "body");
     }
@@ -309,7 +309,11 @@ fn records_go_out_and_come_in_once() {
     assert_eq!(other.refused("export", &json!({})).kind(), ErrorKind::NotFound);
     let done = other.call("import", &json!({"file": "export.json", "context": {"cwd": desk.folder.path()}}));
     assert_eq!(done, json!({"imported": 2, "skipped": 0, "similar": [], "omitted": 0, "refused": 0, "errors": []}));
-    assert_eq!(other.call("export", &json!({"project": "acme/shop"})), exported, "also their times");
+    assert_eq!(
+        other.call("export", &json!({"project": "acme/shop"})),
+        exported,
+        "letter by letter, and also their times"
+    );
     assert_eq!(other.call("get", &json!({"id": 1}))["origin"], "import");
     for (text, said) in
         [("{}", "no export"), ("[]", "no export"), (r#"{"format":"nudge-records/9","records":[]}"#, "later version")]

@@ -53,3 +53,33 @@ fn only_two_projects_that_there_are_can_be_joined() {
     assert_eq!(join("acme/shop", "acme/store"), ErrorKind::Invalid);
     assert_eq!(join("acme/shop", "acme/shop"), ErrorKind::Invalid);
 }
+
+/// An import knows a project by its name alone. Who stands in the repository of that name comes to where the name went,
+/// whichever of the two it was that no repository was met of.
+#[test]
+fn a_repository_that_was_never_met_goes_where_its_name_went() {
+    for (from, into) in [("acme/shop", "acme/store"), ("acme/store", "acme/shop")] {
+        let desk = Desk::new();
+        desk.save(STORE, "issue", "Logins loop", "");
+        let record = json!({
+            "project": "acme/shop", "kind": "issue", "title": "Uploads fail", "status": "open", "created_at": "",
+            "updated_at": "",
+        });
+        let file = desk.folder.path().join("export.json");
+        std::fs::write(&file, json!({"format": "nudge-records/1", "records": [record]}).to_string()).unwrap();
+        desk.call("import", &json!({"file": file}));
+        assert_eq!(list(&desk, &json!({"context": {"repo": SHOP}})), 1, "of who stands there already");
+        desk.call("join_projects", &json!({"from": from, "into": into}));
+        assert_eq!(list(&desk, &json!({"context": {"repo": SHOP}})), 2);
+        assert_eq!(list(&desk, &json!({"context": {"repo": "gitlab.com/acme/shop"}})), 2, "who is first");
+        let new = desk.save(SHOP, "spec", "Export", "");
+        assert_eq!(desk.call("get", &json!({"id": new}))["project"], into);
+        assert_eq!(list(&desk, &json!({"context": {"repo": "gitlab.com/acme/shop"}})), 0);
+        for repo in [SHOP, STORE] {
+            assert_eq!(list(&desk, &json!({"context": {"repo": repo}})), 3, "{repo}");
+        }
+        // That is one repository; another one of its name has a project of its own.
+        let other = desk.save("gitlab.com/acme/shop", "spec", "Export", "");
+        assert_eq!(desk.call("get", &json!({"id": other}))["project"], "gitlab.com/acme/shop");
+    }
+}
