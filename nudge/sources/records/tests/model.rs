@@ -1,272 +1,35 @@
-//! Random sequences of calls that change or read records, with time moving, keys sent again and the database opened anew,
-//! against what the semantics (section 17) say of a list of texts and what they were. `PROPTEST_CASES=10000` makes more.
+//! Random sequences of all calls of records, with time moving, keys sent again and the database opened anew, with and
+//! without a model of meaning, against what the semantics (section 17) say of a list of texts and what they were.
+//! `PROPTEST_CASES=10000` makes more.
 
 mod kit;
+#[path = "model/plain.rs"]
+mod plain;
+#[path = "model/steps.rs"]
+mod steps;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use kit::Desk;
+use nudge_core::clock::{Clock as _, rfc3339};
+use nudge_core::embed::{Loaded, Models, NoModels};
 use nudge_core::service::Caller;
-use proptest::prelude::*;
+use plain::{
+    ALIKE, Answer, At, DAY_MS, KINDS, Kept, NEARLY, PROJECTS, Plain, Record, STATUSES, Semantics, Stands, Text,
+};
 use proptest::test_runner::Config as Cases;
-use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use proptest_state_machine::{StateMachineTest, prop_state_machine};
 use serde_json::{Value, json};
-
-const PROJECTS: [&str; 2] = ["acme/shop", "acme/web"];
-const KINDS: [&str; 2] = ["issue", "arch"];
-const STATUSES: [&str; 3] = ["open", "resolved", "archived"];
-/// The first three are one text but for case, spaces and the signs that end a word.
-const TITLES: [&str; 5] =
-    ["Uploads are refused", "uploads  are REFUSED.", "Uploads are \"refused\"", "Is it ready?", "It is ready"];
-const BODIES: [&str; 3] = ["", "nginx had a limit of 1m.", "Nginx had a limit of 2m."];
-/// By place in [`TITLES`] and [`BODIES`]: what is equal is the same text.
-const SAME_TITLE: [usize; 5] = [0, 0, 0, 3, 4];
-
-/// A record by the order in which they were made.
-type At = usize;
-
-#[derive(Debug, Clone)]
-enum Step {
-    Save { project: usize, kind: usize, title: usize, body: usize, status: Option<usize>, distinct: bool },
-    Change { at: At, title: Option<usize>, body: Option<usize>, status: Option<usize>, expect: Option<usize> },
-    Delete { at: At, forever: bool },
-    Restore { at: At, version: Option<usize> },
-    Merge { into: At, ids: [At; 2] },
-    List { project: Option<usize>, kind: Option<usize>, status: Option<usize> },
-    Search { title: usize },
-    Again,
-    Reopen,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Text {
-    project: usize,
-    kind: usize,
-    title: String,
-    body: String,
-    status: usize,
-    /// Texts that are equal but for what does not count have the same; none of a merged one is.
-    same: Option<(usize, usize)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Stands {
-    Here,
-    Deleted,
-    Gone,
-    Merged,
-}
-
-#[derive(Debug, Clone)]
-struct Record {
-    /// What it said in each version, from 1 on.
-    said: Vec<Text>,
-    stands: Stands,
-    /// The step that changed it last.
-    changed: usize,
-}
-
-impl Record {
-    fn now(&self) -> &Text {
-        self.said.last().unwrap()
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Answer {
-    Nothing,
-    Refused(&'static str),
-    /// The record of the answer.
-    Record(At),
-}
-
-#[derive(Debug, Clone)]
-struct Plain {
-    records: Vec<Record>,
-    steps: usize,
-    answer: Answer,
-}
-
-impl Plain {
-    fn here(&self, at: At) -> Option<&Record> {
-        self.records.get(at).filter(|record| record.stands == Stands::Here)
-    }
-
-    fn all(&self) -> impl Iterator<Item = (At, &Record)> {
-        self.records.iter().enumerate().filter(|(_, record)| record.stands == Stands::Here)
-    }
-
-    /// Those that a new record would be the same as.
-    fn alike(&self, project: usize, kind: usize, same: (usize, usize)) -> Vec<At> {
-        let is = |text: &Text| (text.project, text.kind, text.same) == (project, kind, Some(same));
-        self.all().filter(|(_, record)| is(record.now())).map(|(at, _)| at).collect()
-    }
-
-    fn say(&mut self, at: At, text: Text) -> Answer {
-        let record = &mut self.records[at];
-        if record.stands != Stands::Here || *record.now() != text {
-            record.said.push(text);
-            record.changed = self.steps;
-        }
-        record.stands = Stands::Here;
-        Answer::Record(at)
-    }
-
-    fn save(&mut self, step: &Step) -> Answer {
-        let Step::Save { project, kind, title, body, status, distinct } = *step else { unreachable!() };
-        let same = (SAME_TITLE[title], body);
-        let before = if distinct { None } else { self.alike(project, kind, same).first().copied() };
-        let text = |status| Text {
-            project,
-            kind,
-            title: TITLES[title].to_owned(),
-            body: BODIES[body].to_owned(),
-            status,
-            same: Some(same),
-        };
-        if let Some(at) = before {
-            let old = self.records[at].now().status;
-            return self.say(at, text(status.unwrap_or(old)));
-        }
-        self.records.push(Record { said: vec![text(status.unwrap_or(0))], stands: Stands::Here, changed: self.steps });
-        Answer::Record(self.records.len() - 1)
-    }
-
-    fn change(&mut self, step: &Step) -> Answer {
-        let Step::Change { at, title, body, status, expect } = *step else { unreachable!() };
-        let Some(record) = self.here(at) else { return Answer::Refused("E_NOT_FOUND") };
-        if expect.is_some_and(|expect| expect != record.said.len()) {
-            return Answer::Refused("E_CONFLICT");
-        }
-        let mut text = record.now().clone();
-        if let Some(title) = title {
-            TITLES[title].clone_into(&mut text.title);
-        }
-        if let Some(body) = body {
-            BODIES[body].clone_into(&mut text.body);
-        }
-        text.status = status.unwrap_or(text.status);
-        let place = |texts: &[&str], one: &str| texts.iter().position(|text| *text == one);
-        text.same = place(&TITLES, &text.title).map(|title| SAME_TITLE[title]).zip(place(&BODIES, &text.body));
-        self.say(at, text)
-    }
-
-    fn restore(&mut self, at: At, version: Option<usize>) -> Answer {
-        let Some(record) = self.records.get(at) else { return Answer::Refused("E_NOT_FOUND") };
-        // What is there has been something else up to the version before.
-        let earlier = match record.stands {
-            Stands::Here if version.is_none() => return Answer::Refused("E_INVALID"),
-            Stands::Here => record.said.len() - 1,
-            Stands::Deleted | Stands::Merged => record.said.len(),
-            Stands::Gone => 0,
-        };
-        let version = version.unwrap_or(earlier);
-        if version == 0 || version > earlier {
-            return Answer::Refused("E_NOT_FOUND");
-        }
-        let text = record.said[version - 1].clone();
-        self.say(at, text)
-    }
-
-    fn merge(&mut self, into: At, ids: [At; 2]) -> Answer {
-        if ids.contains(&into) {
-            return Answer::Refused("E_INVALID");
-        }
-        let ids: BTreeSet<_> = ids.into_iter().collect();
-        if self.here(into).is_none() || ids.iter().any(|at| self.here(*at).is_none()) {
-            return Answer::Refused("E_NOT_FOUND");
-        }
-        let mut text = self.records[into].now().clone();
-        let others = ids.iter().flat_map(|at| [&self.records[*at].now().title, &self.records[*at].now().body]);
-        let parts: Vec<_> =
-            std::iter::once(&text.body).chain(others).filter(|part| !part.is_empty()).cloned().collect();
-        (text.body, text.same) = (parts.join("\n\n"), None);
-        for at in ids {
-            self.records[at].stands = Stands::Merged;
-        }
-        self.say(into, text)
-    }
-
-    fn delete(&mut self, at: At, forever: bool) -> Answer {
-        match (self.records.get(at).map(|record| record.stands), forever) {
-            (Some(Stands::Here), false) => self.records[at].stands = Stands::Deleted,
-            (Some(Stands::Here | Stands::Deleted), true) => self.records[at].stands = Stands::Gone,
-            _ => return Answer::Refused("E_NOT_FOUND"),
-        }
-        Answer::Nothing
-    }
-}
-
-struct Semantics;
-
-impl ReferenceStateMachine for Semantics {
-    type State = Plain;
-    type Transition = Step;
-
-    fn init_state() -> BoxedStrategy<Plain> {
-        Just(Plain { records: Vec::new(), steps: 0, answer: Answer::Nothing }).boxed()
-    }
-
-    fn transitions(plain: &Plain) -> BoxedStrategy<Step> {
-        // One more than there are, so that some are none.
-        let at = 0..=plain.records.len();
-        let (titles, bodies, statuses) = (0..TITLES.len(), 0..BODIES.len(), 0..STATUSES.len());
-        let some = prop::option::of::<std::ops::Range<usize>>;
-        let save =
-            (0..2_usize, 0..2_usize, titles.clone(), bodies.clone(), some(statuses.clone()), prop::bool::weighted(0.1));
-        let change = (
-            at.clone(),
-            some(titles.clone()),
-            some(bodies),
-            some(statuses.clone()),
-            prop::option::weighted(0.2, 1..4_usize),
-        );
-        prop_oneof![
-            6 => save.prop_map(|(project, kind, title, body, status, distinct)| Step::Save { project, kind, title, body, status, distinct }),
-            6 => change.prop_map(|(at, title, body, status, expect)| Step::Change { at, title, body, status, expect }),
-            3 => (at.clone(), prop::bool::weighted(0.2)).prop_map(|(at, forever)| Step::Delete { at, forever }),
-            5 => (at.clone(), prop::option::of(0..5_usize)).prop_map(|(at, version)| Step::Restore { at, version }),
-            2 => (at.clone(), at.clone(), at).prop_map(|(into, one, other)| Step::Merge { into, ids: [one, other] }),
-            2 => (some(0..2), some(0..2), some(statuses)).prop_map(|(project, kind, status)| Step::List { project, kind, status }),
-            1 => titles.prop_map(|title| Step::Search { title }),
-            2 => Just(Step::Again),
-            1 => Just(Step::Reopen),
-        ]
-        .boxed()
-    }
-
-    fn preconditions(plain: &Plain, step: &Step) -> bool {
-        match *step {
-            // Which of several that say the same is changed is not said, nor whether one that is what it was has changed.
-            Step::Save { project, kind, title, body, .. } => {
-                plain.alike(project, kind, (SAME_TITLE[title], body)).len() < 2
-            }
-            Step::Restore { at, version: Some(version) } => {
-                let text = |record: &Record| record.said.get(version.wrapping_sub(1)) != Some(record.now());
-                plain.here(at).is_none_or(text)
-            }
-            _ => true,
-        }
-    }
-
-    fn apply(mut plain: Plain, step: &Step) -> Plain {
-        plain.steps += 1;
-        plain.answer = match *step {
-            Step::Save { .. } => plain.save(step),
-            Step::Change { .. } => plain.change(step),
-            Step::Delete { at, forever } => plain.delete(at, forever),
-            Step::Restore { at, version } => plain.restore(at, version),
-            Step::Merge { into, ids } => plain.merge(into, ids),
-            Step::List { .. } | Step::Search { .. } | Step::Again | Step::Reopen => Answer::Nothing,
-        };
-        plain
-    }
-}
+use steps::{BODIES, Moved, Step, TITLES};
 
 struct Run {
     desk: Desk,
-    /// The numbers of the records, in the order in which they were made.
-    ids: Vec<i64>,
+    /// The numbers of the records, by the order in which they were made, and every number that was ever given.
+    ids: BTreeMap<At, i64>,
+    used: BTreeSet<i64>,
+    files: Vec<PathBuf>,
     calls: usize,
     /// The last call that was not refused: its key, and its answer.
     last: Option<(usize, &'static str, Value, Value)>,
@@ -274,7 +37,7 @@ struct Run {
 
 /// What is compared of a record.
 fn told(record: &Record) -> Value {
-    let Text { project, kind, title, body, status, .. } = record.now();
+    let Text { project, kind, title, body, status } = record.now();
     json!([PROJECTS[*project], KINDS[*kind], title, body, STATUSES[*status], record.said.len()])
 }
 
@@ -282,9 +45,36 @@ fn found(record: &Value) -> Value {
     json!(["project", "kind", "title", "body", "status", "version"].map(|field| &record[field]))
 }
 
+/// A record of an export.
+fn moved((text, made, changed): &(Text, i64, i64)) -> Value {
+    let Text { project, kind, title, body, status } = text;
+    json!({
+        "project": PROJECTS[*project], "kind": KINDS[*kind], "title": title, "body": body, "status": STATUSES[*status],
+        "created_at": rfc3339::text(*made), "updated_at": rfc3339::text(*changed),
+    })
+}
+
+fn repo(project: usize) -> Value {
+    json!({"repo": format!("github.com/{}", PROJECTS[project])})
+}
+
+fn list(answer: &Value) -> &Vec<Value> {
+    answer.as_array().unwrap_or_else(|| panic!("no list: {answer}"))
+}
+
 impl Run {
     fn id(&self, at: At) -> i64 {
-        self.ids.get(at).copied().unwrap_or(4_711)
+        self.ids.get(&at).copied().unwrap_or_else(|| 4_711 + i64::try_from(at).unwrap())
+    }
+
+    fn at(&self, id: &Value, plain: &Plain) -> At {
+        let here = |(at, its): (&At, &i64)| (*id == *its && plain.stored.here(*at).is_some()).then_some(*at);
+        self.ids.iter().find_map(here).unwrap_or_else(|| panic!("{id} is no record"))
+    }
+
+    fn number(&mut self, at: At, id: i64) {
+        assert!(self.used.insert(id), "a number of another record: {id}");
+        self.ids.insert(at, id);
     }
 
     fn change(&mut self, verb: &'static str, params: Value) -> Result<Value, String> {
@@ -301,13 +91,30 @@ impl Run {
             .map_err(|error| error.reason().to_owned())
     }
 
-    fn changed(&mut self, step: &Step) -> Option<Result<Value, String>> {
+    /// A file of this test's own.
+    fn file(&mut self) -> PathBuf {
+        self.calls += 1;
+        self.desk.folder.path().join(format!("file-{}", self.calls))
+    }
+
+    fn write(&mut self, records: &[Value]) -> PathBuf {
+        let file = self.file();
+        let export = json!({"format": "nudge-records/1", "records": records});
+        std::fs::write(&file, export.to_string()).unwrap();
+        file
+    }
+
+    fn take(&mut self, file: &PathBuf) -> Result<Value, String> {
+        self.change("import", json!({"file": file}))
+    }
+
+    fn changed(&mut self, plain: &Plain, step: &Step) -> Option<Result<Value, String>> {
         Some(match *step {
-            Step::Save { project, kind, title, body, status, distinct } => {
-                let repo = format!("github.com/{}", PROJECTS[project]);
+            Step::Save { project, kind, title, body, status, distinct, merge } => {
                 let params = json!({
                     "kind": KINDS[kind], "title": TITLES[title], "body": BODIES[body], "distinct": distinct,
-                    "status": status.map(|at| STATUSES[at]), "context": {"repo": repo},
+                    "status": status.map(|at| STATUSES[at]), "context": repo(project),
+                    "dedup": if merge { "merge" } else { "ask" },
                 });
                 self.change("upsert", params)
             }
@@ -323,59 +130,196 @@ impl Run {
             Step::Merge { into, ids } => {
                 self.change("merge", json!({"into": self.id(into), "ids": ids.map(|at| self.id(at))}))
             }
+            Step::Join { from, into, here } => {
+                let context = if here { repo(into) } else { json!({}) };
+                let params = json!({"from": PROJECTS[from], "into": PROJECTS[into], "context": context});
+                self.change("join_projects", params)
+            }
+            Step::Export { project } => self.export(plain, project),
+            Step::Backup => {
+                let file = self.file();
+                let answer = self.change("backup", json!({"file": file}));
+                // A look is no change, and is not remembered by its key.
+                self.last = None;
+                answer.inspect(|_| self.files.push(file))
+            }
+            Step::Import(ref records) => {
+                let record = |one: &Moved| match one.record(plain.now) {
+                    Some(record) => moved(&record),
+                    None => {
+                        json!({"project": PROJECTS[0], "kind": "issue", "title": "", "status": "open", "created_at": "", "updated_at": ""})
+                    }
+                };
+                let file = self.write(&records.iter().map(record).collect::<Vec<_>>());
+                self.take(&file)
+            }
+            Step::Take { file } => self.take(&self.files[file].clone()),
+            Step::Recover { file } => {
+                let answer = self.change("recover", json!({"file": self.files[file]}));
+                // It may have been made after the backup.
+                self.last = None;
+                answer.inspect(|answer| self.files.push(answer["replaced"].as_str().unwrap().into()))
+            }
+            Step::Duplicates { project } => {
+                let params = json!({"project": project.map_or("*", |at| PROJECTS[at]), "limit": 100});
+                let answer = self.desk.by(Caller::named("test"), "duplicates", &params);
+                answer.map_err(|error| error.reason().to_owned()).inspect(|answer| self.pairs(plain, project, answer))
+            }
             _ => return None,
         })
     }
 
-    fn check_answer(&mut self, answer: Result<Value, String>, plain: &Plain) {
+    fn export(&mut self, plain: &Plain, project: Option<usize>) -> Result<Value, String> {
+        let params = json!({"project": project.map(|at| PROJECTS[at])});
+        let answer = self.desk.by(Caller::named("test"), "export", &params);
+        let answer = answer.map_err(|error| error.reason().to_owned())?;
+        let Some(Kept::Export(records)) = plain.files.last() else { panic!("{params}: {answer}") };
+        assert_eq!(answer["records"], json!(records.iter().map(moved).collect::<Vec<_>>()), "{params}");
+        let file = self.write(list(&answer["records"]));
+        self.files.push(file);
+        Ok(answer)
+    }
+
+    /// Pairs of one project and kind that are like each other, nearest first.
+    fn pairs(&self, plain: &Plain, project: Option<usize>, answer: &Value) {
+        let all: Vec<_> = plain.stored.all().collect();
+        let (mut sure, mut perhaps) = (0, BTreeMap::new());
+        for (at, (one, record)) in all.iter().enumerate() {
+            for (other, next) in &all[at + 1..] {
+                let (a, b) = (record.now(), next.now());
+                let is_of_it = project.is_none_or(|name| plain.stored.project(name) == a.project);
+                let distance = a.distance(b);
+                if is_of_it && (a.project, a.kind) == (b.project, b.kind) && distance <= ALIKE + 0.001 {
+                    sure += usize::from(distance <= ALIKE - 0.001);
+                    perhaps.insert((*one, *other), distance);
+                }
+            }
+        }
+        let pairs = list(&answer["duplicates"]);
+        let count = pairs.len() + usize::try_from(answer["omitted"].as_u64().unwrap()).unwrap();
+        assert!((sure..=perhaps.len()).contains(&count) && (pairs.len() == count || pairs.len() == 100), "{answer}");
+        let mut last = 0.0;
+        for pair in pairs {
+            let ids = (self.at(&pair["ids"][0], plain), self.at(&pair["ids"][1], plain));
+            let distance = pair["distance"].as_f64().unwrap();
+            let wanted = perhaps.remove(&ids).unwrap_or_else(|| panic!("{pair} is none, or is told twice"));
+            assert!((distance - wanted).abs() < 0.001 && distance >= last, "{wanted} {answer}");
+            last = distance;
+        }
+        assert_eq!(answer["uncompared"], 0);
+    }
+
+    fn check_answer(&mut self, answer: Result<Value, String>, plain: &Plain, step: &Step) {
         match (answer, &plain.answer) {
             (Err(reason), Answer::Refused(expected)) => assert_eq!(reason, *expected),
             (Ok(_), Answer::Nothing) => {}
             (Ok(answer), Answer::Record(at)) => {
                 let record = answer.get("record").unwrap_or(&answer);
                 let id = record["id"].as_i64().unwrap();
-                if *at == self.ids.len() {
-                    assert!(!self.ids.contains(&id), "a number of another record: {answer}");
-                    self.ids.push(id);
+                if !self.ids.contains_key(at) {
+                    self.number(*at, id);
+                    self.similar(plain, *at, step, &answer);
                 }
-                assert_eq!((id, found(record)), (self.ids[*at], told(&plain.records[*at])));
+                assert_eq!((id, found(record)), (self.ids[at], told(&plain.stored.records[at])));
+            }
+            (Ok(answer), Answer::Near(near)) => {
+                // It is asked anew when it comes again.
+                self.last = None;
+                assert_eq!(answer["written"], false, "{answer}");
+                let mut named: Vec<_> = list(&answer["near"]).iter().map(|near| near["record"]["id"].clone()).collect();
+                let mut wanted: Vec<_> = near.iter().map(|at| json!(self.ids[at])).collect();
+                let by_id = |id: &Value| id.as_i64();
+                assert_eq!(named.len(), wanted.len().min(5), "{answer}");
+                named.sort_by_key(by_id);
+                wanted.sort_by_key(by_id);
+                assert!(named.iter().all(|id| wanted.contains(id)), "{answer}");
+            }
+            (Ok(answer), Answer::Imported { new, skipped, refused, similar }) => {
+                let counts = [&answer["imported"], &answer["skipped"], &answer["refused"]];
+                assert_eq!(json!(counts), json!([new.len(), skipped, refused]), "{answer}");
+                let listed = self.desk.call("list", &json!({"project": "*", "limit": 1000}));
+                let mut ids: Vec<_> = list(&listed["records"]).iter().map(|one| one["id"].as_i64().unwrap()).collect();
+                ids.retain(|id| !plain.stored.all().any(|(at, _)| self.ids.get(&at) == Some(id)));
+                ids.sort_unstable();
+                assert_eq!(ids.len(), new.len(), "{answer}");
+                new.iter().zip(ids).for_each(|(at, id)| self.number(*at, id));
+                let named = list(&answer["similar"]);
+                if plain.is_meant {
+                    let is_near = |one: &Value| one["like"]["distance"].as_f64().is_none_or(|far| far <= ALIKE);
+                    assert!(similar.len() <= named.len() && named.iter().all(is_near), "{answer}");
+                } else {
+                    let pair = |one: &Value| json!([one["id"], one["like"]["id"]]);
+                    let wanted: Vec<_> =
+                        similar.iter().map(|(at, like)| json!([self.ids[at], self.ids[like]])).collect();
+                    assert_eq!(named.iter().map(pair).collect::<Vec<_>>(), wanted, "{answer}");
+                }
+            }
+            (Ok(answer), Answer::Joined { into, moved }) => {
+                assert_eq!(answer, json!({"project": PROJECTS[*into], "moved": moved}));
             }
             (answer, expected) => panic!("{answer:?}, {expected:?}"),
         }
     }
 
+    /// What is like a new record is named, unless its caller said that it is another matter.
+    fn similar(&self, plain: &Plain, at: At, step: &Step, answer: &Value) {
+        let Step::Save { distinct: false, .. } = step else { return };
+        let mut like =
+            if plain.is_meant { plain.stored.near(plain.stored.records[&at].now(), ALIKE) } else { Vec::new() };
+        like.retain(|(_, other)| *other != at);
+        assert!(like.iter().all(|(distance, _)| *distance > NEARLY));
+        let named: Vec<_> = answer.get("similar").map(|similar| list(similar).clone()).unwrap_or_default();
+        assert_eq!(named.len(), like.len().min(5), "{answer}");
+        assert!(named.iter().all(|one| like.iter().any(|(_, at)| one["id"] == self.ids[at])), "{answer}");
+        assert!(answer.get("degraded").is_none(), "{answer}");
+    }
+
     /// A record says what it should, and knows what it said.
     fn check(&self, plain: &Plain, at: At) {
-        let (record, params) = (&plain.records[at], json!({"id": self.ids[at], "revisions": true}));
-        if record.stands != Stands::Here {
+        let Some(id) = self.ids.get(&at) else { panic!("no number of {at}") };
+        let params = json!({"id": id, "revisions": true});
+        let Some(record) = plain.stored.here(at) else {
             assert_eq!(self.desk.refused("get", &params).reason(), "E_NOT_FOUND");
             return;
-        }
+        };
         let answer = self.desk.call("get", &params);
         assert_eq!(found(&answer), told(record));
-        let before: Vec<_> = answer["revisions"].as_array().unwrap().iter().rev().map(found).collect();
+        let times = [record.made, record.changed].map(rfc3339::text);
+        assert_eq!([&answer["created_at"], &answer["updated_at"]], [&times[0], &times[1]], "{answer}");
+        let before: Vec<_> = list(&answer["revisions"]).iter().rev().map(found).collect();
         let said = |n: usize| told(&Record { said: record.said[..n].to_vec(), ..record.clone() });
-        assert_eq!(before, (1..record.said.len()).map(said).collect::<Vec<_>>(), "revisions of {}", self.ids[at]);
+        assert_eq!(before, (1..record.said.len()).map(said).collect::<Vec<_>>(), "revisions of {id}");
     }
 
     /// The records of a list, newest first.
-    fn list(&self, plain: &Plain, project: Option<usize>, kind: Option<usize>, status: Option<usize>) {
-        let name = project.map_or("*", |at| PROJECTS[at]);
-        let params = json!({
-            "project": name, "kind": kind.map(|at| KINDS[at]), "status": status.map(|at| STATUSES[at]), "limit": 1000,
-        });
+    fn list(&self, plain: &Plain, step: &Step) {
+        let Step::List { project, here, kind, status } = *step else { unreachable!() };
+        let mut params =
+            json!({"kind": kind.map(|at| KINDS[at]), "status": status.map(|at| STATUSES[at]), "limit": 1000});
+        match project {
+            Some(at) if here => params["context"] = repo(at),
+            _ => params["project"] = json!(project.map_or("*", |at| PROJECTS[at])),
+        }
         let answer = self.desk.call("list", &params);
-        let listed: Vec<_> =
-            answer["records"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect();
+        let listed: Vec<_> = list(&answer["records"]).iter().map(|one| one["id"].as_i64().unwrap()).collect();
         let is = |text: &Text| {
-            project.is_none_or(|one| one == text.project)
+            project.is_none_or(|one| plain.stored.project(one) == text.project)
                 && kind.is_none_or(|one| one == text.kind)
                 && status.is_none_or(|one| one == text.status)
         };
-        let mut wanted: Vec<_> = plain.all().filter(|(_, record)| is(record.now())).collect();
-        wanted.sort_by_key(|(_, record)| std::cmp::Reverse(record.changed));
-        assert_eq!(listed, wanted.iter().map(|(at, _)| self.ids[*at]).collect::<Vec<_>>(), "{params}");
+        let mut wanted: Vec<_> = plain.stored.all().filter(|(_, record)| is(record.now())).collect();
+        wanted.sort_by_key(|(at, record)| std::cmp::Reverse((record.changed, *at)));
+        assert_eq!(listed, wanted.iter().map(|(at, _)| self.ids[at]).collect::<Vec<_>>(), "{params}");
         assert_eq!(answer["total"], wanted.len());
+    }
+
+    /// Every record has its vector, as it has by the worker a moment after a change.
+    fn settle(&self) {
+        let is_left =
+            || self.desk.records.status().get("records").is_some_and(|stands| stands.get("without_meaning").is_some());
+        while is_left() {
+            self.desk.call("search", &json!({"query": "uploads"}));
+        }
     }
 }
 
@@ -383,24 +327,36 @@ impl StateMachineTest for Run {
     type SystemUnderTest = Self;
     type Reference = Semantics;
 
-    fn init_test(_: &Plain) -> Self {
-        Self { desk: Desk::in_memory(), ids: Vec::new(), calls: 0, last: None }
+    fn init_test(plain: &Plain) -> Self {
+        let models: Arc<dyn Models> =
+            if plain.is_meant { Arc::new(Loaded(Arc::new(steps::Words))) } else { Arc::new(NoModels) };
+        let desk = Desk::in_memory(models);
+        assert_eq!(desk.clock.now(), plain::START_MS);
+        Self { desk, ids: BTreeMap::new(), used: BTreeSet::new(), files: Vec::new(), calls: 0, last: None }
     }
 
     fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
         let _ = run.desk.clock.advance(1_000);
-        if let Some(answer) = run.changed(&step) {
-            run.check_answer(answer, plain);
+        if plain.is_meant && matches!(step, Step::Save { .. } | Step::Duplicates { .. } | Step::Import(_)) {
+            run.settle();
+        }
+        if let Some(answer) = run.changed(plain, &step) {
+            run.check_answer(answer, plain, &step);
             return run;
         }
         match step {
-            Step::List { project, kind, status } => run.list(plain, project, kind, status),
+            Step::List { .. } => run.list(plain, &step),
             Step::Search { title } => {
                 let answer = run.desk.call("search", &json!({"query": TITLES[title], "limit": 50, "whole": true}));
-                for hit in answer["results"].as_array().unwrap() {
-                    let at = run.ids.iter().position(|id| hit["id"] == *id).unwrap();
-                    assert_eq!(found(hit), told(plain.here(at).expect("a record that is there")));
+                for hit in list(&answer["results"]) {
+                    let at = run.at(&hit["id"], plain);
+                    assert_eq!(found(hit), told(plain.stored.here(at).unwrap()));
                 }
+            }
+            Step::Wait { days } => {
+                // What a key stands for is remembered for an hour.
+                run.last = None;
+                run.desk.records.tick(run.desk.clock.advance(days * DAY_MS));
             }
             Step::Again => {
                 if let Some((key, verb, params, answer)) = &run.last {
@@ -415,14 +371,23 @@ impl StateMachineTest for Run {
 
     /// What there is, and the record that was changed; at the end all of them.
     fn check_invariants(run: &Self, plain: &Plain) {
-        run.list(plain, None, None, None);
-        if let Answer::Record(at) = plain.answer {
-            run.check(plain, at);
+        run.list(plain, &Step::List { project: None, here: false, kind: None, status: None });
+        match plain.answer {
+            Answer::Record(at) => run.check(plain, at),
+            Answer::Joined { .. } | Answer::Imported { .. } => run.ids.keys().for_each(|at| run.check(plain, *at)),
+            _ => {}
         }
     }
 
     fn teardown(run: Self, plain: Plain) {
-        for at in 0..plain.records.len() {
+        assert_eq!(run.ids.len(), plain.made);
+        for (at, record) in &plain.stored.records {
+            run.check(&plain, *at);
+            if record.stands == Stands::Gone {
+                assert_eq!(run.desk.refused("restore", &json!({"id": run.ids[at]})).reason(), "E_NOT_FOUND");
+            }
+        }
+        for at in (0..plain.made).filter(|at| !plain.stored.records.contains_key(at)) {
             run.check(&plain, at);
         }
     }

@@ -34,8 +34,8 @@ impl Desk {
     }
 
     /// In memory where there is such a folder: what is flushed to a disk takes long.
-    pub fn in_memory() -> Self {
-        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), Arc::new(NoModels))
+    pub fn in_memory(models: Arc<dyn Models>) -> Self {
+        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), models)
     }
 
     fn at(folder: tempfile::TempDir, models: Arc<dyn Models>) -> Self {

@@ -1,0 +1,429 @@
+//! What the semantics (section 17) say of records, over a list of texts and what they were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest_state_machine::ReferenceStateMachine;
+
+use super::steps::{self, Meaning, Moved, Step, Texts};
+
+pub const START_MS: i64 = 1_767_225_600_000;
+pub const DAY_MS: i64 = 86_400_000;
+/// How long a deleted record can be restored.
+const KEPT_MS: i64 = 30 * DAY_MS;
+pub const PROJECTS: [&str; 3] = ["acme/shop", "acme/web", "acme/mall"];
+pub const KINDS: [&str; 2] = ["issue", "arch"];
+pub const STATUSES: [&str; 3] = ["open", "resolved", "archived"];
+/// Within which nothing is written unasked, and within which others are named.
+pub const NEARLY: f64 = 0.15;
+pub const ALIKE: f64 = 0.3;
+
+/// A record by the order in which they were made.
+pub type At = usize;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Text {
+    pub project: usize,
+    pub kind: usize,
+    pub title: String,
+    pub body: String,
+    pub status: usize,
+}
+
+impl Text {
+    /// Equal for texts that are equal but for what does not count.
+    fn same(&self) -> (usize, usize, Texts) {
+        (self.project, self.kind, steps::folded(&self.title, &self.body))
+    }
+
+    pub fn distance(&self, other: &Self) -> f64 {
+        1.0 - Meaning::of(&self.title, &self.body).cosine(&Meaning::of(&other.title, &other.body))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Stands {
+    Here,
+    Deleted { at: i64 },
+    Gone,
+    Merged,
+}
+
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// What it said in each version, from 1 on.
+    pub said: Vec<Text>,
+    pub stands: Stands,
+    pub made: i64,
+    pub changed: i64,
+}
+
+impl Record {
+    pub fn now(&self) -> &Text {
+        self.said.last().unwrap()
+    }
+}
+
+/// All that is in a database.
+#[derive(Debug, Clone, Default)]
+pub struct Stored {
+    pub records: BTreeMap<At, Record>,
+    /// Projects that there are, and those that were joined to others.
+    projects: BTreeSet<usize>,
+    joined: BTreeMap<usize, usize>,
+}
+
+impl Stored {
+    pub fn here(&self, at: At) -> Option<&Record> {
+        self.records.get(&at).filter(|record| record.stands == Stands::Here)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (At, &Record)> {
+        self.records.iter().map(|(at, record)| (*at, record)).filter(|(_, record)| record.stands == Stands::Here)
+    }
+
+    /// The project that has a name or a repository now.
+    pub fn project(&self, name: usize) -> usize {
+        self.joined.get(&name).map_or(name, |into| self.project(*into))
+    }
+
+    pub fn is_known(&self, name: usize) -> bool {
+        self.projects.contains(&self.project(name))
+    }
+
+    /// Those of its project and kind that say the same as a text, but for what does not count.
+    pub fn same(&self, text: &Text) -> Vec<At> {
+        self.all().filter(|(_, record)| record.now().same() == text.same()).map(|(at, _)| at).collect()
+    }
+
+    /// Those of its project and kind, by how near they are to a text, the nearest first.
+    pub fn near(&self, text: &Text, most: f64) -> Vec<(f64, At)> {
+        let of_it = |other: &Text| (other.project, other.kind) == (text.project, text.kind);
+        let distance = |(at, record): (At, &Record)| (text.distance(record.now()), at);
+        let mut near: Vec<_> = self.all().filter(|(_, record)| of_it(record.now())).map(distance).collect();
+        near.retain(|(distance, _)| *distance <= most);
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        near
+    }
+
+    /// What an export has of a project, or of all.
+    pub fn exported(&self, project: Option<usize>) -> Vec<(Text, i64, i64)> {
+        let is_of_it = |record: &Record| project.is_none_or(|name| record.now().project == self.project(name));
+        let moved = |record: &Record| (record.now().clone(), record.made, record.changed);
+        self.all().map(|(_, record)| record).filter(|record| is_of_it(record)).map(moved).collect()
+    }
+}
+
+/// What lies in a file.
+#[derive(Debug, Clone)]
+pub enum Kept {
+    Export(Vec<(Text, i64, i64)>),
+    Backup(Stored),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Nothing,
+    Refused(&'static str),
+    /// The record of the answer.
+    Record(At),
+    /// Nothing was written, as these say nearly the same.
+    Near(Vec<At>),
+    /// New records, those that were there, those that may not be stored; and which are like which by their titles.
+    Imported {
+        new: Vec<At>,
+        skipped: usize,
+        refused: usize,
+        similar: Vec<(At, At)>,
+    },
+    Joined {
+        into: usize,
+        moved: usize,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct Plain {
+    /// Whether there is a model of meaning.
+    pub is_meant: bool,
+    pub now: i64,
+    pub stored: Stored,
+    /// Whether there is a database.
+    pub is_there: bool,
+    /// Records that were ever made.
+    pub made: usize,
+    pub files: Vec<Kept>,
+    pub answer: Answer,
+}
+
+impl Plain {
+    fn say(&mut self, at: At, text: Text) -> Answer {
+        let (now, record) = (self.now, self.stored.records.get_mut(&at).unwrap());
+        if record.stands != Stands::Here || *record.now() != text {
+            record.said.push(text);
+            record.changed = now;
+        }
+        record.stands = Stands::Here;
+        Answer::Record(at)
+    }
+
+    fn insert(&mut self, text: Text, made: i64, changed: i64) -> At {
+        let at = self.made;
+        self.made += 1;
+        self.is_there = true;
+        self.stored.projects.insert(text.project);
+        self.stored.records.insert(at, Record { said: vec![text], stands: Stands::Here, made, changed });
+        at
+    }
+
+    /// The text of a record that is to be saved.
+    pub fn to_save(&self, step: &Step) -> Option<Text> {
+        let Step::Save { project, kind, title, body, status, .. } = *step else { return None };
+        Some(steps::text(self.stored.project(project), kind, title, body, status.unwrap_or(0)))
+    }
+
+    fn save(&mut self, step: &Step) -> Answer {
+        let Step::Save { status, distinct, merge, .. } = *step else { unreachable!() };
+        let text = self.to_save(step).unwrap();
+        if !distinct {
+            let near = if self.is_meant { self.stored.near(&text, NEARLY) } else { Vec::new() };
+            let there = self.stored.same(&text).first().copied();
+            if let Some(at) = there.or_else(|| near.first().filter(|_| merge).map(|(_, at)| *at)) {
+                let old = self.stored.records[&at].now().status;
+                return self.say(at, Text { status: status.unwrap_or(old), ..text });
+            }
+            if !near.is_empty() {
+                return Answer::Near(near.into_iter().map(|(_, at)| at).collect());
+            }
+        }
+        Answer::Record(self.insert(text, self.now, self.now))
+    }
+
+    fn change(&mut self, step: &Step) -> Answer {
+        let Step::Change { at, title, body, status, expect } = *step else { unreachable!() };
+        let Some(record) = self.stored.here(at) else { return Answer::Refused("E_NOT_FOUND") };
+        if expect.is_some_and(|expect| expect != record.said.len()) {
+            return Answer::Refused("E_CONFLICT");
+        }
+        let mut text = record.now().clone();
+        if let Some(title) = title {
+            steps::TITLES[title].clone_into(&mut text.title);
+        }
+        if let Some(body) = body {
+            steps::BODIES[body].clone_into(&mut text.body);
+        }
+        text.status = status.unwrap_or(text.status);
+        self.say(at, text)
+    }
+
+    fn restore(&mut self, at: At, version: Option<usize>) -> Answer {
+        let Some(record) = self.stored.records.get(&at) else { return Answer::Refused("E_NOT_FOUND") };
+        // What is there has been something else up to the version before.
+        let earlier = match record.stands {
+            Stands::Here if version.is_none() => return Answer::Refused("E_INVALID"),
+            Stands::Here => record.said.len() - 1,
+            Stands::Deleted { .. } | Stands::Merged => record.said.len(),
+            Stands::Gone => 0,
+        };
+        let version = version.unwrap_or(earlier);
+        if version == 0 || version > earlier {
+            return Answer::Refused("E_NOT_FOUND");
+        }
+        let text = record.said[version - 1].clone();
+        let project = self.stored.project(text.project);
+        self.say(at, Text { project, ..text })
+    }
+
+    fn merge(&mut self, into: At, ids: [At; 2]) -> Answer {
+        if ids.contains(&into) {
+            return Answer::Refused("E_INVALID");
+        }
+        let ids: BTreeSet<_> = ids.into_iter().collect();
+        if self.stored.here(into).is_none() || ids.iter().any(|at| self.stored.here(*at).is_none()) {
+            return Answer::Refused("E_NOT_FOUND");
+        }
+        let now = |at: &At| self.stored.records[at].now();
+        let mut text = now(&into).clone();
+        let others = ids.iter().flat_map(|at| [&now(at).title, &now(at).body]);
+        let parts: Vec<_> =
+            std::iter::once(&text.body).chain(others).filter(|part| !part.is_empty()).cloned().collect();
+        text.body = parts.join("\n\n");
+        for at in ids {
+            self.stored.records.get_mut(&at).unwrap().stands = Stands::Merged;
+        }
+        self.say(into, text)
+    }
+
+    fn delete(&mut self, at: At, forever: bool) -> Answer {
+        let now = self.now;
+        let Some(record) = self.stored.records.get_mut(&at) else { return Answer::Refused("E_NOT_FOUND") };
+        match (record.stands, forever) {
+            (Stands::Here, false) => record.stands = Stands::Deleted { at: now },
+            (Stands::Here | Stands::Deleted { .. }, true) => record.stands = Stands::Gone,
+            _ => return Answer::Refused("E_NOT_FOUND"),
+        }
+        Answer::Nothing
+    }
+
+    fn join(&mut self, from: usize, into: usize, here: bool) -> Answer {
+        let stored = &mut self.stored;
+        if !stored.is_known(from) {
+            return Answer::Refused("E_NOT_FOUND");
+        }
+        let (old, new) = (stored.project(from), stored.project(into));
+        if old == new || !(here || stored.is_known(into)) {
+            return Answer::Refused("E_INVALID");
+        }
+        stored.projects.remove(&old);
+        stored.projects.insert(new);
+        stored.joined.insert(old, new);
+        let mut moved = 0;
+        for record in stored.records.values_mut() {
+            if record.stands == Stands::Here && record.now().project == old {
+                record.said.last_mut().unwrap().project = new;
+                moved += 1;
+            }
+        }
+        Answer::Joined { into: new, moved }
+    }
+
+    /// `None` for what is no record.
+    fn import(&mut self, moved: impl IntoIterator<Item = Option<(Text, i64, i64)>>) -> Answer {
+        self.is_there = true;
+        let (mut new, mut skipped, mut refused, mut similar) = (Vec::new(), 0, 0, Vec::new());
+        for one in moved {
+            let Some((text, made, changed)) = one else {
+                refused += 1;
+                continue;
+            };
+            let text = Text { project: self.stored.project(text.project), ..text };
+            if !self.stored.same(&text).is_empty() {
+                skipped += 1;
+                continue;
+            }
+            let (project, kind, (title, _)) = text.same();
+            let like = self.stored.all().filter(|(_, record)| {
+                let (its_project, its_kind, (its_title, _)) = record.now().same();
+                (its_project, its_kind, its_title) == (project, kind, title.clone())
+            });
+            let like = like.last().map(|(at, _)| at);
+            let at = self.insert(text, made, changed);
+            similar.extend(like.map(|like| (at, like)));
+            new.push(at);
+        }
+        Answer::Imported { new, skipped, refused, similar }
+    }
+
+    fn take(&mut self, file: usize) -> Answer {
+        let moved = match &self.files[file] {
+            Kept::Export(moved) => moved.clone(),
+            Kept::Backup(stored) => stored.exported(None),
+        };
+        self.import(moved.into_iter().map(Some))
+    }
+
+    fn recover(&mut self, file: usize) -> Answer {
+        let Kept::Backup(stored) = self.files[file].clone() else { return Answer::Refused("E_INVALID") };
+        self.files.push(Kept::Backup(std::mem::replace(&mut self.stored, stored)));
+        Answer::Nothing
+    }
+
+    fn keep(&mut self, kept: Kept) -> Answer {
+        if !self.is_there {
+            return Answer::Refused("E_NOT_FOUND");
+        }
+        self.files.push(kept);
+        Answer::Nothing
+    }
+
+    fn wait(&mut self, days: i64) -> Answer {
+        self.now += days * DAY_MS;
+        for record in self.stored.records.values_mut() {
+            if matches!(record.stands, Stands::Deleted { at } if at < self.now - KEPT_MS) {
+                record.stands = Stands::Gone;
+            }
+        }
+        Answer::Nothing
+    }
+
+    fn duplicates(&self) -> Answer {
+        if self.is_meant { Answer::Nothing } else { Answer::Refused("E_UNAVAILABLE") }
+    }
+}
+
+pub struct Semantics;
+
+impl ReferenceStateMachine for Semantics {
+    type State = Plain;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Plain> {
+        let plain = |is_meant| Plain {
+            is_meant,
+            now: START_MS,
+            stored: Stored::default(),
+            is_there: false,
+            made: 0,
+            files: Vec::new(),
+            answer: Answer::Nothing,
+        };
+        any::<bool>().prop_map(plain).boxed()
+    }
+
+    fn transitions(plain: &Plain) -> BoxedStrategy<Step> {
+        steps::of(plain.made, plain.files.len())
+    }
+
+    fn preconditions(plain: &Plain, step: &Step) -> bool {
+        match *step {
+            // Which of several that say the same is changed is not said, nor whether one that is what it was has changed;
+            // and nobody need count as exactly as where one distance becomes another.
+            Step::Save { distinct, .. } => {
+                let text = plain.to_save(step).unwrap();
+                let near = plain.stored.near(&text, 2.0 * ALIKE);
+                let is_edge = |distance: f64| [NEARLY, ALIKE].iter().any(|edge| (distance - edge).abs() < 0.005);
+                let is_one = near.len() < 2 || near[1].0 - near[0].0 > 0.001 || near[0].0 > NEARLY;
+                let is_clear = is_one && !near.iter().any(|(distance, _)| is_edge(*distance));
+                match plain.stored.same(&text).len() {
+                    0 => distinct || !plain.is_meant || is_clear,
+                    same => same < 2,
+                }
+            }
+            Step::Restore { at, version: Some(version) } => {
+                let again = |text: &Text| Text { project: plain.stored.project(text.project), ..text.clone() };
+                let is_other = |record: &Record| {
+                    record.said.get(version.wrapping_sub(1)).is_none_or(|text| again(text) != *record.now())
+                };
+                plain.stored.here(at).is_none_or(is_other)
+            }
+            Step::Take { file } | Step::Recover { file } => file < plain.files.len(),
+            _ => true,
+        }
+    }
+
+    fn apply(mut plain: Plain, step: &Step) -> Plain {
+        plain.now += 1_000;
+        let made = |moved: &Moved| moved.record(plain.now);
+        plain.answer = match *step {
+            Step::Save { .. } => plain.save(step),
+            Step::Change { .. } => plain.change(step),
+            Step::Delete { at, forever } => plain.delete(at, forever),
+            Step::Restore { at, version } => plain.restore(at, version),
+            Step::Merge { into, ids } => plain.merge(into, ids),
+            Step::Join { from, into, here } => plain.join(from, into, here),
+            Step::Export { project: Some(name) } if !plain.stored.is_known(name) => Answer::Refused("E_NOT_FOUND"),
+            Step::Export { project } => plain.keep(Kept::Export(plain.stored.exported(project))),
+            Step::Backup => plain.keep(Kept::Backup(plain.stored.clone())),
+            Step::Import(ref moved) => {
+                let moved: Vec<_> = moved.iter().map(made).collect();
+                plain.import(moved)
+            }
+            Step::Take { file } => plain.take(file),
+            Step::Recover { file } => plain.recover(file),
+            Step::Wait { days } => plain.wait(days),
+            Step::Duplicates { .. } => plain.duplicates(),
+            Step::List { .. } | Step::Search { .. } | Step::Again | Step::Reopen => Answer::Nothing,
+        };
+        plain
+    }
+}
