@@ -29,8 +29,11 @@ struct Watched {
     /// Hash of its hook.
     hook: u64,
     question: Option<Question>,
-    /// Since when it has shown no activity.
+    /// Since when it has shown no activity, as far as it is waited for.
     quiet_since: Millis,
+    /// When it last showed any, by the clock of that time, to which signals can be compared. Absent in a file of before.
+    #[serde(default)]
+    active_at: Option<Millis>,
     work: String,
 }
 
@@ -60,8 +63,8 @@ pub enum News {
 /// What is to be done now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
-    /// Ask the agent, which has been quiet since then.
-    Ask { work: String, quiet_since: Millis },
+    /// Ask the agent, which was at work then, by the clock of that time.
+    Ask { work: String, active_at: Millis },
     /// Report it, as asked then, by a mail of the second time.
     Report { work: String, asked_at: Millis, mail_at: Millis },
 }
@@ -88,7 +91,8 @@ impl Deacon {
                 Entry::Vacant(entry) => {
                     let quiet_since = active.last_activity.filter(|at| *at <= now).unwrap_or(now);
                     let (answer, work) = (answer.cloned(), active.work.clone());
-                    entry.insert(Watched { answer, hook: active.hash, question: None, quiet_since, work });
+                    let active_at = Some(quiet_since);
+                    entry.insert(Watched { answer, hook: active.hash, question: None, quiet_since, active_at, work });
                     continue;
                 }
             };
@@ -98,7 +102,7 @@ impl Deacon {
                 let how = if has_answered { News::Answered } else { News::Touched };
                 news.extend(ended.map(|_| (agent.clone(), how)));
                 watched.answer = answer.cloned().or(watched.answer.take());
-                (watched.hook, watched.quiet_since) = (active.hash, now);
+                (watched.hook, watched.quiet_since, watched.active_at) = (active.hash, now, Some(now));
                 watched.work.clone_from(&active.work);
             }
         }
@@ -112,7 +116,7 @@ impl Deacon {
             let work = || watched.work.clone();
             let due = match &watched.question {
                 None if now - watched.quiet_since >= interval(agent) => {
-                    Due::Ask { work: work(), quiet_since: watched.quiet_since }
+                    Due::Ask { work: work(), active_at: watched.active_at.unwrap_or(watched.quiet_since) }
                 }
                 Some(asked) if !asked.is_reported && now - asked.asked_at >= interval(agent) => {
                     let mail_at = asked.mail_at.unwrap_or_else(|| {
@@ -154,6 +158,8 @@ impl Deacon {
     pub fn shift(&mut self, by: Millis) {
         for watched in self.agents.values_mut() {
             watched.quiet_since += by;
+            // A signal keeps the time that it came by. Where the clock was set back, rather one too many counts as later.
+            watched.active_at = watched.active_at.map(|at| at + by.min(0));
             if let Some(question) = &mut watched.question {
                 question.asked_at += by;
             }

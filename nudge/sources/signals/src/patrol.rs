@@ -188,7 +188,7 @@ impl Patrol {
         self.tell_trouble("state", seen, say);
         for (agent, due) in self.known.due(now, |agent| self.intervals.of(agent)) {
             let done = match due {
-                Due::Ask { work, quiet_since } => self.ask(&agent, &work, quiet_since, now, say),
+                Due::Ask { work, active_at } => self.ask(&agent, &work, active_at, now, say),
                 Due::Report { work, asked_at, mail_at } => self.report(&agent, &work, asked_at, mail_at, say),
             };
             self.tell_trouble(agent.as_str(), done, say);
@@ -224,9 +224,8 @@ impl Patrol {
         Ok(())
     }
 
-    fn ask(&mut self, agent: &AgentId, work: &str, quiet_since: Millis, now: Millis, say: Say<'_>) -> Result<()> {
-        let order =
-            self.ask_or_wait(agent, work, quiet_since, now).inspect_err(|_| self.known.not_asked(agent, now))?;
+    fn ask(&mut self, agent: &AgentId, work: &str, active_at: Millis, now: Millis, say: Say<'_>) -> Result<()> {
+        let order = self.ask_or_wait(agent, work, active_at, now).inspect_err(|_| self.known.not_asked(agent, now))?;
         self.known.asked(agent, now);
         self.keep()?;
         match order {
@@ -241,10 +240,10 @@ impl Patrol {
 
     /// Asks an agent, unless an order waits for it that it has not seen: latest wins, and an order must not lose against
     /// a question. Its silence about that says as much.
-    fn ask_or_wait(&self, agent: &AgentId, work: &str, quiet_since: Millis, now: Millis) -> Result<Option<Signal>> {
+    fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
         let there = inbox.read()?.and_then(Result::ok);
-        if let Some(order) = there.filter(|signal| is_order_since(signal, quiet_since)) {
+        if let Some(order) = there.filter(|signal| is_order_since(signal, active_at)) {
             return Ok(Some(order));
         }
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
@@ -294,14 +293,16 @@ impl Patrol {
 }
 
 /// Whether a signal is an order that came after the agent was last seen at work.
-fn is_order_since(signal: &Signal, quiet_since: Millis) -> bool {
+fn is_order_since(signal: &Signal, active_at: Millis) -> bool {
     use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
     let is_order = match signal.kind {
         Abort | PriorityChange | SyncRequest => true,
         HealthCheck | StallWarning | NudgeResponse => false,
     };
-    is_order && stamp::parse(&signal.timestamp).is_some_and(|at| at > quiet_since)
+    is_order && stamp::parse(&signal.timestamp).is_some_and(|at| at > active_at)
 }
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

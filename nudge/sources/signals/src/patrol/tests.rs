@@ -249,3 +249,19 @@ fn intervals() {
         assert!(Intervals::new(Some(usual), &own).is_err(), "{usual} {own:?}");
     }
 }
+
+/// The clock of the signal does not move along, but it came after the agent was last at work all the same.
+#[test]
+fn an_order_waits_on_when_the_machine_has_slept() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    town.pass(10);
+    town.send("polecat", "mayor", SignalType::Abort);
+    town.pass(10);
+    town.now += 3_600 * SECOND;
+    assert_eq!(town.pass(60), ["waits polecat"]);
+    assert_eq!(town.signal("polecat").unwrap().kind, SignalType::Abort);
+    // One from before its last activity waits for nothing.
+    town.works("polecat", "active");
+    assert_eq!(town.pass(90), ["active polecat", "asked polecat"]);
+}

@@ -1,0 +1,325 @@
+//! Random sequences of hooks, answers, orders, looks, restarts and clocks that jump ahead, against what the semantics
+//! (section 16) say of the deacon. Time as it passes is counted beside the clock, which is what its rules are about.
+//! `PROPTEST_CASES=10000` makes more.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config as Cases;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+
+use super::*;
+
+const START: Millis = 1_772_706_900_000;
+const SECOND: Millis = 1_000;
+/// Those that are looked after, and how long each may be quiet; and two that are not.
+const AGENTS: [(&str, Millis); 5] = [
+    ("polecat", 60 * SECOND),
+    ("polecat-2", 60 * SECOND),
+    ("slow", 150 * SECOND),
+    ("mayor", 60 * SECOND),
+    ("witness", 60 * SECOND),
+];
+const WATCHED: usize = 3;
+const WITNESS: usize = 4;
+const ORDERS: [SignalType; 3] = [SignalType::Abort, SignalType::PriorityChange, SignalType::SyncRequest];
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Its hook is written: with this text, and its last activity so long ago.
+    Works {
+        agent: usize,
+        text: usize,
+        ago: Option<Millis>,
+    },
+    Rests {
+        agent: usize,
+    },
+    /// Somebody is writing it.
+    Spoil {
+        agent: usize,
+    },
+    Remove {
+        agent: usize,
+    },
+    Answer {
+        agent: usize,
+    },
+    Order {
+        agent: usize,
+        order: usize,
+    },
+    Warn {
+        agent: usize,
+    },
+    Pass {
+        seconds: Millis,
+    },
+    /// The machine sleeps, or its clock is set.
+    Jump {
+        hours: Millis,
+    },
+    Restart,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum File {
+    /// With its last activity as time passes, and as the clock had it.
+    Active {
+        text: String,
+        last: Option<(Millis, Millis)>,
+    },
+    Idle,
+    Spoilt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Said {
+    from: usize,
+    kind: SignalType,
+    /// By the clock, and as time passes.
+    at: Millis,
+    came: Millis,
+}
+
+/// All times as time passes.
+#[derive(Debug, Clone)]
+struct Watch {
+    hook: String,
+    answer: Option<Millis>,
+    quiet: Millis,
+    /// The signal for it that is older by the clock than the last activity which its first hook tells.
+    older: Option<Said>,
+    asked: Option<Millis>,
+    is_reported: bool,
+}
+
+impl Watch {
+    fn new(hook: &str, answer: Option<Millis>, quiet: Millis) -> Self {
+        Self { hook: hook.to_owned(), answer, quiet, older: None, asked: None, is_reported: false }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Plain {
+    /// The clock is so far ahead of the time that has passed.
+    ahead: Millis,
+    passed: Millis,
+    hooks: BTreeMap<usize, File>,
+    inboxes: BTreeMap<usize, Said>,
+    watched: BTreeMap<usize, Watch>,
+    reports: Vec<usize>,
+}
+
+impl Plain {
+    fn now(&self) -> Millis {
+        START + self.passed + self.ahead
+    }
+
+    fn send(&mut self, to: usize, from: usize, kind: SignalType) {
+        let now = self.now();
+        let at = self.inboxes.get(&to).map_or(now, |old| now.max(old.at + 1));
+        self.inboxes.insert(to, Said { from, kind, at, came: self.passed });
+    }
+
+    fn works(&mut self, agent: usize, text: usize, ago: Option<Millis>) {
+        let last = ago.map(|ago| self.now() - ago * SECOND);
+        let at = last.map(rfc3339::text);
+        let text = json!({"status": "active", "last_activity": at, "work_item": {"title": format!("Page {text}")}});
+        let last = ago.map(|ago| self.passed - ago * SECOND).zip(last);
+        self.hooks.insert(agent, File::Active { text: text.to_string(), last });
+    }
+
+    fn look(&mut self) {
+        let inbox = self.inboxes.get(&WITNESS).copied();
+        self.watched.retain(|agent, _| !matches!(self.hooks.get(agent), None | Some(File::Idle)));
+        for (agent, file) in self.hooks.iter().filter(|(agent, _)| **agent < WATCHED) {
+            let File::Active { text, last } = file else { continue };
+            let answer = inbox.filter(|said| said.from == *agent).map(|said| said.at);
+            let Some(watch) = self.watched.get_mut(agent) else {
+                let watch = Watch::new(text, answer, last.map_or(self.passed, |(quiet, _)| quiet));
+                let is_older = |said: &&Said| last.is_some_and(|(_, last)| said.at <= last);
+                let older = self.inboxes.get(agent).filter(is_older).copied();
+                self.watched.insert(*agent, Watch { older, ..watch });
+                continue;
+            };
+            if watch.hook != *text || answer.is_some_and(|answer| watch.answer != Some(answer)) {
+                let answer = answer.or(watch.answer);
+                *watch = Watch::new(text, answer, self.passed);
+            }
+        }
+        for agent in self.watched.keys().copied().collect::<Vec<_>>() {
+            let Watch { quiet, older, asked, is_reported, .. } = self.watched[&agent].clone();
+            let is_late = |since| self.passed - since >= AGENTS[agent].1;
+            if asked.is_none() && is_late(quiet) {
+                let waits = |said: &Said| ORDERS.contains(&said.kind) && said.came > quiet && older != Some(*said);
+                if !self.inboxes.get(&agent).is_some_and(waits) {
+                    self.send(agent, WITNESS, SignalType::HealthCheck);
+                }
+                self.watched.get_mut(&agent).unwrap().asked = Some(self.passed);
+            } else if asked.is_some_and(is_late) && !is_reported {
+                self.reports.push(agent);
+                self.watched.get_mut(&agent).unwrap().is_reported = true;
+            }
+        }
+    }
+}
+
+struct Semantics;
+
+impl ReferenceStateMachine for Semantics {
+    type State = Plain;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Plain> {
+        let (hooks, inboxes, watched) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Just(Plain { ahead: 0, passed: 0, hooks, inboxes, watched, reports: Vec::new() }).boxed()
+    }
+
+    fn transitions(_: &Plain) -> BoxedStrategy<Step> {
+        let agent = || 0..AGENTS.len();
+        prop_oneof![
+            4 => (agent(), 0..2_usize, prop::option::of(0..100_i64)).prop_map(|(agent, text, ago)| Step::Works { agent, text, ago }),
+            1 => agent().prop_map(|agent| Step::Rests { agent }),
+            1 => agent().prop_map(|agent| Step::Spoil { agent }),
+            1 => agent().prop_map(|agent| Step::Remove { agent }),
+            2 => agent().prop_map(|agent| Step::Answer { agent }),
+            3 => (agent(), 0..ORDERS.len()).prop_map(|(agent, order)| Step::Order { agent, order }),
+            1 => agent().prop_map(|agent| Step::Warn { agent }),
+            12 => (1..40_i64).prop_map(|seconds| Step::Pass { seconds }),
+            1 => (1..10_i64).prop_map(|hours| Step::Jump { hours }),
+            1 => Just(Step::Restart),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut plain: Plain, step: &Step) -> Plain {
+        match *step {
+            Step::Works { agent, text, ago } => plain.works(agent, text, ago),
+            Step::Rests { agent } => drop(plain.hooks.insert(agent, File::Idle)),
+            Step::Spoil { agent } => drop(plain.hooks.insert(agent, File::Spoilt)),
+            Step::Remove { agent } => drop(plain.hooks.remove(&agent)),
+            Step::Answer { agent } => plain.send(WITNESS, agent, SignalType::NudgeResponse),
+            Step::Order { agent, order } => plain.send(agent, WATCHED, ORDERS[order]),
+            Step::Warn { agent } => plain.send(agent, WATCHED, SignalType::StallWarning),
+            Step::Pass { seconds } => plain.passed += seconds * SECOND,
+            Step::Jump { hours } => plain.ahead += hours * 3_600 * SECOND,
+            Step::Restart => {}
+        }
+        // Each look is after a moment, so that of two things it is known which came first.
+        plain.passed += 1;
+        plain.look();
+        plain.passed += 1;
+        plain
+    }
+}
+
+struct Run {
+    folder: tempfile::TempDir,
+    patrol: Option<Patrol>,
+}
+
+fn id(agent: usize) -> AgentId {
+    AgentId::parse(AGENTS[agent].0).unwrap()
+}
+
+impl Run {
+    fn state(&self) -> StateDir {
+        StateDir::find(self.folder.path().to_str(), None).unwrap()
+    }
+
+    fn open(&self) -> Result<Patrol> {
+        Patrol::open(self.state(), id(WITNESS), id(WATCHED), Intervals::new(None, &["slow=150s".into()]).unwrap())
+    }
+
+    fn hook(&self, agent: usize) -> PathBuf {
+        self.folder.path().join(format!("hooks/{}.json", AGENTS[agent].0))
+    }
+
+    /// At the time of a step, which was two moments before.
+    fn send(&self, to: usize, from: usize, kind: SignalType, plain: &Plain) {
+        let draft = Draft { from: id(from), kind, message: "x".into(), requires_response: false };
+        self.state().inbox(&id(to)).send(draft, plain.now() - 2).unwrap();
+    }
+}
+
+impl StateMachineTest for Run {
+    type SystemUnderTest = Self;
+    type Reference = Semantics;
+
+    fn init_test(_: &Plain) -> Self {
+        // In memory where there is such a folder: what is flushed to a disk takes long.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        fs::create_dir(folder.path().join("hooks")).unwrap();
+        let mut run = Self { folder, patrol: None };
+        run.patrol = Some(run.open().unwrap());
+        run.patrol.as_mut().unwrap().look(START, &|_, _| {});
+        run
+    }
+
+    fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
+        match step {
+            Step::Works { agent, .. } | Step::Rests { agent } | Step::Spoil { agent } => {
+                let text = match &plain.hooks[&agent] {
+                    File::Active { text, .. } => text,
+                    File::Idle => r#"{"status": "pending"}"#,
+                    File::Spoilt => "{\"status\": \"act",
+                };
+                fs::write(run.hook(agent), text).unwrap();
+            }
+            Step::Remove { agent } => drop(fs::remove_file(run.hook(agent))),
+            Step::Answer { agent } => run.send(WITNESS, agent, SignalType::NudgeResponse, plain),
+            Step::Order { agent, order } => run.send(agent, WATCHED, ORDERS[order], plain),
+            Step::Warn { agent } => run.send(agent, WATCHED, SignalType::StallWarning, plain),
+            Step::Pass { .. } | Step::Jump { .. } => {}
+            Step::Restart => {
+                assert!(run.open().is_err_and(|error| error.reason() == "E_UNAVAILABLE"), "there is one already");
+                run.patrol = None;
+                run.patrol = Some(run.open().unwrap());
+            }
+        }
+        let troubles = std::sync::Mutex::new(Vec::new());
+        let say = |line: &str, event: &Value| {
+            if event["event"] == "trouble" {
+                troubles.lock().unwrap().push(line.to_owned());
+            }
+        };
+        run.patrol.as_mut().unwrap().look(plain.now() - 1, &say);
+        assert_eq!(troubles.into_inner().unwrap(), [""; 0]);
+        run
+    }
+
+    fn check_invariants(run: &Self, plain: &Plain) {
+        let state = run.state();
+        for (agent, (name, _)) in AGENTS.iter().enumerate() {
+            let said = state.inbox(&id(agent)).read().unwrap().map(|said| said.expect("no half of a signal"));
+            let told = said.map(|said| (said.from.to_string(), said.kind, stamp::parse(&said.timestamp).unwrap()));
+            let wanted = plain.inboxes.get(&agent).map(|said| (AGENTS[said.from].0.to_owned(), said.kind, said.at));
+            assert_eq!(told, wanted, "{name}");
+        }
+        let asked = questions(&state).unwrap();
+        let asked: Vec<_> = asked.iter().map(|(agent, _, is_reported)| (agent.as_str(), *is_reported)).collect();
+        let wanted = plain.watched.iter().filter(|(_, watch)| watch.asked.is_some());
+        assert_eq!(asked, wanted.map(|(agent, watch)| (AGENTS[*agent].0, watch.is_reported)).collect::<Vec<_>>());
+        let mails = fs::read_dir(run.folder.path().join("mail/mayor"));
+        let mut mails: Vec<_> = mails.into_iter().flatten().map(|mail| mail.unwrap().path()).collect();
+        mails.sort();
+        let read = |mail: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(mail).unwrap()).unwrap();
+        let subjects: Vec<_> = mails.iter().map(|mail| read(mail)["subject"].as_str().unwrap().to_owned()).collect();
+        let wanted: Vec<_> =
+            plain.reports.iter().map(|agent| format!("{} does not answer", AGENTS[*agent].0)).collect();
+        assert_eq!(subjects, wanted);
+    }
+}
+
+/// So many sequences, if `PROPTEST_CASES` says nothing else.
+fn cases() -> Cases {
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(500, |_| Cases::default().cases);
+    Cases { cases, failure_persistence: None, ..Cases::default() }
+}
+
+prop_state_machine! {
+    #![proptest_config(cases())]
+    #[test]
+    fn agrees_with_the_model(sequential 50 => Run);
+}
