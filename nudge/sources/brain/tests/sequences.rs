@@ -1,10 +1,10 @@
-//! Random sequences of what writes and lists units, with files that others write, change and remove meanwhile and processes
+//! Random sequences of what writes, lists and finds units, with files that others write, change and remove meanwhile and processes
 //! that end, against what the semantics (section 19) say of a folder of files. `PROPTEST_CASES=10000` makes more.
 
 mod kit;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
@@ -21,7 +21,13 @@ const TITLES: [(&str, &str); 3] =
     [("Retries with jitter", "retries-with-jitter"), ("Rate limits: 429", "rate-limits-429"), ("Größe", "größe")];
 const DOMAINS: [&str; 2] = ["coding", "general"];
 const BODIES: [&str; 2] = ["Full jitter, at most 30 s.", "# Part\n\ntext [[Retries with jitter]]\n"];
+/// The title that the second of them links to.
+const LINKED: usize = 0;
+const LINKING: usize = 1;
 const CONFIDENCES: [&str; 2] = ["0.25", "0.9"];
+
+/// The score of a unit from which related ones are told for sure.
+const GOOD: f64 = 0.3;
 
 /// A file by domain and title.
 type At = (usize, usize);
@@ -54,6 +60,13 @@ enum Step {
     List {
         domain: Option<usize>,
     },
+    /// What is known of the words of a title.
+    Ask {
+        title: usize,
+        domain: Option<usize>,
+        hops: usize,
+    },
+    AskNothing,
     Again,
     Rebuild,
     Reopen,
@@ -72,6 +85,46 @@ struct Plain {
     units: BTreeMap<At, Unit>,
     /// Why the last step is refused.
     refused: Option<&'static str>,
+}
+
+/// Words of a text, as far as they count.
+fn words(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+impl Unit {
+    /// All that it says.
+    fn words(&self) -> BTreeSet<String> {
+        words(&format!("{} {}", TITLES[self.title].0, self.body.map_or("written by hand", |body| BODIES[body])))
+    }
+}
+
+impl Plain {
+    /// The units that a unit is related to, in either direction: a link leads to the one unit of its title, never to one of
+    /// several.
+    fn related(&self, of: At) -> Vec<At> {
+        let mut named = self.units.iter().filter(|(_, unit)| unit.title == LINKED).map(|(at, _)| *at);
+        let Some(target) = named.next().filter(|_| named.next().is_none()) else { return Vec::new() };
+        let links = |at: &At| self.units[at].body == Some(LINKING) && *at != target;
+        if of == target {
+            return self.units.keys().copied().filter(links).collect();
+        }
+        links(&of).then_some(target).into_iter().collect()
+    }
+
+    /// Those that so many steps lead to, with the fewest.
+    fn reached(&self, from: &BTreeSet<At>, hops: usize) -> BTreeMap<At, usize> {
+        let mut reached: BTreeMap<_, _> = from.iter().map(|at| (*at, 0)).collect();
+        for hop in 1..=hops {
+            for at in reached.keys().copied().collect::<Vec<_>>() {
+                for next in self.related(at) {
+                    reached.entry(next).or_insert(hop);
+                }
+            }
+        }
+        reached.retain(|_, hop| *hop > 0);
+        reached
+    }
 }
 
 struct Semantics;
@@ -95,6 +148,8 @@ impl ReferenceStateMachine for Semantics {
             3 => at().prop_map(|at| Step::Remove { at }),
             3 => at().prop_map(|at| Step::Get { at }),
             3 => prop::option::of(0..DOMAINS.len()).prop_map(|domain| Step::List { domain }),
+            6 => (title(), prop::option::of(0..DOMAINS.len()), 0..3_usize).prop_map(|(title, domain, hops)| Step::Ask { title, domain, hops }),
+            1 => Just(Step::AskNothing),
             2 => Just(Step::Again),
             1 => Just(Step::Rebuild),
             1 => Just(Step::Reopen),
@@ -124,6 +179,7 @@ impl ReferenceStateMachine for Semantics {
                 plain.units.insert(at, Unit { title, confidence: None, body: None });
             }
             Step::Remove { at } => drop(plain.units.remove(&at)),
+            Step::AskNothing => plain.refused = Some("E_INVALID"),
             Step::Get { at } if !plain.units.contains_key(&at) => plain.refused = Some("E_NOT_FOUND"),
             _ => {}
         }
@@ -173,6 +229,63 @@ impl Run {
         wanted.sort();
         assert_eq!(listed, wanted, "{params}");
     }
+
+    /// What holds a word of a question is found, as its file says now, and what it is related to; nothing else is.
+    fn ask(&self, plain: &Plain, title: usize, domain: Option<usize>, hops: usize) {
+        let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|at| DOMAINS[at]), "hops": hops, "limit": 20});
+        let answer = self.desk.call("context", &question);
+        let at = |unit: &Value| {
+            let known = plain.units.keys().find(|at| unit["path"] == path(**at));
+            let at = *known.unwrap_or_else(|| panic!("{unit} is no unit"));
+            assert_eq!(unit["title"], TITLES[plain.units[&at].title].0, "{unit}");
+            at
+        };
+        let is_asked = |at: &At| domain.is_none_or(|domain| domain == at.0);
+        let asked = words(TITLES[title].0);
+        let holds = |(at, unit): &(&At, &Unit)| is_asked(at) && !unit.words().is_disjoint(&asked);
+        let wanted: BTreeSet<_> = plain.units.iter().filter(holds).map(|(at, _)| *at).collect();
+        let units = answer["units"].as_array().unwrap();
+        let found: BTreeSet<_> = units.iter().map(at).collect();
+        assert_eq!((&found, units.len()), (&wanted, wanted.len()), "{question}: {answer}");
+        let scores: Vec<_> = units.iter().map(|unit| unit["score"].as_f64().unwrap()).collect();
+        assert!(
+            scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| (0.0..=1.0).contains(score)),
+            "{answer}"
+        );
+        if plain.units.iter().any(|(at, unit)| is_asked(at) && unit.title == title) {
+            assert_eq!(answer["weak"], false, "{question}: {answer}");
+        }
+        let mut reached = plain.reached(&found, hops);
+        reached.retain(|at, _| is_asked(at) && !found.contains(at));
+        let related = answer["related"].as_array().unwrap();
+        // What is related to something that is hardly relevant itself need not be told.
+        let is_good = |unit: &&Value| unit["score"].as_f64().is_some_and(|score| score >= GOOD);
+        let of_good = plain.reached(&units.iter().filter(is_good).map(at).collect(), hops.min(1));
+        let told: BTreeSet<_> = related.iter().map(at).collect();
+        assert!(reached.keys().all(|at| told.contains(at) || !of_good.contains_key(at)), "{question}: {answer}");
+        assert_eq!(told.len(), related.len(), "each once: {answer}");
+        for unit in related {
+            let hop = unit["hop"].as_u64().and_then(|hop| usize::try_from(hop).ok()).unwrap();
+            let least = reached.get(&at(unit)).copied().unwrap_or_else(|| panic!("{unit} is not related: {question}"));
+            assert!((least..=hops).contains(&hop) && unit["relation"] == "links_to", "{question}: {answer}");
+        }
+        for (unit, section) in
+            units.iter().chain(related).flat_map(|unit| sections(unit).map(move |section| (unit, section)))
+        {
+            let text = fs::read_to_string(self.desk.path(unit["path"].as_str().unwrap())).unwrap();
+            let (first, last) = section["lines"].as_str().unwrap().split_once('-').unwrap();
+            let (first, last) = (first.parse::<usize>().unwrap(), last.parse::<usize>().unwrap());
+            let lines: Vec<_> = text.lines().skip(first - 1).take(last + 1 - first).collect();
+            assert!(lines.join("\n").contains(section["text"].as_str().unwrap().trim()), "{section}: {text}");
+        }
+        assert_eq!(answer["degraded"], json!(["no embedding model: nudge model add"]));
+        assert_eq!(answer["searched"]["units"], plain.units.len());
+    }
+}
+
+/// The sections of a unit that was found, or the one of one that is related.
+fn sections(unit: &Value) -> impl Iterator<Item = &Value> {
+    unit["sections"].as_array().into_iter().flatten().chain(unit.get("section"))
 }
 
 impl StateMachineTest for Run {
@@ -215,6 +328,11 @@ impl StateMachineTest for Run {
                 Err(error) => assert_eq!(Some(error.reason()), plain.refused),
             },
             Step::List { domain } => run.list(plain, domain),
+            Step::Ask { title, domain, hops } => run.ask(plain, title, domain, hops),
+            Step::AskNothing => {
+                let refused = run.desk.refused("context", &json!({"task_description": " \n"}));
+                assert_eq!(Some(refused.reason()), plain.refused);
+            }
             Step::Again => {
                 if let Some((key, verb, params, answer)) = &run.last {
                     assert_eq!(run.keyed(*key, verb, params).as_ref(), Ok(answer), "made once by its key");
