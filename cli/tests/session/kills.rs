@@ -66,9 +66,14 @@ impl Call {
     }
 }
 
-/// The store as one of the processes shows it.
-fn seen(agent: &Agent) -> Plain {
-    let answer = agent.result("nudge_query", &json!({"component": "api", "limit": 100}));
+/// Asks for the store as one of the processes shows it.
+fn look(agent: &Agent) -> Pending {
+    let asked = agent.begin_tool("nudge_query", &json!({"component": "api", "limit": 100}));
+    asked.unwrap_or_else(|why| panic!("{}", why.reason()))
+}
+
+fn seen(look: Pending) -> Plain {
+    let answer = look.tool(LONG).unwrap_or_else(|why| panic!("{}", why.reason()));
     let hint = |row: &Value| {
         let hint = &row["hint"];
         let number = |text: &Value| text.as_str().unwrap().split(' ').nth(1).unwrap().parse::<u64>().unwrap();
@@ -83,11 +88,21 @@ fn seen(agent: &Agent) -> Plain {
     answer["hints"].as_array().unwrap().iter().map(hint).collect()
 }
 
+/// A call of a PROXY that was killed before it had the answer: what the hint was, and what it is once the call arrives, for
+/// what was sent is read even though nobody waits for it.
+#[derive(Debug, Clone, Copy)]
+struct Adrift {
+    key: &'static str,
+    call: Call,
+    before: Option<Hint>,
+}
+
 struct Play {
     session: Session,
     rng: Rng,
     plain: Plain,
     sets: u64,
+    adrift: Option<Adrift>,
 }
 
 impl Play {
@@ -96,8 +111,11 @@ impl Play {
         Arc::clone(self.session.agent(pid))
     }
 
+    /// A call, of none that may yet be changed by one before.
     fn call(&mut self) -> (&'static str, Call) {
-        let key = self.rng.one_of(&KEYS);
+        let adrift = self.adrift.as_ref().map(|adrift| adrift.key);
+        let keys: Vec<_> = KEYS.into_iter().filter(|key| Some(*key) != adrift).collect();
+        let key = self.rng.one_of(&keys);
         let call = match self.rng.below(6) {
             0..3 => {
                 self.sets += 1;
@@ -114,6 +132,20 @@ impl Play {
             Some(hint) => drop(self.plain.insert(key, hint)),
             None => drop(self.plain.remove(key)),
         }
+    }
+
+    /// The store is as it should be, but for a call that may yet arrive. Once it has, or can no more, it is as others are.
+    fn check(&mut self, look: Pending, when: &str) {
+        let now = seen(look);
+        if let Some(Adrift { key, call, before }) = self.adrift.take() {
+            let hint = now.get(key).copied();
+            assert!(hint == before || call.made(before) == Ok(hint), "{call:?} of {key}: {before:?} became {hint:?}");
+            self.note(key, hint);
+            if hint == before {
+                self.adrift = Some(Adrift { key, call, before });
+            }
+        }
+        assert_eq!(now, self.plain, "{when}");
     }
 
     /// A call to either of the two that is answered.
@@ -133,31 +165,45 @@ impl Play {
     /// Kills one, perhaps while it, or the other, has a call under way, and starts another in its place.
     fn kill(&mut self) {
         let primary = self.primary();
-        let doomed = if self.rng.below(4) == 0 {
-            let other = self.session.agents.iter().find(|agent| agent.pid != primary.pid);
-            Arc::clone(other.unwrap())
-        } else {
-            primary
-        };
-        let under_way: Option<(&'static str, Call, Arc<Agent>, Pending)> = (self.rng.below(2) == 0).then(|| {
-            let (key, call) = self.call();
-            let agent = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
-            let pending =
-                agent.begin_tool(call.name(), &call.arguments(key)).unwrap_or_else(|why| panic!("{}", why.reason()));
-            (key, call, agent, pending)
+        let other = self.session.agents.iter().find(|agent| agent.pid != primary.pid).map(Arc::clone);
+        let doomed = other.filter(|_| self.rng.below(4) == 0).unwrap_or_else(|| Arc::clone(&primary));
+        let is_primary = doomed.pid == primary.pid;
+        let caller = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
+        let is_own = caller.pid == doomed.pid;
+        // Of calls that nobody waits for there is one at a time, and only a PROXY's arrive when it is dead already: where the
+        // PRIMARY stands still meanwhile, no earlier than it is asked what there is.
+        let may_call = is_primary || !is_own || self.adrift.is_none();
+        let held = (!is_primary && is_own && self.rng.below(2) == 0).then(|| Arc::clone(&primary));
+        let early = held.as_ref().map(|primary| {
+            primary.stop();
+            look(primary)
         });
-        std::thread::sleep(self.rng.millis(0, 3));
+        let under_way: Option<(&'static str, Call, Pending)> = (may_call && self.rng.below(2) == 0).then(|| {
+            let (key, call) = self.call();
+            let pending =
+                caller.begin_tool(call.name(), &call.arguments(key)).unwrap_or_else(|why| panic!("{}", why.reason()));
+            (key, call, pending)
+        });
+        std::thread::sleep(self.rng.millis(0, if early.is_some() { 30 } else { 3 }));
         doomed.kill();
+        if let Some(primary) = held {
+            primary.resume();
+        }
         self.session.agents.retain(|agent| agent.pid != doomed.pid);
         let survivor = Arc::clone(&self.session.agents[0]);
-        if let Some((key, call, agent, pending)) = under_way {
+        if let Some((key, call, pending)) = under_way {
             let before = self.plain.get(key).copied();
             let answer = pending.tool(LONG);
-            if agent.pid == doomed.pid && answer.is_err() {
-                // Nobody was told, so it was made or not.
-                let now = seen(&survivor).get(key).copied();
-                assert!(now == before || call.made(before) == Ok(now), "{call:?} of {key}: {before:?} became {now:?}");
-                self.note(key, now);
+            if is_own && answer.is_err() {
+                // Nobody was told, so it was made or not, or will be.
+                if is_primary {
+                    let now = seen(look(&survivor)).get(key).copied();
+                    let is_whole = now == before || call.made(before) == Ok(now);
+                    assert!(is_whole, "{call:?} of {key}: {before:?} became {now:?}");
+                    self.note(key, now);
+                } else {
+                    self.adrift = Some(Adrift { key, call, before });
+                }
             } else {
                 match call.made(before) {
                     Ok(hint) => {
@@ -168,7 +214,13 @@ impl Play {
                 }
             }
         }
-        assert_eq!(seen(&survivor), self.plain, "after a kill");
+        for look in early.into_iter().chain([look(&survivor)]) {
+            self.check(look, "after a kill");
+        }
+        if is_primary {
+            // What it had not read has ended with it.
+            self.adrift = None;
+        }
         self.session.join();
     }
 }
@@ -179,7 +231,8 @@ fn nothing_acknowledged_is_lost_or_half_there_whichever_of_two_is_killed() {
     let mut rng = Rng::new(Rng::seed("kills"));
     let mut kills = 0;
     for _ in 0..sequences {
-        let mut play = Play { session: Session::start(1), rng: Rng::new(rng.next()), plain: Plain::new(), sets: 0 };
+        let (session, rng) = (Session::start(1), Rng::new(rng.next()));
+        let mut play = Play { session, rng, plain: Plain::new(), sets: 0, adrift: None };
         for _ in 0..STEPS {
             play.step();
             if play.rng.below(5) == 0 {
@@ -187,8 +240,8 @@ fn nothing_acknowledged_is_lost_or_half_there_whichever_of_two_is_killed() {
                 kills += 1;
             }
         }
-        for agent in &play.session.agents {
-            assert_eq!(seen(agent), play.plain, "at the end");
+        for agent in play.session.agents.clone() {
+            play.check(look(&agent), "at the end");
         }
         play.session.end();
     }
