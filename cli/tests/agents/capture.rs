@@ -1,6 +1,9 @@
 //! Capture from the event of a session's end to a branch, as a user has it: the hook, the worker behind it, the commands.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+mod disk;
+
 use crate::kit;
 
 use std::fs;

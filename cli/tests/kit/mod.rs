@@ -6,6 +6,8 @@
 pub mod agent;
 #[cfg(unix)]
 pub mod desk;
+#[cfg(target_os = "linux")]
+pub mod faulty;
 #[cfg(unix)]
 pub mod pty;
 #[cfg(unix)]

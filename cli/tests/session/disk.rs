@@ -3,67 +3,49 @@
 //! well again all goes on.
 #![cfg(target_os = "linux")]
 
+mod caches;
+
 use crate::kit;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use kit::desk::Desk;
+use kit::faulty::{Disk, FAULTS, assert_sentence};
 use kit::session::run;
 use kit::{Serve, wait_for};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use kit::agent::LONG;
-
-/// Kinds of faults, as `disk/faulty.c` has them.
-const FAULTS: [(&str, &str); 4] = [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("f", "no flush")];
 
 /// A desk whose commands have the failing disk beneath some of their files.
 struct Lab {
     desk: Desk,
-    armed: PathBuf,
-}
-
-/// The failing disk, made once for all tests by the compiler that the build needs anyway.
-fn library() -> PathBuf {
-    static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let library = folder.path().join("faulty.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/disk/faulty.c");
-        let mut cc = Command::new("cc");
-        let made = cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();
-        assert!(made.unwrap().success());
-        (folder, library)
-    });
-    made.1.clone()
+    disk: Disk,
 }
 
 impl Lab {
     fn new() -> Self {
         let desk = Desk::new();
-        let armed = desk.home.path().join("armed");
-        Self { desk, armed }
+        Self { disk: Disk::new(desk.home.path()), desk }
     }
 
     fn place(&self, command: &mut Command, beneath: &str) {
-        command.env("LD_PRELOAD", library()).env("FAULT_IN", beneath).env("FAULT_ARMED", &self.armed);
-        command.env("HOME", self.desk.home.path()).env("RUST_BACKTRACE", "0");
+        self.disk.place(command, beneath);
+        command.env("HOME", self.desk.home.path());
         // `nudge init` writes no settings of ours, which other tests would read.
         command.env("XDG_CONFIG_HOME", self.desk.home.path().join("config"));
         command.env("NUDGE_RECORDS_ON", "0").env("NUDGE_BRAIN_ROOT", self.desk.home.path().join("notes"));
     }
 
     fn arm(&self, fault: &str) {
-        fs::write(&self.armed, fault).unwrap();
+        self.disk.arm(fault);
     }
 
     fn disarm(&self) {
-        let _ = fs::remove_file(&self.armed);
+        self.disk.disarm();
     }
 
     fn command(&self, beneath: &str, args: &[&str]) -> Command {
@@ -89,13 +71,6 @@ impl Lab {
     }
 }
 
-/// One sentence, of people's words.
-#[track_caller]
-fn assert_sentence(said: &str, what: &str) {
-    let said = said.trim_end();
-    assert!(!said.is_empty() && said.lines().count() == 1 && !said.contains("panicked"), "{what}: {said:?}");
-}
-
 /// A command that writes something that must last: a name, what must be there before, where the faults are, its words.
 type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
 
@@ -117,6 +92,8 @@ const CASES: &[Case] = &[
         "records.db",
         &["records", "add", "--kind", "arch", "--title", "Amounts are minor units"],
     ),
+    ("config.toml, the first", note, "/config/nudge", &["brain", "use", "../notes"]),
+    ("config.toml, another", settings, "/config/nudge", &["brain", "use", "../notes"]),
     ("a note that is changed", note, "/notes", &["brain", "set", "a", "title", "Two"]),
     ("a note that is new", note, "/notes", &["brain", "add", "Three", "What there is to say."]),
 ];
@@ -129,6 +106,14 @@ fn note(lab: &Lab) {
     let notes = lab.desk.home.path().join("notes");
     fs::create_dir(&notes).unwrap();
     fs::write(notes.join("a.md"), "---\nid: a\ntags: [x]\n---\n# One\n").unwrap();
+}
+
+/// Settings of the user's own, with a word about them.
+fn settings(lab: &Lab) {
+    note(lab);
+    let folder = lab.desk.home.path().join("config/nudge");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "# Mine.\nmax_hints = 700\n\n[brain]\nfusion = \"ranks\" # tried\n").unwrap();
 }
 
 fn commit(lab: &Lab) {

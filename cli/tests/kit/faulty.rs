@@ -1,0 +1,64 @@
+//! A disk that fails beneath some of a command's files, as long as it is armed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// Kinds of faults, as `faulty.c` has them.
+pub const FAULTS: [(&str, &str); 4] = [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("f", "no flush")];
+
+/// The failing disk, made once for all tests by the compiler that the build needs anyway.
+fn library() -> PathBuf {
+    static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("faulty.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kit/faulty.c");
+        let mut cc = Command::new("cc");
+        let made = cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+        assert!(made.unwrap().success());
+        (folder, library)
+    });
+    made.1.clone()
+}
+
+/// A disk, which fails while it is armed.
+pub struct Disk {
+    armed: PathBuf,
+}
+
+impl Disk {
+    /// In a folder that no command writes into.
+    pub fn new(folder: &Path) -> Self {
+        Self { armed: folder.join("armed") }
+    }
+
+    /// Puts it beneath the files of a command whose path holds this.
+    pub fn place(&self, command: &mut Command, beneath: &str) {
+        command.env("LD_PRELOAD", library()).env("FAULT_IN", beneath).env("FAULT_ARMED", &self.armed);
+        command.env("RUST_BACKTRACE", "0");
+    }
+
+    /// The file whose first letter is the fault.
+    pub fn armed(&self) -> &Path {
+        &self.armed
+    }
+
+    pub fn arm(&self, fault: &str) {
+        fs::write(&self.armed, fault).unwrap();
+    }
+
+    pub fn disarm(&self) {
+        let _ = fs::remove_file(&self.armed);
+    }
+}
+
+/// One sentence, of people's words.
+#[track_caller]
+pub fn assert_sentence(said: &str, what: &str) {
+    let said = said.trim_end();
+    assert!(!said.is_empty() && said.lines().count() == 1 && !said.contains("panicked"), "{what}: {said:?}");
+}

@@ -1,0 +1,91 @@
+//! What may be thrown away: the index of a brain, and what is kept of a project's code. A disk that fails beneath them costs
+//! no answer, one of a file that has changed since says so, and nothing of the user's is written.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use super::{FAULTS, LONG, Lab, kit::session::run};
+
+/// A question, to be asked of files that change meanwhile.
+struct Asked {
+    beneath: &'static str,
+    args: &'static [&'static str],
+    file: fn(&Lab) -> PathBuf,
+    /// What the file says first and then, each with a word of the answer.
+    says: [(&'static str, &'static str); 3],
+}
+
+const ALL: &[Asked] = &[
+    Asked {
+        beneath: "/caches/brain",
+        args: &["ask", "clients", "wait"],
+        file: |lab| lab.desk.home.path().join("notes/a.md"),
+        says: [
+            ("# Retries\n\nClients wait a random time.\n", "a random time"),
+            ("# Retries\n\nClients wait for half a minute.\n", "half a minute"),
+            ("# Retries\n\nClients wait for the last of them.\n", "the last of them"),
+        ],
+    },
+    #[cfg(feature = "code")]
+    Asked {
+        beneath: "/caches/code",
+        args: &["code", "node", "process_payment"],
+        file: |lab| lab.desk.checkout.join("pay.py"),
+        says: [
+            ("def process_payment(order):\n    return order\n", "order"),
+            ("def process_payment(order, tax):\n    return order\n", "tax"),
+            ("def process_payment(order, tax, discount):\n    return order\n", "discount"),
+        ],
+    },
+];
+
+#[test]
+fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
+    for (Asked { beneath, args, file, says }, (fault, kind)) in
+        ALL.iter().flat_map(|asked| FAULTS.iter().map(move |fault| (asked, fault)))
+    {
+        // Before there is anything, and where there is something already.
+        for is_first in [true, false] {
+            let what = format!("{beneath}, {kind}, the first: {is_first}");
+            let lab = Lab::new();
+            fs::create_dir_all(lab.desk.home.path().join("notes")).unwrap();
+            let ask = || run(lab.command(beneath, args), LONG);
+            let write = |at: usize| fs::write(file(&lab), says[at].0).unwrap();
+            let answers = |done: &Output, at: usize| {
+                let said = String::from_utf8_lossy(&done.stdout);
+                assert!(done.status.success() && said.contains(says[at].1), "{what}: {done:?}");
+            };
+            write(0);
+            if !is_first {
+                answers(&ask(), 0);
+                write(1);
+            }
+            let files = lab.files();
+            let now = usize::from(!is_first);
+            lab.arm(fault);
+            for _ in 0..2 {
+                let done = ask();
+                let beside = String::from_utf8_lossy(&done.stderr);
+                if let Some(stale) = beside.lines().find(|line| line.contains("stale")).filter(|_| !is_first) {
+                    // What was read before answers, and says so, with what to do.
+                    answers(&done, 0);
+                    assert!(
+                        ["look at its disk", "free some space"].iter().any(|advice| stale.contains(advice)),
+                        "{what}: {stale}"
+                    );
+                } else {
+                    answers(&done, now);
+                }
+            }
+            lab.disarm();
+            assert_eq!(lab.files(), files, "{what}: nothing of the user's is written");
+            answers(&ask(), now);
+            // Nothing of before is taken for what is there now, by the one that writes and the one that reads it.
+            write(2);
+            for _ in 0..2 {
+                answers(&ask(), 2);
+            }
+        }
+    }
+}
