@@ -89,7 +89,7 @@ fn seen(look: Pending) -> Plain {
 }
 
 /// A call of a PROXY that was killed before it had the answer: what the hint was, and what it is once the call arrives, for
-/// what was sent is read even though nobody waits for it.
+/// what was sent may be read even though nobody waits for it.
 #[derive(Debug, Clone, Copy)]
 struct Adrift {
     key: &'static str,
