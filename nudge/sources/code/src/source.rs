@@ -144,7 +144,7 @@ impl Code {
     /// The root that a folder lies in. One who asks again at once is not answered by git's files again.
     fn root_of(&self, folder: &Path) -> Result<Root> {
         if let Some((known, at, root)) = &*self.last.lock()
-            && known == folder
+            && known.as_os_str() == folder.as_os_str()
             && at.elapsed() < SAME_ROOT
         {
             return Ok(root.clone());

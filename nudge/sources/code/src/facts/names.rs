@@ -70,10 +70,20 @@ impl Names {
         self.sort(order.into_iter().filter(|&n| !gone.contains(&Name(n))).collect());
     }
 
-    fn sort(&mut self, mut order: Vec<Number>) {
-        order.sort_unstable_by(|&a, &b| self.get(Name(a)).cmp(self.get(Name(b))));
-        self.order = order;
+    fn sort(&mut self, order: Vec<Number>) {
+        let mut keyed: Vec<_> = order.into_iter().map(|n| (beginning(self.get(Name(n))), n)).collect();
+        keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.get(Name(a.1)).cmp(self.get(Name(b.1)))));
+        self.order = keyed.into_iter().map(|(_, n)| n).collect();
     }
+}
+
+/// The first bytes of a text as a number: where these differ, they are in the order of the texts.
+fn beginning(text: &str) -> u64 {
+    let mut bytes = [0; 8];
+    let begin = text.as_bytes();
+    let begin = &begin[..begin.len().min(bytes.len())];
+    bytes[..begin.len()].copy_from_slice(begin);
+    u64::from_be_bytes(bytes)
 }
 
 fn end_of(text: &str) -> Number {

@@ -1,7 +1,6 @@
 //! Who calls what: questions about one state of the index, which share what they find out.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use super::{Callee, Caller, Callers, How, Index, NodeId, Tests};
 use crate::facts::Number;
@@ -68,8 +67,13 @@ impl<'a> Asking<'a> {
 
     /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
     fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
-        let files: BTreeSet<u32> = self.index.store.using(name).into_iter().chain(self.default_users(id)).collect();
-        let mut files: Vec<u32> = files.into_iter().collect();
+        let mut files = self.index.store.using(name);
+        files.extend(self.default_users(id));
+        if files.len() <= 1 {
+            return files;
+        }
+        files.sort_unstable();
+        files.dedup();
         files.sort_by_cached_key(|slot| {
             let other = self.index.store.file(*slot).map(|file| file.path.clone());
             let shared =
