@@ -103,6 +103,22 @@ pub trait Models: Send + Sync {
     }
 }
 
+impl dyn Models {
+    /// Returns the model for work that nobody waits for, `None` where there is nothing to do. One that is in memory is
+    /// taken as it is: work is done now and then for as long as there is one, and if that were to ask for it, none would
+    /// ever be dropped. One that is not is loaded where something `is_missing`, not only to say that nothing is.
+    ///
+    /// # Errors
+    /// What `is_missing` says.
+    pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<Model>> {
+        match self.look() {
+            Model::Ready(model) => Ok(Some(Model::Ready(model))),
+            _ if is_missing()? => Ok(Some(self.get(wait))),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// No model, ever.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModels;
@@ -285,6 +301,35 @@ mod tests {
         }
         fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
             Ok(vec![vec![1.0]; texts.len()])
+        }
+    }
+
+    /// Is in memory or not, and counts who asks for it.
+    struct Asked(bool, std::sync::atomic::AtomicU32);
+
+    impl Models for Asked {
+        fn get(&self, _: Duration) -> Model {
+            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Model::Loading
+        }
+
+        fn look(&self) -> Model {
+            if self.0 { Model::Ready(Arc::new(Counts)) } else { Model::Loading }
+        }
+    }
+
+    #[test]
+    fn work_asks_for_no_model_that_is_there_or_has_nothing_to_do() {
+        for (is_there, is_missing, model, asked) in [
+            (true, false, Some("ready"), 0),
+            (true, true, Some("ready"), 0),
+            (false, true, Some("loading"), 1),
+            (false, false, None, 0),
+        ] {
+            let models = Asked(is_there, 0.into());
+            let found = (&models as &dyn Models).for_work(Duration::ZERO, || Ok(is_missing)).unwrap();
+            assert_eq!(found.map(|model| model.state()), model, "{is_there} {is_missing}");
+            assert_eq!(models.1.into_inner(), asked, "{is_there} {is_missing}");
         }
     }
 

@@ -243,12 +243,11 @@ impl Brains {
             index.begin_to_follow(stop);
             index.follow.look(|| index.scan(None))?;
             is_done &= self.keep_mirror(&index, stop)?;
-            // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
-            let is_wanted = matches!(self.models.look(), Model::Ready(_)) || index.db.read(meaning::is_any_without)?;
-            if !is_wanted {
-                continue;
-            }
-            let Model::Ready(model) = self.models.get(WORK_WAIT) else { return Ok(false) };
+            let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
+                None => continue,
+                Some(Model::Ready(model)) => model,
+                Some(_) => return Ok(false),
+            };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {}
             // The next prompt does not wait for them to be read.
             index.meanings.with(&index.db, Some(&*model), |_, _| Ok(()))?;

@@ -181,11 +181,11 @@ impl Records {
     /// Makes the vectors that are missing; whether all is done.
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
         let Some(db) = self.existing()? else { return Ok(true) };
-        // Where nothing is missing, a model is not loaded only to say so; one that is there may be another than before.
-        if !matches!(self.models.look(), Model::Ready(_)) && !db.read(meaning::is_any_without)? {
-            return Ok(true);
-        }
-        let Model::Ready(model) = self.models.get(MODEL_WAIT) else { return Ok(false) };
+        let model = match self.models.for_work(MODEL_WAIT, || db.read(meaning::is_any_without))? {
+            None => return Ok(true),
+            Some(Model::Ready(model)) => model,
+            Some(_) => return Ok(false),
+        };
         while !stop.is_set() {
             if meaning::make_some(db, &*model)? == 0 {
                 return Ok(true);

@@ -17,6 +17,8 @@ use crate::stamp::Stamp;
 
 /// Most facts that are remembered of files as they were: a branch that is switched back costs nothing.
 const MAX_REMEMBERED: usize = 5_000;
+/// They take as much as the index at the most, or this much where that is less: another branch has hardly more.
+const LEAST_REMEMBERED_BYTES: usize = 1 << 20;
 /// Most nodes of an index.
 const MAX_NODES: usize = 300_000;
 /// Most bytes of an index.
@@ -199,7 +201,7 @@ impl State {
             }
         }
         if let Some(facts) = old {
-            self.remembered.put(path, facts);
+            self.remembered.put(path, facts, self.bytes.max(LEAST_REMEMBERED_BYTES));
         }
         true
     }
@@ -369,18 +371,22 @@ impl Ahead {
 struct Remembered {
     facts: HashMap<(Box<str>, Hash), Arc<FileFacts>, FixedState>,
     oldest_first: VecDeque<(Box<str>, Hash)>,
+    bytes: usize,
 }
 
 impl Remembered {
-    fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
+    fn put(&mut self, path: &str, facts: Arc<FileFacts>, max_bytes: usize) {
         let key = (Box::from(path), facts.hash);
-        if self.facts.insert(key.clone(), facts).is_none() {
-            self.oldest_first.push_back(key);
+        if self.facts.contains_key(&key) {
+            return;
         }
-        if self.oldest_first.len() > MAX_REMEMBERED
+        self.bytes += facts.memory();
+        self.facts.insert(key.clone(), facts);
+        self.oldest_first.push_back(key);
+        while (self.oldest_first.len() > MAX_REMEMBERED || self.bytes > max_bytes)
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.facts.remove(&oldest);
+            self.bytes -= self.facts.remove(&oldest).map_or(0, |facts| facts.memory());
         }
     }
 
@@ -391,3 +397,24 @@ impl Remembered {
 
 /// Paths, each once.
 pub type Paths = HashSet<Box<str>, FixedState>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::facts_of;
+
+    #[test]
+    fn what_is_remembered_of_files_takes_so_much_at_most() {
+        let facts = |step: usize| Arc::new(facts_of("a.py", format!("def f{step}():\n    pass\n").as_bytes()).unwrap());
+        let each = facts(0).memory();
+        let mut remembered = Remembered::default();
+        for step in 0..100 {
+            remembered.put("a.py", facts(step), each * 10);
+            assert!(remembered.bytes <= each * 10, "{} of {each} each", remembered.bytes);
+            assert!(remembered.get("a.py", &facts(step).hash).is_some());
+        }
+        let held: usize = remembered.facts.values().map(|facts| facts.memory()).sum();
+        assert_eq!((remembered.bytes, remembered.oldest_first.len()), (held, remembered.facts.len()));
+        assert!(remembered.get("a.py", &facts(0).hash).is_none() && remembered.facts.len() >= 8);
+    }
+}
