@@ -104,9 +104,9 @@ pub trait Models: Send + Sync {
 }
 
 impl dyn Models {
-    /// Returns the model for work that nobody waits for, `None` where there is nothing to do. One that is in memory is
-    /// taken as it is: work is done now and then for as long as there is one, and if that were to ask for it, none would
-    /// ever be dropped. One that is not is loaded where something `is_missing`, not only to say that nothing is.
+    /// Returns the model for work that nobody waits for, `None` where there is nothing to do. A model that is in memory
+    /// is used without asking for it: such work comes again and again, and asking keeps a model from being dropped. One
+    /// that is not in memory is loaded only where something `is_missing`.
     ///
     /// # Errors
     /// What `is_missing` says.
