@@ -1,9 +1,13 @@
 //! Lays out what a start runs side by side. Of twenty megabytes of code a start runs less than two, which would lie
 //! scattered over nearly all pages; each page that is touched costs time, and memory of every session.
 //!
-//! `order/functions` has the names, those that a start runs first, and `order/record` writes it. A linker script moves them to the front, for any
-//! linker that knows GNU's; whether this one does is tried out, and without it everything works the same, only larger.
+//! `order/functions` has the names, those that a start runs first, and `order/record` writes it. A linker script moves
+//! them to the front, for any linker that knows GNU's; whether this one does is tried out, and without it everything
+//! works the same, only larger. Constants have no names that last from build to build, so they lie crate by crate: first
+//! those of the crate with the most of these functions, last those of crates with none, as are the tables of grammars.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -42,7 +46,33 @@ fn ordering(functions: &str) -> String {
         // What is called once or when something grows counts as unlikely.
         let _ = writeln!(script, "    *(.text.{name} .text.unlikely.{name})");
     }
-    script + "  }\n} INSERT BEFORE .text;\n"
+    script += "  }\n} INSERT BEFORE .text;\n";
+    for (section, place) in [(".rodata", "BEFORE .gcc_except_table"), (".data.rel.ro", "AFTER .init_array")] {
+        let _ = writeln!(script, "SECTIONS {{\n  {section} : {{");
+        for name in crates(functions) {
+            // The file of a crate's code has its name in the middle.
+            let _ = writeln!(script, "    *.{name}-*({section} {section}.*)");
+        }
+        let _ = writeln!(script, "    *({section} {section}.*)\n  }}\n}} INSERT {place};");
+    }
+    script
+}
+
+/// The crates that functions are of, that of the most first. In a mangled name a crate stands as `Cs*_4tokio`: a mark,
+/// the length of what follows, and its name.
+fn crates(functions: &str) -> Vec<&str> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for function in functions.lines() {
+        for part in function.split("Cs*_").skip(1) {
+            let name = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let length = part[..part.len() - name.len()].parse().unwrap_or_default();
+            *counts.entry(name.get(..length).unwrap_or_default()).or_default() += 1;
+        }
+    }
+    counts.remove("");
+    let mut crates: Vec<_> = counts.into_iter().collect();
+    crates.sort_by_key(|&(_, count)| Reverse(count));
+    crates.into_iter().map(|(name, _)| name).collect()
 }
 
 /// Whether a program can be linked with this argument, by the compiler, the flags and the linker of this build.
