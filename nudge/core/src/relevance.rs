@@ -404,6 +404,18 @@ mod tests {
     }
 
     #[test]
+    fn the_shorter_a_word_the_less_a_wrong_letter_is_forgiven() {
+        let of = |name: &str, prompt: &str| {
+            let index = index(&[name, "other"]);
+            found(&index, prompt, 2).first().map_or(0.0, |found| found.relevance)
+        };
+        let (longer, five, four) = (of("docker", "dockre"), of("proxy", "prxoy"), of("test", "tset"));
+        assert!(longer > five && five > 0.0 && four == 0.0, "{longer} {five} {four}");
+        let two = of("kubernetes", "kubrentes");
+        assert!(longer > two && two > 0.0, "{longer} {two}");
+    }
+
+    #[test]
     fn only_what_could_be_told_counts() {
         let index = index(&["a/deploy", "b/deploy", "c/deploy", "d/deploys", "e/x"]);
         let all = index.search(&Terms::of_prompt("deploy"), 5, |_| true);

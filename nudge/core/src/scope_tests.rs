@@ -41,3 +41,25 @@ fn refused() {
         assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
     }
 }
+
+#[test]
+fn what_is_held_counts_every_text_twice_as_json_and_as_itself() {
+    let long = "x".repeat(200);
+    // The least allocation has room for some of it.
+    let twice = 2 * (long.len() - 32);
+    for json in [
+        r#"{"cwd_glob":["/TEXT"]}"#,
+        r#"{"repo":["host/TEXT"]}"#,
+        r#"{"branch":["TEXT"]}"#,
+        r#"{"env_required":["TEXT"]}"#,
+        r#"{"env_match":{"TEXT":["x"]}}"#,
+        r#"{"env_match":{"A":["TEXT"]}}"#,
+    ] {
+        let held = |text: &str| scope(&json.replace("TEXT", text)).held_bytes();
+        let (short, more) = (held("x"), held(&long));
+        assert!(short >= size_of::<Scope>() && more >= short + twice, "{json}: {short}, then {more}");
+        let [one, both] =
+            [r#"{"os":"linux"}"#.to_owned(), json.replacen('{', r#"{"os":"linux","#, 1).replace("TEXT", &long)];
+        assert!(scope(&both).held_bytes() > scope(&one).held_bytes() + twice, "{json}");
+    }
+}
