@@ -4,13 +4,12 @@
 //! Which text somebody has trusted stands in `trust.json` beside the kept hints, for each clone.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, Links};
-use nudge_core::text::is_hidden;
+use nudge_core::text::{hex, is_hidden};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -346,10 +345,7 @@ pub fn load(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loaded>> {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //! For each file it holds the removed text and its position, and not the rest, which may be private. Only the user
 //! can read it all the same (0600), and undoing everything removes it.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
 use nudge_core::foreign::{self, Links};
+use nudge_core::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -108,10 +108,7 @@ pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// All changes that have not been undone.

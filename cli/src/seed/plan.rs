@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nudge_core::text::hex;
 use nudge_seed::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -143,8 +144,7 @@ impl Stored {
 
 /// What a hint holds of its seed, in short.
 fn mark(command: &str, reason: &str) -> String {
-    let digest = Sha256::digest(format!("{command}\0{reason}").as_bytes());
-    digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
 /// What there is to do. `made` is what was made the last time.

@@ -15,6 +15,7 @@ use crate::place::Os;
 use crate::place::glob::{Glob, GlobKind, Subject};
 use crate::place::repo::Repo;
 use crate::steps::{Steps, TooMany};
+use crate::text::hex;
 use crate::wire;
 
 /// Largest number of entries in `cwd_glob` and in `branch`.
@@ -174,11 +175,7 @@ impl Scope {
         let json = serde_json::value::to_raw_value(&Canonical(&scope));
         scope.canonical = json.map_err(|_| Error::invalid("A scope cannot be written as JSON."))?;
         if scope.specificity > 0 {
-            let mut variant = String::with_capacity(12);
-            for byte in &Sha256::digest(scope.canonical_json())[..6] {
-                let _ = write!(variant, "{byte:02x}");
-            }
-            scope.variant = variant.into();
+            scope.variant = hex(&Sha256::digest(scope.canonical_json())[..6]).into();
         }
         scope.held = scope.count_held_bytes();
         Ok(scope)

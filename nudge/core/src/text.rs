@@ -16,6 +16,18 @@ pub fn visible(text: &str) -> String {
     })
 }
 
+/// Bytes as hexadecimal digits.
+///
+/// ```
+/// assert_eq!(nudge_core::text::hex(&[0x0f, 0xa0]), "0fa0");
+/// ```
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(2 * bytes.len());
+    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)]));
+    text
+}
+
 /// Control characters, the ends of lines and paragraphs, and whatever Unicode lets a terminal show as
 /// nothing at all (`Default_Ignorable_Code_Point`), in which a text could hide from its reader.
 pub fn is_hidden(c: char) -> bool {

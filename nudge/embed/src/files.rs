@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use nudge_core::foreign::{self, Links};
+use nudge_core::text::hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::Config;
@@ -174,13 +175,4 @@ pub fn hash_of(file: &mut File, max_bytes: u64) -> io::Result<String> {
         left = left.checked_sub(read as u64).ok_or_else(too_large)?;
         hash.update(&chunk[..read]);
     }
-}
-
-/// Bytes in hex.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -1,7 +1,6 @@
 //! From a folder to its seeds: which files are read, in which order, and what of them is kept.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
@@ -245,11 +244,7 @@ fn is_fit(found: &Found) -> bool {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    Sha256::digest(bytes).iter().for_each(|byte| {
-        let _ = write!(text, "{byte:02x}");
-    });
-    text
+    nudge_core::text::hex(&Sha256::digest(bytes))
 }
 
 /// A folder below the top by a path that a file gives, as `./web/` or `web`; `None` for one that is not there or leads

@@ -2,13 +2,13 @@
 //! it anew shortly after each change and at the end.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Error, ErrorKind, Result, Service};
 use nudge_core::source::{ChangeEvent, ChangeSink};
+use nudge_core::text::hex;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -431,11 +431,7 @@ impl Keeping {
         let told = serde_json::from_str::<Marked<'_>>(hint.get())
             .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
         let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
-        let digest = Sha256::digest(whole.get().as_bytes());
-        digest.iter().take(12).fold(String::new(), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+        hex(&Sha256::digest(whole.get().as_bytes())[..12])
     }
 }
 

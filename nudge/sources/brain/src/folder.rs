@@ -1,6 +1,5 @@
 //! The folder of a brain: which of its files are units, reading them, and the two ways of writing one.
 
-use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -54,14 +53,6 @@ pub type Hash = [u8; 32];
 pub struct Read {
     pub text: String,
     pub hash: Hash,
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 /// What a walk found.

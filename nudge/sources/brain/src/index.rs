@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::{DataDir, Fence, StopFlag};
+use nudge_core::text::hex;
 use nudge_storage::search::Known;
 use nudge_storage::{Db, Failure, Opening};
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::chunk;
 use crate::config::Config;
-use crate::folder::{Folder, Hash, Read, Stamp, hex};
+use crate::folder::{Folder, Hash, Read, Stamp};
 use crate::follow::{Changes, Follow};
 use crate::meaning::Meanings;
 use crate::rows::{self, KnownFile};

@@ -5,13 +5,13 @@ use std::time::Instant;
 use nudge_core::error::{Error, Result};
 use nudge_core::near::nearest;
 use nudge_core::safety::secrets::SecretGuard;
+use nudge_core::text::hex;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::context::{current, safe};
-use crate::folder::hex;
 use crate::front::{Fields, Split, split};
 use crate::index::Index;
 use crate::meaning;

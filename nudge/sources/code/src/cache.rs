@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
+use nudge_core::text::hex;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use nudge_storage::{App, Db, Failure, Kept, Opening};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::extract::{EXTRACTOR, Skip};
 use crate::facts::{FileFacts, Hash, hash};
 use crate::root::Root;
-use crate::shown::hex;
 use crate::stamp::Stamp;
 
 /// The version of the rows.

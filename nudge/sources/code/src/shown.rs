@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use foldhash::fast::FixedState;
 use nudge_core::clock::rfc3339;
 use nudge_core::error::Result;
+use nudge_core::text::hex;
 use serde::Serialize;
 
 use crate::facts::{DriftRule, Kind, NodeView};
@@ -182,14 +182,6 @@ pub struct Edge {
 /// The id of a node.
 pub fn id(path: &str, view: &NodeView<'_>) -> String {
     format!("node:{path}:{}", view.qual())
-}
-
-/// A hash in hexadecimal.
-pub fn hex(hash: &[u8]) -> String {
-    hash.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 impl Shown {

@@ -10,12 +10,12 @@ use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::source::DataDir;
+use nudge_core::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::gate::{Rejected, Related};
 use super::transcript::Agent;
-use crate::folder::hex;
 use crate::llm::Cost;
 
 /// The folder of the jobs, in that of the sources' files.
