@@ -13,7 +13,7 @@ use crate::table::{Line, Scale, versus};
 /// Ours, and ours without the feature.
 pub const PROGRAMS: &[&str] = &["nudge", "nudge-without-code"];
 /// Starts at the most, and servers whose memory is looked at.
-const STARTS: usize = 51;
+const STARTS: usize = 201;
 const SERVERS: usize = 5;
 /// Calls before the memory is looked at.
 const CALLS: usize = 1000;
