@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// A script that adds a part before the rest of the code.
+/// A script that puts these functions before the rest of the code, and constants in the order of their crates.
 fn ordering(functions: &str) -> String {
     let mut script = String::from("SECTIONS {\n  .text.first : {\n");
     for name in functions.lines() {
