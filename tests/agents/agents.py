@@ -4,7 +4,9 @@ No server is started beforehand: the client's own is the only one. What the mode
 every test asserts on the requests that it was sent.
 """
 
+import itertools
 import json
+import os
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -274,6 +276,13 @@ class Plugin(Case):
         self.home.run("codex", "plugin", "add", "nudge@nudge")
         self.brings_it_all("codex")
         shared_behaviour(self, self.start(Codex))
+
+
+def load_tests(_loader: unittest.TestLoader, found: unittest.TestSuite, _pattern: str | None) -> unittest.TestSuite:
+    """All of them, or every so manieth: SHARD=0/2 is every other one."""
+    nth, of = map(int, os.environ.get("SHARD", "0/1").split("/"))
+    every = itertools.chain.from_iterable(found)
+    return unittest.TestSuite(itertools.islice(every, nth, None, of))
 
 
 if __name__ == "__main__":

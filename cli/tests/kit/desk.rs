@@ -45,12 +45,17 @@ impl Desk {
         nudge
     }
 
-    /// A session that began in the checkout.
-    pub fn serve(&self) -> Serve {
+    /// The command of a session that begins in the checkout.
+    pub fn server(&self) -> Command {
         let mut serve = command(&self.runtime);
         serve.args(["--port", "0"]);
         self.place(&mut serve);
-        Serve::spawn(serve, &self.runtime)
+        serve
+    }
+
+    /// A session that began in the checkout.
+    pub fn serve(&self) -> Serve {
+        Serve::spawn(self.server(), &self.runtime)
     }
 
     /// The result of a command that must work.

@@ -1,29 +1,60 @@
 // A disk that fails: a library that stands before the C library's, and lets writes and flushes of the files whose path
-// holds $FAULT_IN fail, while there is a file $FAULT_ARMED, which holds the kind of the fault.
+// holds $FAULT_IN fail, or whatever would change them, while there is a file $FAULT_ARMED, which holds the kind of the
+// fault.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-// The kind of fault that this file has, or 0: 'e' EIO, 's' no space, 't' half of a write and then EIO, 'f' no flush.
-static char fault(int fd) {
+static int opened(const char *name, int at, const char *path, int flags, mode_t mode) {
+  int (*real)(int, const char *, int, mode_t) = dlsym(RTLD_NEXT, name);
+  return real(at, path, flags, mode);
+}
+
+// The kind of fault that this path has, or 0: 'e' EIO, 's' no space, 't' half of a write and then EIO, 'f' no flush, 'r' a
+// disk that has become read-only.
+static char fault_of(const char *path) {
   const char *in = getenv("FAULT_IN"), *armed = getenv("FAULT_ARMED");
-  char link[64], path[4096], kind = 0;
-  if (!in || !armed) return 0;
-  int flag = open(armed, O_RDONLY | O_CLOEXEC);
+  char kind = 0;
+  if (!in || !armed || !strstr(path, in)) return 0;
+  int flag = opened("openat", AT_FDCWD, armed, O_RDONLY | O_CLOEXEC, 0);
   if (flag < 0) return 0;
   if (read(flag, &kind, 1) != 1) kind = 0;
   close(flag);
+  return kind;
+}
+
+static int path_of(int fd, char *path, size_t room) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, path, sizeof path - 1);
+  ssize_t length = readlink(link, path, room - 1);
   if (length <= 0) return 0;
   path[length] = 0;
-  return strstr(path, in) ? kind : 0;
+  return 1;
+}
+
+static char fault(int fd) {
+  char path[4096];
+  return path_of(fd, path, sizeof path) ? fault_of(path) : 0;
+}
+
+// Whether what would change this path, seen from that folder, is refused; then errno says why.
+static int is_refused(int at, const char *path) {
+  char whole[8192] = "";
+  if (*path != '/' && at == AT_FDCWD && !getcwd(whole, 4096)) return 0;
+  if (*path != '/' && at != AT_FDCWD && !path_of(at, whole, 4096)) return 0;
+  size_t length = strlen(whole);
+  snprintf(whole + length, sizeof whole - length, "%s%s", length ? "/" : "", path);
+  if (fault_of(whole) != 'r') return 0;
+  errno = EROFS;
+  return 1;
 }
 
 // What is to be written of so many bytes; -1 with errno for a fault.
@@ -32,6 +63,7 @@ static ssize_t allowed(int fd, size_t length) {
   switch (fault(fd)) {
     case 'e': errno = EIO; return -1;
     case 's': errno = ENOSPC; return -1;
+    case 'r': errno = EROFS; return -1;
     case 't':
       if (length > 1 && !torn) { torn = 1; return length / 2; }
       torn = 0;
@@ -67,3 +99,58 @@ PWRITE(pwrite64, off64_t)
   }
 FLUSH(fsync)
 FLUSH(fdatasync)
+
+static int opens(const char *name, int at, const char *path, int flags, va_list rest) {
+  mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+  int changes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC);
+  // What is there already may be asked for once more with O_CREAT, and be read.
+  if ((flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && !faccessat(at, path, F_OK, 0)) changes = 0;
+  return changes && is_refused(at, path) ? -1 : opened(name, at, path, flags, mode);
+}
+
+#define OPEN(name, real)                                                                 \
+  int name(const char *path, int flags, ...) {                                           \
+    va_list rest;                                                                        \
+    va_start(rest, flags);                                                               \
+    int fd = opens(real, AT_FDCWD, path, flags, rest);                                   \
+    va_end(rest);                                                                        \
+    return fd;                                                                           \
+  }
+OPEN(open, "openat")
+OPEN(open64, "openat64")
+
+#define OPENAT(name)                                                                     \
+  int name(int at, const char *path, int flags, ...) {                                   \
+    va_list rest;                                                                        \
+    va_start(rest, flags);                                                               \
+    int fd = opens(#name, at, path, flags, rest);                                        \
+    va_end(rest);                                                                        \
+    return fd;                                                                           \
+  }
+OPENAT(openat)
+OPENAT(openat64)
+
+// Those that change a name or what stands beside it.
+#define CHANGE(name, parameters, path, ...)                                              \
+  int name parameters {                                                                  \
+    static int (*real) parameters;                                                       \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                           \
+    return is_refused(AT_FDCWD, path) ? -1 : real(__VA_ARGS__);                          \
+  }
+CHANGE(mkdir, (const char *path, mode_t mode), path, path, mode)
+CHANGE(rmdir, (const char *path), path, path)
+CHANGE(unlink, (const char *path), path, path)
+CHANGE(chmod, (const char *path, mode_t mode), path, path, mode)
+CHANGE(rename, (const char *from, const char *to), to, from, to)
+CHANGE(link, (const char *from, const char *to), to, from, to)
+CHANGE(symlink, (const char *from, const char *to), to, from, to)
+
+#define CUT(name, offset_type)                                                           \
+  int name(int fd, offset_type length) {                                                 \
+    static int (*real)(int, offset_type);                                                \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                           \
+    if (fault(fd) == 'r') { errno = EROFS; return -1; }                                  \
+    return real(fd, length);                                                             \
+  }
+CUT(ftruncate, off_t)
+CUT(ftruncate64, off64_t)

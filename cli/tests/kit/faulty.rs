@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Kinds of faults, as `faulty.c` has them.
-pub const FAULTS: [(&str, &str); 4] = [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("f", "no flush")];
+pub const FAULTS: [(&str, &str); 5] =
+    [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("r", "read-only"), ("f", "no flush")];
 
 /// The failing disk, made once for all tests by the compiler that the build needs anyway.
 fn library() -> PathBuf {

@@ -45,10 +45,11 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
     for (Asked { beneath, args, file, says }, (fault, kind)) in
         ALL.iter().flat_map(|asked| FAULTS.iter().map(move |fault| (asked, fault)))
     {
-        // Before there is anything, and where there is something already.
-        for is_first in [true, false] {
-            let what = format!("{beneath}, {kind}, the first: {is_first}");
+        // Before there is anything, and where there is something already; alone, and in a session that goes on.
+        for (is_first, in_session) in [(true, false), (false, false), (true, true), (false, true)] {
+            let what = format!("{beneath}, {kind}, the first: {is_first}, a session: {in_session}");
             let lab = Lab::new();
+            let _serve = in_session.then(|| lab.serve(beneath));
             fs::create_dir_all(lab.desk.home.path().join("notes")).unwrap();
             let ask = || run(lab.command(beneath, args), LONG);
             let write = |at: usize| fs::write(file(&lab), says[at].0).unwrap();
