@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
+use nudge_core::dir::advice;
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::hex;
 use serde::{Deserialize, Serialize};
@@ -246,10 +247,7 @@ fn as_usual(new: &mut tempfile::Builder<'_, '_>) {
 fn as_usual(_: &mut tempfile::Builder<'_, '_>) {}
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let advice = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
-        _ => "make it writable",
-    };
+    let advice = advice(error).unwrap_or("make it writable");
     let message = format!("Cannot write {}: {error}; {advice} and try again.", path.display());
     Error::unavailable(message)
 }

@@ -241,7 +241,14 @@ fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
         for key in ["two", "three"] {
             let refused = set(&serve, key);
             assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{kind}: {refused}");
-            assert_sentence(refused["error"]["message"].as_str().unwrap(), kind);
+            let said = refused["error"]["message"].as_str().unwrap();
+            assert_sentence(said, kind);
+            let advice = match *fault {
+                "s" => "free some space",
+                "r" => "make its disk writable",
+                _ => "look at its disk",
+            };
+            assert!(said.contains(advice), "{kind}: {said}");
             assert!(!stored(key) && stored("one"), "{kind}");
         }
         lab.disarm();

@@ -362,7 +362,7 @@ impl Journal {
         let message = if error.kind() == io::ErrorKind::IsADirectory {
             format!("{path} is a directory, so no change can be kept; remove it.")
         } else {
-            let advice = advice(error).unwrap_or("free some space");
+            let advice = advice(error).unwrap_or("look at its disk");
             format!("The journal {path} cannot be written ({error}), so no change can be kept; {advice}.")
         };
         Error::unavailable(message)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{Dir, FileId, Unfit};
+use nudge_core::dir::{self, Dir, FileId, Unfit};
 use serde::{Deserialize, Serialize};
 
 /// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
@@ -246,12 +246,10 @@ impl RuntimeDir {
     }
 }
 
-/// Returns advice when the system has run out of something; `None` when it has not.
+/// Returns advice when the system has run out of something, or its disk is read-only; `None` for another error.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
-        _ => is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files"),
-    }
+    let descriptors = || is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files");
+    dir::advice(error).or_else(descriptors)
 }
 
 #[cfg(unix)]

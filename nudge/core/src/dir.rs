@@ -43,6 +43,15 @@ impl From<io::Error> for Unfit {
     }
 }
 
+/// What a person does about a disk that takes nothing more, as the end of a sentence; `None` for another error.
+pub fn advice(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("make its disk writable"),
+        _ => None,
+    }
+}
+
 /// The kind of file that has a certain name.
 #[derive(Debug)]
 pub enum FileKind {

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
-use crate::dir::{Dir, Unfit};
+use crate::dir::{Dir, Unfit, advice};
 use crate::embed::Models;
 use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service};
@@ -349,7 +349,8 @@ impl DataDir {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.0).map_err(|error| {
-            Error::unavailable(format!("The folder {} cannot be made ({error}); make it writable.", self.0.display()))
+            let advice = advice(&error).unwrap_or("make it writable");
+            Error::unavailable(format!("The folder {} cannot be made ({error}); {advice}.", self.0.display()))
         })?;
         // Elsewhere a path without links has a form that not every program takes.
         let real = if cfg!(unix) { self.0.canonicalize() } else { std::path::absolute(&self.0) };

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nudge_core::dir::{Dir, FileKind, Unfit};
+use nudge_core::dir::{Dir, FileKind, Unfit, advice};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -82,7 +82,10 @@ pub(crate) fn create(place: &Place) -> Result<(), Failure> {
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock();
     let unfit = |unfit: Unfit| place.refusal(&format!("cannot be made: its folder {unfit}"));
-    let broken = |error: std::io::Error| place.refusal(&format!("cannot be made ({error}); make its folder writable"));
+    let broken = |error: std::io::Error| {
+        let advice = advice(&error).unwrap_or("make its folder writable");
+        place.refusal(&format!("cannot be made ({error}); {advice}"))
+    };
     let dir = Dir::open(&place.folder, false).map_err(unfit)?;
     let mut kind = dir.look(&place.file()).map_err(broken)?;
     if let FileKind::Missing = kind {

@@ -8,6 +8,7 @@ fuzz_target!(|text: &str| {
     let (one, other) = text.split_once('\n').unwrap_or((text, text));
     let (Some(one), Some(other)) = (shell::parse(one), shell::parse(other)) else { return };
     assert_eq!(one.is_same(&other), other.is_same(&one));
-    assert_eq!(one.is_near(&other), other.is_near(&one));
+    // Near is one that may work in place of another, so it has a direction.
+    let _ = (one.is_near(&other), other.is_near(&one));
     one.heads().chain(other.heads()).for_each(|command| drop(command.arguments().len()));
 });

@@ -95,7 +95,12 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
             } else {
                 let said = String::from_utf8_lossy(&done.stderr);
                 assert_sentence(&said, &what);
-                assert!(said.contains("make room there"), "{what}: it says what to do: {said}");
+                let advice = match fault {
+                    "s" => "free some space",
+                    "r" => "make its disk writable",
+                    _ => "look at its disk",
+                };
+                assert!(said.contains(advice), "{what}: it says what to do: {said}");
                 assert!(jobs.iter().all(|job| job["state"] != "local"), "{what}: {jobs:?}");
             }
             // The disk is well again. A session that was noted is not noted again, and goes on.

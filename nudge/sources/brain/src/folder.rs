@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
+use nudge_core::dir::advice;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
@@ -295,10 +296,7 @@ fn flush(folder: &Path) {
 }
 
 fn unwritable(path: &str, error: &io::Error) -> Error {
-    let advice = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
-        _ => "make the brain's folder writable",
-    };
+    let advice = advice(error).unwrap_or("make the brain's folder writable");
     Error::unavailable(format!("{path} cannot be written ({error}); {advice}."))
 }
 

@@ -59,7 +59,7 @@ pub fn set(text: &str, name: &str, value: &Value) -> Result<Spliced> {
     let (range, lines) = match find(yaml, name) {
         Some(found) => {
             let key = &found.first[..found.colon];
-            (found.range, format!("{key}: {flow}{}{}", found.comment, if found.has_end { end } else { "" }))
+            (found.range, format!("{key}: {flow}{}{}", found.comment, found.end))
         }
         None => (yaml.len()..yaml.len(), format!("{name}: {flow}{end}")),
     };
@@ -118,7 +118,8 @@ struct Found<'a> {
     colon: usize,
     /// A comment after a value of one line, with the blanks before it.
     comment: &'a str,
-    has_end: bool,
+    /// How its last line ends: `\n`, `\r\n`, or not at all at the end of a file.
+    end: &'a str,
 }
 
 /// Finds a field: from its name in column 0 to the next name there. Blank lines and comments in column 0 that stand
@@ -141,13 +142,13 @@ fn find<'a>(yaml: &'a str, name: &str) -> Option<Found<'a>> {
             }
         } else if let Some(colon) = colon_of(text, name) {
             let comment = comment(&line.trim_end_matches(['\r', '\n'])[colon + 1..]);
-            found = Some(Found { range: begin..at, first: text, colon, comment, has_end: true });
-        }
-        if let Some(field) = &mut found {
-            field.has_end = yaml[..field.range.end].ends_with('\n');
+            found = Some(Found { range: begin..at, first: text, colon, comment, end: "" });
         }
     }
-    found
+    let mut found = found?;
+    let lines = &yaml[..found.range.end];
+    found.end = &lines[lines.trim_end_matches(['\r', '\n']).len()..];
+    Some(found)
 }
 
 /// Whether a line begins another field: something in column 0 that goes on with none.
@@ -171,14 +172,39 @@ fn colon_of(line: &str, name: &str) -> Option<usize> {
 /// The comment at the end of a value, with the blanks before it; empty where there is none, or where it is unclear.
 fn comment(value: &str) -> &str {
     let trimmed = value.trim_start();
-    if trimmed.starts_with(['|', '>', '[', '{', '&', '*']) {
-        return "";
-    }
-    // A quoted text ends at its quote; in any other, a comment begins after a blank.
-    let from = closing(trimmed).map_or(0, |at| value.len() - trimmed.len() + at + 1);
+    let closing = match trimmed.chars().next() {
+        Some('|' | '>' | '&' | '*') => return "",
+        Some('[' | '{') => {
+            let Some(at) = closing_bracket(trimmed) else { return "" };
+            Some(at)
+        }
+        _ => closing(trimmed),
+    };
+    // A quoted text ends at its quote, a list at its bracket; in any other, a comment begins after a blank.
+    let from = closing.map_or(0, |at| value.len() - trimmed.len() + at + 1);
     let begin = value[from..].match_indices('#').map(|(at, _)| from + at);
     let mut begin = begin.filter(|at| value[..*at].ends_with([' ', '\t']));
     begin.next().map_or("", |at| &value[value[..at].trim_end().len()..])
+}
+
+/// Where the bracket stands that ends a list or a mapping which begins with one; `None` where it goes on in another line, or
+/// has a comment within.
+fn closing_bracket(text: &str) -> Option<usize> {
+    let (mut depth, mut is_at_start, mut at) = (0_usize, true, 0);
+    while let Some(sign) = text[at..].chars().next() {
+        match sign {
+            '[' | '{' => depth += 1,
+            ']' | '}' if depth == 1 => return Some(at),
+            ']' | '}' => depth -= 1,
+            '"' | '\'' if is_at_start => at += closing(&text[at..])?,
+            '#' if text[..at].ends_with([' ', '\t']) => return None,
+            _ => {}
+        }
+        // Within a word a quote is a sign like others.
+        is_at_start = matches!(sign, '[' | '{' | ',' | ':') || is_at_start && matches!(sign, ' ' | '\t');
+        at += text[at..].chars().next()?.len_utf8();
+    }
+    None
 }
 
 /// Where the quote stands that ends a text which begins with one. A single quote stands for itself twice, a double one after
@@ -264,6 +290,23 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_after_a_list_stays_and_so_does_the_end_of_its_line() {
+        for (line, expected) in [
+            ("t: [x, \"y, z\"]  # c\n", "t: [b]  # c\n"),
+            ("t: {it's: '# [no]', a: [1]} # c\n", "t: [b] # c\n"),
+            ("t: [] # c\r\n", "t: [b] # c\r\n"),
+            ("t: 'A b'  # c\n", "t: [b]  # c\n"),
+            // Where it is unclear, none is kept.
+            ("t: [x, # c\n  y]\n", "t: [b]\n"),
+            ("t: [\"x # c\n  y\"]\n", "t: [b]\n"),
+        ] {
+            let text = format!("---\nid: a\n{line}---\nOne.\r\n");
+            let done = set(&text, "t", &json!(["b"])).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            assert_eq!(done.text, format!("---\nid: a\n{expected}---\nOne.\r\n"));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_one_change_is_refused() {
         for yaml in [
             "id: a\nmeta:\n\tx: 1\nconfidence: 0.1\n",
@@ -332,15 +375,18 @@ mod tests {
         #[test]
         fn one_field_changes_or_none(
             lines in proptest::collection::vec("(id|t|tags|note|\"t\"|# c| *- [a-z]|  [a-z]: x|\t|)(:|: )(\\[[a-z, ]*\\]?|[a-z#'\" |>&*{}]{0,8})( # c)?", 0..8),
-            value in "[ -~é]{0,12}",
+            (value, is_list) in ("[ -~é]{0,12}", any::<bool>()),
         ) {
+            let value = if is_list { json!([value]) } else { json!(value) };
             let text = format!("---\n{}\n---\nbody\n---\n", lines.join("\n"));
-            if let Ok(set) = set(&text, "t", &json!(value)) {
-                let (old, new) = (split(&text), split(&set.text));
+            if let Ok(done) = set(&text, "t", &value) {
+                let (old, new) = (split(&text), split(&done.text));
                 prop_assert_eq!((old.open, old.close, old.body), (new.open, new.close, new.body));
                 let mut was = crate::front::Fields::read(old.yaml).all;
-                was.insert("t".into(), json!(value));
+                was.insert("t".into(), value.clone());
                 prop_assert_eq!(was, crate::front::Fields::read(new.yaml).all);
+                let again = set(&done.text, "t", &value).map(|again| again.text);
+                prop_assert_eq!(again.ok(), Some(done.text));
             }
         }
     }

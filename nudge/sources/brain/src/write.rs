@@ -1,6 +1,7 @@
 //! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
 
 use nudge_core::clock::{Millis, rfc3339};
+use nudge_core::dir::advice;
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
 use nudge_core::service::Caller;
@@ -68,7 +69,8 @@ impl Brains {
         let context = params.context.build()?;
         let dir = place(params.dir.as_deref(), &context)?;
         let failed = |error: std::io::Error| {
-            Error::unavailable(format!("The brain {} cannot be made ({error}).", dir.display()))
+            let advice = advice(&error).unwrap_or("make the folder above it writable, or name another");
+            Error::unavailable(format!("The brain {} cannot be made ({error}); {advice}.", dir.display()))
         };
         std::fs::create_dir_all(&dir).map_err(failed)?;
         let folder = Folder::open(&dir)?;

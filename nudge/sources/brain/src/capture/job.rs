@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::clock::Millis;
+use nudge_core::dir::advice;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::source::DataDir;
@@ -341,7 +342,8 @@ impl Jobs {
     }
 
     fn unwritable(&self, error: &io::Error) -> Error {
-        Error::unavailable(format!("The jobs in {} cannot be written ({error}); make room there.", self.0.display()))
+        let advice = advice(error).unwrap_or("look at its disk");
+        Error::unavailable(format!("The jobs in {} cannot be written ({error}); {advice}.", self.0.display()))
     }
 }
 
