@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use super::{FAULTS, LONG, Lab, kit::session::run};
+use super::{FAULTS, LONG, Lab, kit::session::run, wait_for};
 
 /// A question, to be asked of files that change meanwhile.
 struct Asked {
@@ -51,7 +51,13 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
             let lab = Lab::new();
             let _serve = in_session.then(|| lab.serve(beneath));
             fs::create_dir_all(lab.desk.home.path().join("notes")).unwrap();
-            let ask = || run(lab.command(beneath, args), LONG);
+            // A session answers before it has read the first time, and says so.
+            let ask = || {
+                wait_for("the files to be read", LONG, || {
+                    let done = run(lab.command(beneath, args), LONG);
+                    (!String::from_utf8_lossy(&done.stderr).contains("ask again in a moment")).then_some(done)
+                })
+            };
             let write = |at: usize| fs::write(file(&lab), says[at].0).unwrap();
             let answers = |done: &Output, at: usize| {
                 let said = String::from_utf8_lossy(&done.stdout);

@@ -149,12 +149,18 @@ impl Meant {
             (Some(path), None) => format!("No file `{}` is indexed", tellable(path)),
             _ => format!("There is no node `{}`", tellable(&self.given)),
         };
-        let advice = match near.first() {
-            Some(first) => format!("did you mean `{first}`?"),
-            None => "look with nudge.code.search.".to_owned(),
-        };
         let pending = live.as_of(state).pending;
-        let advice = if pending == 0 { advice } else { format!("{pending} files are not read yet; {advice}") };
+        let unread = match pending {
+            0 => None,
+            1 => Some("one file is not read yet".to_owned()),
+            more => Some(format!("{more} files are not read yet")),
+        };
+        let advice = match (near.first(), unread) {
+            (Some(first), None) => format!("did you mean `{first}`?"),
+            (Some(first), Some(unread)) => format!("did you mean `{first}`? Else ask again in a moment: {unread}."),
+            (None, Some(unread)) => format!("{unread}, so ask again in a moment."),
+            (None, None) => "look with nudge.code.search.".to_owned(),
+        };
         Error::not_found(format!("{what}; {advice}")).with("near_misses", near).with("pending", pending)
     }
 }
