@@ -1,4 +1,4 @@
-//! Random sequences of hooks, answers, orders, looks, restarts and clocks that jump ahead, against what the semantics
+//! Random sequences of hooks, answers, orders, looks, restarts and clocks that jump, against what the semantics
 //! (section 16) say of the deacon. Time as it passes is counted beside the clock, which is what its rules are about.
 //! `PROPTEST_CASES=10000` makes more.
 
@@ -55,7 +55,7 @@ enum Step {
     Pass {
         seconds: Millis,
     },
-    /// The machine sleeps, or its clock is set.
+    /// The machine sleeps, or its clock is set, be it back.
     Jump {
         hours: Millis,
     },
@@ -77,26 +77,25 @@ enum File {
 struct Said {
     from: usize,
     kind: SignalType,
-    /// By the clock, and as time passes.
+    /// By the clock.
     at: Millis,
-    came: Millis,
 }
 
-/// All times as time passes.
+/// Times as time passes, but for one.
 #[derive(Debug, Clone)]
 struct Watch {
     hook: String,
     answer: Option<Millis>,
     quiet: Millis,
-    /// The signal for it that is older by the clock than the last activity which its first hook tells.
-    older: Option<Said>,
+    /// Its last activity by the clock, as signals have their times by it. Where the clock is set back, so is this.
+    active: Millis,
     asked: Option<Millis>,
     is_reported: bool,
 }
 
 impl Watch {
-    fn new(hook: &str, answer: Option<Millis>, quiet: Millis) -> Self {
-        Self { hook: hook.to_owned(), answer, quiet, older: None, asked: None, is_reported: false }
+    fn new(hook: &str, answer: Option<Millis>, quiet: Millis, active: Millis) -> Self {
+        Self { hook: hook.to_owned(), answer, quiet, active, asked: None, is_reported: false }
     }
 }
 
@@ -119,7 +118,7 @@ impl Plain {
     fn send(&mut self, to: usize, from: usize, kind: SignalType) {
         let now = self.now();
         let at = self.inboxes.get(&to).map_or(now, |old| now.max(old.at + 1));
-        self.inboxes.insert(to, Said { from, kind, at, came: self.passed });
+        self.inboxes.insert(to, Said { from, kind, at });
     }
 
     fn works(&mut self, agent: usize, text: usize, ago: Option<Millis>) {
@@ -131,28 +130,27 @@ impl Plain {
     }
 
     fn look(&mut self) {
+        let now = self.now();
         let inbox = self.inboxes.get(&WITNESS).copied();
         self.watched.retain(|agent, _| !matches!(self.hooks.get(agent), None | Some(File::Idle)));
         for (agent, file) in self.hooks.iter().filter(|(agent, _)| **agent < WATCHED) {
             let File::Active { text, last } = file else { continue };
             let answer = inbox.filter(|said| said.from == *agent).map(|said| said.at);
             let Some(watch) = self.watched.get_mut(agent) else {
-                let watch = Watch::new(text, answer, last.map_or(self.passed, |(quiet, _)| quiet));
-                let is_older = |said: &&Said| last.is_some_and(|(_, last)| said.at <= last);
-                let older = self.inboxes.get(agent).filter(is_older).copied();
-                self.watched.insert(*agent, Watch { older, ..watch });
+                let (quiet, active) = last.unwrap_or((self.passed, now));
+                self.watched.insert(*agent, Watch::new(text, answer, quiet, active));
                 continue;
             };
             if watch.hook != *text || answer.is_some_and(|answer| watch.answer != Some(answer)) {
                 let answer = answer.or(watch.answer);
-                *watch = Watch::new(text, answer, self.passed);
+                *watch = Watch::new(text, answer, self.passed, now);
             }
         }
         for agent in self.watched.keys().copied().collect::<Vec<_>>() {
-            let Watch { quiet, older, asked, is_reported, .. } = self.watched[&agent].clone();
+            let Watch { quiet, active, asked, is_reported, .. } = self.watched[&agent].clone();
             let is_late = |since| self.passed - since >= AGENTS[agent].1;
             if asked.is_none() && is_late(quiet) {
-                let waits = |said: &Said| ORDERS.contains(&said.kind) && said.came > quiet && older != Some(*said);
+                let waits = |said: &Said| ORDERS.contains(&said.kind) && said.at > active;
                 if !self.inboxes.get(&agent).is_some_and(waits) {
                     self.send(agent, WITNESS, SignalType::HealthCheck);
                 }
@@ -187,7 +185,7 @@ impl ReferenceStateMachine for Semantics {
             3 => (agent(), 0..ORDERS.len()).prop_map(|(agent, order)| Step::Order { agent, order }),
             1 => agent().prop_map(|agent| Step::Warn { agent }),
             12 => (1..40_i64).prop_map(|seconds| Step::Pass { seconds }),
-            1 => (1..10_i64).prop_map(|hours| Step::Jump { hours }),
+            1 => (-9..10_i64).prop_map(|hours| Step::Jump { hours }),
             1 => Just(Step::Restart),
         ]
         .boxed()
@@ -203,7 +201,10 @@ impl ReferenceStateMachine for Semantics {
             Step::Order { agent, order } => plain.send(agent, WATCHED, ORDERS[order]),
             Step::Warn { agent } => plain.send(agent, WATCHED, SignalType::StallWarning),
             Step::Pass { seconds } => plain.passed += seconds * SECOND,
-            Step::Jump { hours } => plain.ahead += hours * 3_600 * SECOND,
+            Step::Jump { hours } => {
+                plain.ahead += hours * 3_600 * SECOND;
+                plain.watched.values_mut().for_each(|watch| watch.active += (hours * 3_600 * SECOND).min(0));
+            }
             Step::Restart => {}
         }
         // Each look is after a moment, so that of two things it is known which came first.
