@@ -205,6 +205,26 @@ mod tests {
     }
 
     #[test]
+    fn what_meaning_says() {
+        let meaning = evidence().meaning();
+        assert!((meaning - 0.25 * (0.4 + WORDS_BESIDE * 0.5)).abs() < 1e-9, "{meaning}");
+    }
+
+    #[test]
+    fn ranks_are_shares_of_the_most_that_both_orders_give() {
+        let fused = Ranks { k: 10.0, words: 0.5, meaning: 1.0 }.fuse(&["a", "b"], &["b", "c"]);
+        let most = 1.5 / 11.0;
+        for (text, words, similarity) in [("a", 0.5 / 11.0, 0.0), ("b", 0.5 / 12.0, 1.0 / 11.0), ("c", 0.0, 1.0 / 12.0)]
+        {
+            let parts = &fused[text];
+            for (name, expected) in [("words", words), ("similarity", similarity)] {
+                let part = parts.get(name).unwrap_or_default();
+                assert!((part - expected / most).abs() < 1e-9, "{text} {name}: {part}");
+            }
+        }
+    }
+
+    #[test]
     fn a_meaning_that_points_away_takes_nothing() {
         let away = Evidence { cosine: Some(-0.5), understood: 1.0, ..Evidence::default() };
         assert!((away.relevance().score).abs() < 1e-9 && away.meaning().abs() < 1e-9);

@@ -188,7 +188,8 @@ fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: us
     let mut used = 0;
     let mut from = None;
     for (block, size) in blocks.iter().zip(sizes).rev() {
-        if used + size > room || block.form == Form::Heading || block.range.start <= after {
+        // There is never room for the whole piece, so this ends within it.
+        if used + size > room || block.form == Form::Heading {
             break;
         }
         used += size;
@@ -231,14 +232,14 @@ fn parts(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// How many bytes of a text are as many tokens as a piece may have; whatever it is made of, one character.
+/// How many bytes of a text are as many tokens as a piece may have. No character is as many.
 fn fitting(text: &str) -> usize {
     let mut counter = Counter::default();
     let mut is_over = |c: char| {
         c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.take(byte));
         counter.total() > MAX_TOKENS
     };
-    text.char_indices().find(|(at, c)| is_over(*c) && *at > 0).map_or(text.len(), |(at, _)| at)
+    text.char_indices().find(|(_, c)| is_over(*c)).map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]

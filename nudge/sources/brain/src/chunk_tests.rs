@@ -49,6 +49,66 @@ fn short_sections_are_joined_with_a_sibling_or_their_parent() {
     }
 }
 
+/// A section of so many tokens, three of which are its heading's.
+fn section(name: &str, tokens: usize) -> String {
+    format!("## {name}\n\n{}\n", words(tokens - 3))
+}
+
+#[test]
+fn how_short_and_how_long_a_section_is() {
+    for (sizes, expected) in [
+        (&[49, 60][..], &[109][..]),
+        (&[50, 60], &[50, 60]),
+        (&[49, 463], &[512]),
+        (&[49, 464], &[49, 464]),
+        (&[10, 10, 480], &[500]),
+        (&[10, 20, 30, 460], &[60, 460]),
+    ] {
+        let sections = sizes.iter().enumerate().map(|(at, size)| section(&format!("a{at}"), *size));
+        // What they belong to has no room for any of them.
+        let text = format!("# A\n\n{}\n{}", words(505), sections.collect::<String>());
+        let found = breadcrumbs(&text).into_iter().skip(1).map(|(_, tokens)| tokens).collect::<Vec<_>>();
+        assert_eq!(found, expected, "{sizes:?}");
+    }
+}
+
+#[test]
+fn what_is_too_long_is_cut_where_it_is_full() {
+    let counts = |blocks: &[usize]| {
+        let text = blocks.iter().map(|count| format!("{}\n\n", words(*count))).collect::<String>();
+        breadcrumbs(&text).into_iter().map(|(_, tokens)| tokens).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&[200, 312]), [512]);
+    assert_eq!(counts(&[200, 313]), [200, 313]);
+    // What is repeated: up to 64 tokens, and as many as there is room for.
+    assert_eq!(counts(&[200, 64, 300]), [264, 364]);
+    assert_eq!(counts(&[200, 65, 300]), [265, 300]);
+    assert_eq!(counts(&[200, 20, 492]), [220, 512]);
+    assert_eq!(counts(&[200, 20, 493]), [220, 493]);
+    // By itself too long, of signs that are a token each.
+    let text = "\u{6570}".repeat(1_100);
+    let all = chunks(&text, &Outline::of(&text));
+    assert_eq!(all.iter().map(|chunk| tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);
+}
+
+#[test]
+fn a_block_that_is_too_long_is_cut_between_lines_or_words() {
+    // Three tokens each, so that a part ends within one if it is cut where it is full.
+    let word = "abcdefghijklmnopqr";
+    let line = format!("{word} {word}\n");
+    for (text, unit) in
+        [(format!("{word} ").repeat(600), word), (format!("```\n{}```\n", line.repeat(300)), line.trim())]
+    {
+        let all = chunks(&text, &Outline::of(&text));
+        assert!(all.len() > 3, "{}", all.len());
+        let parts: Vec<_> = all.iter().map(|chunk| text[chunk.range.clone()].trim_matches('`')).collect();
+        for part in parts {
+            let part = part.strip_prefix('\n').filter(|_| text.starts_with('`')).unwrap_or(part);
+            assert!(part.starts_with(unit) && part.trim_end().ends_with(unit), "{part:?}");
+        }
+    }
+}
+
 #[test]
 fn what_follows_repeats_the_end() {
     let sentence = "Here are some seven words of one. ".repeat(20);
