@@ -3,13 +3,42 @@
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, ExprId, Kind, Name, flag};
+use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 
 /// Comments right before a node, marks of its own between them.
 pub(super) fn doc(walk: &mut Walk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
     let mut comments = walk.comments_before(node.start_position().row);
     comments.retain(|comment| wanted.iter().any(|start| comment.starts_with(start)));
     crate::extract::text::doc(&crate::doc::uncomment(&comments))
+}
+
+/// The part of a value at a place, as far as both are known.
+pub(super) fn part(walk: &mut Walk<'_>, value: ExprId, place: Option<u32>) -> ExprId {
+    match place {
+        Some(place) if !value.is_none() => walk.expr(Expr::Part(value, place.into())),
+        _ => ExprId::NONE,
+    }
+}
+
+/// The patterns within that of a tuple or an array, each with its place; without one from `..` or `*rest` on. They are told apart by
+/// their commas, since a hole and `_` are no nodes, and a comment is one.
+pub(super) fn places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
+    let mut cursor = node.walk();
+    let mut place = Some(0);
+    let mut out = Vec::new();
+    for child in node.children(&mut cursor) {
+        match child.kind() {
+            "," => place = place.map(|place| place + 1),
+            "remaining_field_pattern" => place = None,
+            "rest_pattern" | "list_splat_pattern" => {
+                place = None;
+                out.push((child, place));
+            }
+            _ if child.is_named() => out.push((child, place)),
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Notes a node by the name in a field.

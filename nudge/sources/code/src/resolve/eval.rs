@@ -6,6 +6,7 @@ use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, Number, flag};
 use crate::index::NodeId;
 use crate::language::Language;
 
+use super::lookup::around;
 use super::{Args, At, Resolver, Space, Val, no_args, outside};
 
 /// Marks what is a path only where a type is meant.
@@ -250,17 +251,16 @@ impl Resolver<'_> {
 
     /// What `self` is at a place.
     pub(super) fn this(&self, at: &At, facts: &FileFacts) -> Val {
+        let is_class = facts.language.is_ecma() && is_in_static(facts, at.byte);
+        let of = |id, args| if is_class { Val::Def(id, args) } else { Val::Of(id, args) };
         if let Some(this) = &at.this {
             match &**this {
-                Val::Of(..) | Val::OfAny(..) => return (**this).clone(),
-                Val::Def(id, args) if self.kind(*id) != Some(Kind::Type) => return Val::Of(*id, args.clone()),
+                Val::Of(..) | Val::OfAny(..) if !is_class => return (**this).clone(),
+                Val::Def(id, args) if self.kind(*id) != Some(Kind::Type) => return of(*id, args.clone()),
                 _ => {}
             }
         }
-        match self.class_here(at, facts) {
-            Some(id) => Val::Of(id, no_args()),
-            None => Val::Unknown,
-        }
+        self.class_here(at, facts).map_or(Val::Unknown, |id| of(id, no_args()))
     }
 
     /// What calling something gives.
@@ -355,23 +355,32 @@ impl Resolver<'_> {
     fn entered(&self, of: &Val) -> Val {
         match of {
             Val::Of(..) => {
-                for name in ["__enter__", "__aenter__"] {
-                    if let Some(method @ Val::Method(..)) = self.member(&At::new(0, 0), of, name, Space::Value) {
-                        return match self.result(&method, Language::Python) {
-                            Val::Outer(name, args) if &*name == "Future" => {
-                                args.first().cloned().unwrap_or(Val::Unknown)
-                            }
-                            value => value,
-                        };
-                    }
-                }
-                Val::Unknown
+                let given = ["__enter__", "__aenter__"].into_iter().filter_map(|name| {
+                    let method = self.member(&At::new(0, 0), of, name, Space::Value);
+                    let method = method.filter(|method| matches!(method, Val::Method(..)))?;
+                    Some(match self.result(&method, Language::Python) {
+                        Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
+                        value => value,
+                    })
+                });
+                // Which of two is called depends on an `async` before the `with`.
+                one_of(given)
             }
             Val::Outer(name, args) if &**name == "ContextManager" => args.first().cloned().unwrap_or(Val::Unknown),
             Val::Outer(..) => Val::Outer("?".into(), no_args()),
             _ => Val::Unknown,
         }
     }
+}
+
+/// Whether a byte is in a static method, where `this` is the class.
+fn is_in_static(facts: &FileFacts, byte: u32) -> bool {
+    let holds = |node: u32| {
+        let kind = facts.nodes.get(node as usize).map(|node| node.kind);
+        matches!(kind, Some(Kind::Method | Kind::Class | Kind::Trait | Kind::Constant | Kind::Type))
+    };
+    let around = around(facts, byte, holds).and_then(|node| facts.nodes.get(node as usize));
+    around.is_some_and(|node| node.kind == Kind::Method && node.flags & flag::STATIC != 0)
 }
 
 /// The one value that all of them are, `None` aside.

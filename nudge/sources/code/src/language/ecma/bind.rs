@@ -4,7 +4,8 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::Param;
 use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Kind, Name, Number, flag};
+use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
+use crate::language::common::{part, places};
 
 /// Methods that hand what they hold, one by one, to a function.
 const HANDS_ITEM: &[&str] =
@@ -118,9 +119,8 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, (fro
                 }
             }
             "array_pattern" => {
-                let mut cursor = node.walk();
-                for (child, number) in node.named_children(&mut cursor).zip(0..) {
-                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
+                for (child, place) in places(node) {
+                    let part = part(walk, value, place);
                     todo.push((child, part));
                 }
             }

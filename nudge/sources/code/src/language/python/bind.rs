@@ -3,7 +3,8 @@
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Name, Number, flag};
+use crate::facts::{Bound, Expr, ExprId, Name, flag};
+use crate::language::common::{part, places};
 
 use super::{annotation, member};
 
@@ -75,9 +76,8 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
         match left.kind() {
             "identifier" => bind(walk, left, value, statement),
             "pattern_list" | "tuple_pattern" | "list_pattern" => {
-                let mut cursor = left.walk();
-                for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                    let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
+                for (child, place) in places(left) {
+                    let part = part(walk, value, place);
                     todo.push((child, part));
                 }
             }
@@ -187,9 +187,8 @@ pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
             let name = walk.name_of(left);
             walk.bind(name, from, to, start(node), Bound::Value(value));
         } else {
-            let mut cursor = left.walk();
-            for (child, number) in left.named_children(&mut cursor).zip(0..) {
-                let part = if value.is_none() { value } else { walk.expr(Expr::Part(value, Number::new(number))) };
+            for (child, place) in places(left) {
+                let part = part(walk, value, place);
                 todo.push((child, part));
             }
         }

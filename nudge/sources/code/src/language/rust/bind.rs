@@ -6,6 +6,7 @@ use crate::extract::{Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, NO_NODE};
 
 use super::binds;
+use crate::language::common::{part, places};
 
 /// Methods of the standard library that hand what they hold, one by one, to a closure.
 const HANDS_ITEM: &[&str] = &[
@@ -54,8 +55,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
                 let path = walk.text(ty);
                 let last = path.rsplit("::").next().unwrap_or(path);
                 let whole = walk.lower(ty);
-                let mut cursor = node.walk();
-                for (child, number) in node.named_children(&mut cursor).filter(|child| *child != ty).zip(0..) {
+                for (child, number) in places(node).into_iter().filter(|(child, _)| *child != ty) {
                     let part = match last {
                         "Some" | "Ok" | "Ready" if path == last && !value.is_none() => walk.expr(Expr::Inner(value)),
                         "Err" | "Some" | "Ok" if path == last => ExprId::NONE,
@@ -76,8 +76,7 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
                 }
             }
             "tuple_pattern" => {
-                let mut cursor = node.walk();
-                for (child, number) in node.named_children(&mut cursor).zip(0..) {
+                for (child, number) in places(node) {
                     let part = part(walk, value, number);
                     todo.push((child, part));
                 }
@@ -100,10 +99,6 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
             _ => {}
         }
     }
-}
-
-fn part(walk: &mut Walk<'_>, value: ExprId, number: u32) -> ExprId {
-    if value.is_none() { value } else { walk.expr(Expr::Part(value, number.into())) }
 }
 
 pub(super) fn let_(walk: &mut Walk<'_>, node: Syntax<'_>) {
