@@ -75,7 +75,7 @@ fn how_short_and_how_long_a_section_is() {
 #[test]
 fn what_is_too_long_is_cut_where_it_is_full() {
     let counts = |blocks: &[usize]| {
-        let text = blocks.iter().map(|count| format!("{}\n\n", words(*count))).collect::<String>();
+        let text = blocks.iter().map(|count| words(*count)).collect::<Vec<_>>().join("\n\n");
         breadcrumbs(&text).into_iter().map(|(_, tokens)| tokens).collect::<Vec<_>>()
     };
     assert_eq!(counts(&[200, 312]), [512]);
