@@ -151,6 +151,8 @@ pub(crate) mod flag {
     pub const DEFAULT: u16 = 1024;
     /// Says what it gives.
     pub const ANNOTATED: u16 = 2048;
+    /// A function of ECMAScript that has a `this` of its own: no arrow, no method.
+    pub const OWN_THIS: u16 = 4096;
 }
 
 /// What a node belongs to.

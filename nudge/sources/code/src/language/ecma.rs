@@ -127,6 +127,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(name) = walk.get(node, "name") else { return };
     let name = walk.name_of(name);
     let Some(number) = note(walk, name, node, node, Kind::Function, true) else { return };
+    walk.facts.nodes[number as usize].flags |= flag::OWN_THIS;
     inside(walk, node, number);
 }
 

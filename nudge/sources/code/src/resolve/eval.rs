@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, Number, flag};
+use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, Node, Number, flag};
 use crate::index::NodeId;
 use crate::language::Language;
 
@@ -251,7 +251,11 @@ impl Resolver<'_> {
 
     /// What `self` is at a place.
     pub(super) fn this(&self, at: &At, facts: &FileFacts) -> Val {
-        let is_class = facts.language.is_ecma() && is_in_static(facts, at.byte);
+        let own = this_around(facts, at.byte).filter(|_| facts.language.is_ecma());
+        if own.is_some_and(|own| own.kind == Kind::Function) {
+            return Val::Unknown;
+        }
+        let is_class = own.is_some_and(|own| own.kind == Kind::Method && own.flags & flag::STATIC != 0);
         let of = |id, args| if is_class { Val::Def(id, args) } else { Val::Of(id, args) };
         if let Some(this) = &at.this {
             match &**this {
@@ -300,6 +304,17 @@ impl Resolver<'_> {
     /// What a function gives.
     pub(super) fn returned(&self, id: NodeId, this: Option<&Rc<Val>>) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
+        let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
+        let is_signature = |node: &Node| node.flags & flag::BODILESS != 0;
+        if !is_signature(node) {
+            return self.returned_by(facts, id, this);
+        }
+        // Which of several signatures is meant depends on what is handed over.
+        let others = facts.nodes_of(node.name).filter(|(_, other)| other.owner == node.owner && is_signature(other));
+        one_of(others.map(|(number, _)| self.returned_by(facts, NodeId { node: number, ..id }, this)))
+    }
+
+    fn returned_by(&self, facts: &FileFacts, id: NodeId, this: Option<&Rc<Val>>) -> Val {
         let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
             let at = At { file: id.file, byte: given.at.get(), this: this.cloned() };
@@ -373,14 +388,14 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether a byte is in a static method, where `this` is the class.
-fn is_in_static(facts: &FileFacts, byte: u32) -> bool {
-    let holds = |node: u32| {
-        let kind = facts.nodes.get(node as usize).map(|node| node.kind);
-        matches!(kind, Some(Kind::Method | Kind::Class | Kind::Trait | Kind::Constant | Kind::Type))
+/// What says whose `this` it is at a byte: a static method has its class, a function within one a `this` of its own.
+fn this_around(facts: &FileFacts, byte: u32) -> Option<&Node> {
+    let says = |node: &Node| match node.kind {
+        Kind::Function => node.flags & flag::OWN_THIS != 0,
+        kind => matches!(kind, Kind::Method | Kind::Class | Kind::Trait | Kind::Constant | Kind::Type),
     };
-    let around = around(facts, byte, holds).and_then(|node| facts.nodes.get(node as usize));
-    around.is_some_and(|node| node.kind == Kind::Method && node.flags & flag::STATIC != 0)
+    let node = |number: u32| facts.nodes.get(number as usize);
+    around(facts, byte, |number| node(number).is_some_and(says)).and_then(node)
 }
 
 /// The one value that all of them are, `None` aside.
