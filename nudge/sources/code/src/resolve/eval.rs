@@ -305,17 +305,6 @@ impl Resolver<'_> {
     pub(super) fn returned(&self, id: NodeId, this: Option<&Rc<Val>>) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
-        let is_signature = |node: &Node| node.flags & flag::BODILESS != 0;
-        if !is_signature(node) {
-            return self.returned_by(facts, id, this);
-        }
-        // Which of several signatures is meant depends on what is handed over.
-        let others = facts.nodes_of(node.name).filter(|(_, other)| other.owner == node.owner && is_signature(other));
-        one_of(others.map(|(number, _)| self.returned_by(facts, NodeId { node: number, ..id }, this)))
-    }
-
-    fn returned_by(&self, facts: &FileFacts, id: NodeId, this: Option<&Rc<Val>>) -> Val {
-        let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
             let at = At { file: id.file, byte: given.at.get(), this: this.cloned() };
             self.eval(&at, given.value, Space::Value)
