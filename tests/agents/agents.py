@@ -279,7 +279,7 @@ class Plugin(Case):
 
 
 def load_tests(_loader: unittest.TestLoader, found: unittest.TestSuite, _pattern: str | None) -> unittest.TestSuite:
-    """All of them, or every so manieth: SHARD=0/2 is every other one."""
+    """All of them, or a part: with SHARD=0/2 every other one, with SHARD=1/2 the rest."""
     nth, of = map(int, os.environ.get("SHARD", "0/1").split("/"))
     every = itertools.chain.from_iterable(found)
     return unittest.TestSuite(itertools.islice(every, nth, None, of))

@@ -57,6 +57,15 @@ impl Disk {
     }
 }
 
+/// What is to be done about a fault, in a refusal of what only writes there.
+pub fn advice(fault: &str) -> &'static str {
+    match fault {
+        "s" => "free some space",
+        "r" => "make its disk writable",
+        _ => "look at its disk",
+    }
+}
+
 /// One sentence, of people's words.
 #[track_caller]
 pub fn assert_sentence(said: &str, what: &str) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kit::desk::Desk;
-use kit::faulty::{Disk, FAULTS, assert_sentence};
+use kit::faulty::{Disk, FAULTS, advice, assert_sentence};
 use kit::session::run;
 use kit::{Serve, wait_for};
 use serde_json::{Value, json};
@@ -243,12 +243,7 @@ fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
             assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{kind}: {refused}");
             let said = refused["error"]["message"].as_str().unwrap();
             assert_sentence(said, kind);
-            let advice = match *fault {
-                "s" => "free some space",
-                "r" => "make its disk writable",
-                _ => "look at its disk",
-            };
-            assert!(said.contains(advice), "{kind}: {said}");
+            assert!(said.contains(advice(fault)), "{kind}: {said}");
             assert!(!stored(key) && stored("one"), "{kind}");
         }
         lab.disarm();

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use super::User;
-use crate::kit::faulty::{Disk, FAULTS, assert_sentence};
+use crate::kit::faulty::{Disk, FAULTS, advice, assert_sentence};
 
 /// The moment at which the disk begins to fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,12 +95,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
             } else {
                 let said = String::from_utf8_lossy(&done.stderr);
                 assert_sentence(&said, &what);
-                let advice = match fault {
-                    "s" => "free some space",
-                    "r" => "make its disk writable",
-                    _ => "look at its disk",
-                };
-                assert!(said.contains(advice), "{what}: it says what to do: {said}");
+                assert!(said.contains(advice(fault)), "{what}: it says what to do: {said}");
                 assert!(jobs.iter().all(|job| job["state"] != "local"), "{what}: {jobs:?}");
             }
             // The disk is well again. A session that was noted is not noted again, and goes on.

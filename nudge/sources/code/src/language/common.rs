@@ -20,8 +20,8 @@ pub(super) fn part(walk: &mut Walk<'_>, value: ExprId, place: Option<u32>) -> Ex
     }
 }
 
-/// The patterns within that of a tuple or an array, each with its place; without one from `..` or `*rest` on. They are told apart by
-/// their commas, since a hole and `_` are no nodes, and a comment is one.
+/// The patterns within that of a tuple or an array, each with its place, which is not known from `..` or `*rest` on. Commas are
+/// counted and not nodes, since a hole and `_` are no nodes, and a comment is one.
 pub(super) fn places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     let mut cursor = node.walk();
     let mut place = Some(0);

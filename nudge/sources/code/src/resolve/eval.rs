@@ -251,7 +251,7 @@ impl Resolver<'_> {
 
     /// What `self` is at a place.
     pub(super) fn this(&self, at: &At, facts: &FileFacts) -> Val {
-        let own = this_around(facts, at.byte).filter(|_| facts.language.is_ecma());
+        let own = facts.language.is_ecma().then(|| this_around(facts, at.byte)).flatten();
         if own.is_some_and(|own| own.kind == Kind::Function) {
             return Val::Unknown;
         }
@@ -377,7 +377,8 @@ impl Resolver<'_> {
     }
 }
 
-/// What says whose `this` it is at a byte: a static method has its class, a function within one a `this` of its own.
+/// The node that decides what `this` is at a byte of ECMAScript: in a static method it is the class, and a function that is no
+/// arrow has one of its own.
 fn this_around(facts: &FileFacts, byte: u32) -> Option<&Node> {
     let says = |node: &Node| match node.kind {
         Kind::Function => node.flags & flag::OWN_THIS != 0,
