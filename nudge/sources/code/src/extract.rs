@@ -29,7 +29,7 @@ const LINE_MEAN_MAX: usize = 500;
 const MINIFIED_MIN: usize = 5_000;
 
 /// The version of the facts: raised whenever those of the same bytes change.
-pub const EXTRACTOR: u32 = 5;
+pub const EXTRACTOR: u32 = 6;
 
 /// Why a file has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -63,6 +63,8 @@ pub struct FileFacts {
     pub(crate) gives: Vec<Given>,
     /// In the order of the file.
     pub(crate) conditions: Vec<Condition>,
+    /// Where loops begin and end, for languages that bind names as they run.
+    pub(crate) loops: Vec<(Number, Number)>,
 }
 
 /// What a node is.
@@ -336,6 +338,7 @@ impl FileFacts {
             fields: Vec::new(),
             gives: Vec::new(),
             conditions: Vec::new(),
+            loops: Vec::new(),
         }
     }
 
@@ -397,6 +400,7 @@ impl FileFacts {
             + of(&self.fields)
             + of(&self.gives)
             + of(&self.conditions)
+            + of(&self.loops)
     }
 
     /// The nodes of a name with their numbers, in the order of the file.

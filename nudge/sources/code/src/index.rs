@@ -168,10 +168,13 @@ pub enum NodeLookup {
 /// Whether a file is one that says how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json`, `go.mod`,
 /// `pyproject.toml`.
 pub fn is_manifest(path: &str) -> bool {
-    matches!(
-        path.rsplit('/').next().unwrap_or(path),
-        "Cargo.toml" | "package.json" | "tsconfig.json" | "jsconfig.json" | "go.mod" | "pyproject.toml"
-    )
+    let name = path.rsplit('/').next().unwrap_or(path);
+    matches!(name, "Cargo.toml" | "package.json" | "go.mod" | "pyproject.toml") || is_tsconfig(name)
+}
+
+/// Whether a file's name is that of a configuration of TypeScript, or of what one extends: `tsconfig.base.json`.
+pub(crate) fn is_tsconfig(name: &str) -> bool {
+    (name.starts_with("tsconfig") || name.starts_with("jsconfig")) && name.ends_with(".json")
 }
 
 /// All files of one root. What a call means is worked out when it is asked for, so that a changed file costs its own

@@ -10,6 +10,7 @@ mod likely;
 mod lookup;
 mod memo;
 mod module;
+mod order;
 mod others;
 mod outside;
 mod paths;
@@ -132,6 +133,12 @@ impl<'a> Resolver<'a> {
                 _ => return None,
             },
             Expr::Member(of, name) => self.member_call(&at, facts, of, name, false)?,
+            Expr::Static(of, name) if call.macro_ => {
+                match self.exported_macro(&self.eval(&at, of, Space::Type), facts.text(name))? {
+                    Val::Def(id, _) => (id, if id.file == file { How::Local } else { How::Imported }),
+                    _ => return None,
+                }
+            }
             Expr::Static(of, name) => self.member_call(&at, facts, of, name, true)?,
             _ => return None,
         };

@@ -102,6 +102,7 @@ fn told(facts: &FileFacts) -> String {
     section(&mut out, "conditions", &facts.conditions, |when| {
         format!("{}-{} {}", when.line, when.end_line, text(when.when))
     });
+    section(&mut out, "loops", &facts.loops, |(from, to)| format!("{}-{}", from.get(), to.get()));
     out
 }
 

@@ -470,6 +470,7 @@ impl<'a> Walk<'a> {
         facts.fields.shrink_to_fit();
         facts.gives.shrink_to_fit();
         facts.conditions.shrink_to_fit();
+        facts.loops.shrink_to_fit();
         facts.params.shrink_to_fit();
         facts
     }

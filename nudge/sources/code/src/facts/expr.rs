@@ -39,8 +39,10 @@ pub(crate) enum Expr {
     Call(ExprId),
     /// A value of this type: an annotation, `new T`, `T { .. }`.
     Of(ExprId),
-    /// One of those it holds: an index, the variable of a loop.
+    /// One of those it holds: an index.
     Item(ExprId),
+    /// What a loop goes through, one by one: of a map its keys, or pairs.
+    Each(ExprId),
     /// What is in it: `await x`, `x?`, `Some(x) = ..`.
     Inner(ExprId),
     /// What `with` binds.

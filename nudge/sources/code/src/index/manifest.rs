@@ -147,24 +147,30 @@ struct Options {
 }
 
 impl Tsconfig {
-    /// What a module may mean by `paths` and `baseUrl`, relative to the folder of the file.
-    pub fn candidates(&self, module: &str) -> Vec<String> {
-        let base = self.options.base.as_deref().unwrap_or(".");
-        let mut out = Vec::new();
-        for (pattern, targets) in &self.options.paths {
-            let star = match pattern.split_once('*') {
-                None if pattern == module => Some(""),
-                None => None,
-                Some((before, after)) => module.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)),
-            };
-            if let Some(star) = star {
-                out.extend(targets.iter().map(|target| format!("{base}/{}", target.replace('*', star))));
+    /// `baseUrl`, relative to the folder of the file.
+    pub fn base(&self) -> Option<&str> {
+        self.options.base.as_deref()
+    }
+
+    /// Whether it says where modules are by their names.
+    pub fn has_paths(&self) -> bool {
+        !self.options.paths.is_empty()
+    }
+
+    /// Where `paths` say that a module is: by its whole name, else by the pattern that begins with the most of it.
+    pub fn targets(&self, module: &str) -> Vec<String> {
+        let matched = |pattern: &str| match pattern.split_once('*') {
+            None => (pattern == module).then_some((usize::MAX, "")),
+            Some((before, after)) => {
+                let star = module.strip_prefix(before).and_then(|rest| rest.strip_suffix(after))?;
+                Some((before.len(), star))
             }
+        };
+        let all = self.options.paths.iter().filter_map(|(pattern, targets)| Some((matched(pattern)?, targets)));
+        match all.max_by_key(|((known, _), _)| *known) {
+            Some(((_, star), targets)) => targets.iter().map(|target| target.replace('*', star)).collect(),
+            None => Vec::new(),
         }
-        if self.options.base.is_some() {
-            out.push(format!("{base}/{module}"));
-        }
-        out
     }
 }
 
@@ -175,7 +181,7 @@ impl Manifest {
         match path.rsplit('/').next().unwrap_or(path) {
             "Cargo.toml" => toml::from_str(&text).map_or(Self::Other, Self::Cargo),
             "package.json" => serde_json::from_str(&text).map_or(Self::Other, Self::Package),
-            "tsconfig.json" | "jsconfig.json" => {
+            name if super::is_tsconfig(name) => {
                 let options = jsonc_parser::ParseOptions::default();
                 match jsonc_parser::parse_to_serde_value::<Tsconfig>(&text, &options) {
                     Ok(config) => Self::Tsconfig(config),

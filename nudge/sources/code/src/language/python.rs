@@ -40,12 +40,14 @@ const VISITS: &[(&str, Visit)] = &[
     ("assignment", bind::assignment),
     ("named_expression", bind::walrus),
     ("global_statement", bind::global),
+    ("nonlocal_statement", bind::nonlocal),
     ("type_alias_statement", bind::type_alias),
     ("import_statement", import),
     ("import_from_statement", import),
     ("call", call),
     ("decorator", decorator),
     ("for_statement", bind::loop_),
+    ("while_statement", bind::again),
     ("for_in_clause", bind::comprehension),
     ("list_comprehension", block),
     ("set_comprehension", block),
@@ -413,6 +415,7 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
             // `import a.b` binds `a`; what is reached through it is known by the paths of modules.
             (None, None) => walk.import(name, "", name.split('.').next().unwrap_or(name), node, true),
         }
+        bind::imported(walk, node);
     }
 }
 

@@ -26,6 +26,9 @@ impl Resolver<'_> {
     /// A member of something.
     pub(super) fn member(&self, at: &At, base: &Val, name: &str, space: Space) -> Option<Val> {
         self.deeper(None, || match base {
+            Val::Place(place) if name == "super" && self.language(place.file) == Some(Language::Rust) => {
+                self.rust_parent(*place).map(Val::Place)
+            }
             Val::Place(place) => Some(self.exported(*place, name, space, Some(at.file))),
             Val::Folder(folder) => Some(self.in_folder(folder, name)),
             Val::Def(id, _) if self.kind(*id) == Some(Kind::Constant) => {
@@ -167,21 +170,14 @@ impl Resolver<'_> {
     }
 
     fn of_bases(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
-        let left = left.checked_sub(1)?;
-        let facts = self.store.facts(id.file)?;
-        for base in self.bases(id) {
-            match base {
-                Val::Def(base, _) | Val::Of(base, _) if base != id => {
-                    if let Some(member) = self.class_member(base, asked, left) {
-                        return Some(member);
-                    }
-                }
-                // A base that is not known may have the member, and comes first.
-                Val::Unknown if facts.language == Language::Python => return None,
-                _ => {}
-            }
+        if self.language(id.file)? == Language::Python {
+            return self.inherited(id, asked);
         }
-        None
+        let left = left.checked_sub(1)?;
+        self.bases(id).into_iter().find_map(|base| match base {
+            Val::Def(base, _) | Val::Of(base, _) if base != id => self.class_member(base, asked, left),
+            _ => None,
+        })
     }
 
     /// The bases of a class; of an interface of TypeScript those of all its declarations.
@@ -259,7 +255,7 @@ impl Resolver<'_> {
             loop {
                 let path = if folder.is_empty() { "conftest.py".to_owned() } else { format!("{folder}/conftest.py") };
                 if let Some(found) =
-                    self.store.slot(&path).filter(|f| *f != file || same).and_then(|f| self.fixture_of(f, name))
+                    self.store.slot(&path).filter(|f| *f != file).and_then(|f| self.fixture_of(f, name))
                 {
                     return Some(found);
                 }

@@ -54,6 +54,10 @@ impl Resolver<'_> {
                 let of = self.eval(at, of, Space::Value);
                 self.item(&of)
             }
+            Expr::Each(of) => {
+                let of = self.eval(at, of, Space::Value);
+                self.each(&of)
+            }
             Expr::Inner(of) => {
                 let of = self.eval(at, of, Space::Value);
                 outside::inner(&of)
@@ -72,6 +76,10 @@ impl Resolver<'_> {
             }
             Expr::Apply(of, args) => self.applied(at, facts, of, args, space),
             Expr::Args(..) => Val::Any(self.args(at, facts, id, space)),
+            // `self::f`
+            Expr::This if space == Space::Type && facts.language == Language::Rust => {
+                Val::Place(self.place_at(at.file, at.byte))
+            }
             Expr::This => self.this(at, facts),
             Expr::SelfType => match self.this(at, facts) {
                 Val::Of(id, args) => Val::Def(id, args),
@@ -283,10 +291,7 @@ impl Resolver<'_> {
             },
             Val::Method(id, this) => self.returned(*id, Some(this)),
             Val::Of(..) if language == Language::Python => {
-                match self.member(&At::new(0, 0), callee, "__call__", Space::Value) {
-                    Some(Val::Method(id, this)) => self.returned(id, Some(&this)),
-                    _ => Val::Unknown,
-                }
+                self.special(callee, "__call__").unwrap_or(Val::Unknown)
             }
             Val::Super(id) => Val::Super(*id),
             Val::Giving(value) => (**value).clone(),
@@ -335,23 +340,37 @@ impl Resolver<'_> {
         }))
     }
 
-    /// One of those that something holds.
+    /// One of those that something holds, by its index or key.
     fn item(&self, of: &Val) -> Val {
         match of {
-            Val::Of(..) => {
-                for name in ["__getitem__", "__iter__"] {
-                    if let Some(method @ Val::Method(..)) = self.member(&At::new(0, 0), of, name, Space::Value) {
-                        let value = self.result(&method, Language::Python);
-                        return if name == "__iter__" { outside::item(&value) } else { value };
-                    }
-                }
-                Val::Unknown
-            }
-            _ => match outside::item(of) {
-                Val::Def(id, args) => self.instance(&Val::Def(id, args)),
-                value @ (Val::OuterType(..) | Val::Any(..)) => self.instance(&value),
-                value => value,
+            Val::Of(..) => self.special(of, "__getitem__").unwrap_or(Val::Unknown),
+            _ => self.held(outside::item(of)),
+        }
+    }
+
+    /// One of those that a loop goes through.
+    fn each(&self, of: &Val) -> Val {
+        match of {
+            Val::Of(..) => match self.special(of, "__iter__") {
+                Some(all) => self.held(outside::each(&all)),
+                None => self.item(of),
             },
+            _ => self.held(outside::each(of)),
+        }
+    }
+
+    /// What a method gives that Python calls by itself.
+    fn special(&self, of: &Val, name: &str) -> Option<Val> {
+        match self.member(&At::new(0, 0), of, name, Space::Value)? {
+            method @ Val::Method(..) => Some(self.result(&method, Language::Python)),
+            _ => None,
+        }
+    }
+
+    fn held(&self, value: Val) -> Val {
+        match value {
+            Val::Def(..) | Val::OuterType(..) | Val::Any(..) => self.instance(&value),
+            value => value,
         }
     }
 
@@ -360,9 +379,7 @@ impl Resolver<'_> {
         match of {
             Val::Of(..) => {
                 let given = ["__enter__", "__aenter__"].into_iter().filter_map(|name| {
-                    let method = self.member(&At::new(0, 0), of, name, Space::Value);
-                    let method = method.filter(|method| matches!(method, Val::Method(..)))?;
-                    Some(match self.result(&method, Language::Python) {
+                    Some(match self.special(of, name)? {
                         Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
                         value => value,
                     })

@@ -4,6 +4,7 @@ use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
 use crate::index::{How, NodeId, of_file, stem};
 use crate::language::Language;
 
+use super::eval::one_of;
 use super::{At, Resolver, Space, Val};
 
 impl Resolver<'_> {
@@ -54,15 +55,20 @@ impl Resolver<'_> {
                 return linked;
             }
         }
+        // What two of them give is of one or of the other.
+        let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from.get() <= at.byte && at.byte < import.to.get();
             let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from.get() < from);
             if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
                 let value = self.star_of(at.file, number, name, space);
                 if value != Val::Unknown && !self.only_declared(&value) {
-                    return value;
+                    given.push(value);
                 }
             }
+        }
+        if !given.is_empty() {
+            return one_of(given);
         }
         match facts.language {
             Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
@@ -220,15 +226,23 @@ fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     });
     if all.iter().all(|binding| matches!(binding.bound, Bound::Node(_))) {
         let whole = without_overloads(facts, all);
-        return if runs_later { left_in_the_end(whole) } else { bound_before(at.byte, whole) };
+        return if runs_later { left_in_the_end(whole) } else { bound_before(facts, at.byte, whole) };
     }
-    if of_file && runs_later { all } else { bound_before(at.byte, all) }
+    if of_file && runs_later { all } else { bound_before(facts, at.byte, all) }
 }
 
 /// What may be bound when a statement runs; all of it where nothing stands before that.
-fn bound_before(byte: u32, all: Vec<Binding>) -> Vec<Binding> {
+fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding> {
     let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
-    let before: Vec<Binding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < byte).copied().collect();
+    let since = sure.and_then(|sure| all.get(sure)).map_or(0, |b| b.at);
+    // A loop that began after what is sure, in the same function, has bound what stands further down in it.
+    let runs_again = |b: &Binding| {
+        facts.loops.iter().map(|(from, to)| (from.get(), to.get())).any(|(from, to)| {
+            from >= b.from.max(since) && from <= byte && byte < to && b.at < to
+        })
+    };
+    let before: Vec<Binding> =
+        all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < byte || runs_again(b)).copied().collect();
     if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, Bound::Node(_)))) {
         return all;
     }

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use crate::facts::ExprId;
 use crate::index::NodeId;
 
-use super::{Place, Space, Val, rust::Found};
+use super::{Place, Space, Val, order::Base, rust::Found};
 
 type Table<K, V> = RefCell<HashMap<K, V, FixedState>>;
 
@@ -22,6 +22,7 @@ pub(super) struct Memo {
     pub roots: Table<u32, Rc<[u32]>>,
     pub named: Table<Rc<str>, Rc<[(u32, u32)]>>,
     pub methods: Table<(NodeId, Rc<str>), Slot<Found>>,
+    pub orders: Table<NodeId, Slot<Option<Rc<[Base]>>>>,
     pub exports: Table<(Place, Rc<str>, Space, bool), Slot<Val>>,
     pub values: Table<(u32, ExprId, u32, Space), Slot<Val>>,
     pub externs: Table<(u32, Rc<str>), Option<Val>>,

@@ -115,12 +115,19 @@ impl Resolver<'_> {
         let passed = (0..).zip(&facts.imports).filter(|(_, import)| here(import.from.get(), import.to.get()));
         let named = passed.clone().filter(|(_, import)| import.reexport && Some(import.alias) == id);
         let stars = passed.filter(|(_, import)| (import.reexport || inside) && facts.text(import.name) == "*");
-        named
-            .map(|(number, import)| self.imported_export(place.file, number, import, space))
-            .chain(stars.map(|(number, _)| self.star_of(place.file, number, name, space)))
-            .find(|value| *value != Val::Unknown)
-            .or_else(|| self.submodule_of(place, name))
-            .unwrap_or(Val::Unknown)
+        let mut named = named.map(|(number, import)| self.imported_export(place.file, number, import, space));
+        if let Some(value) = named.find(|value| *value != Val::Unknown) {
+            return value;
+        }
+        // What two stars give is of one or of the other.
+        let starred: Vec<Val> = stars
+            .map(|(number, _)| self.star_of(place.file, number, name, space))
+            .filter(|value| *value != Val::Unknown)
+            .collect();
+        if !starred.is_empty() {
+            return one_of(starred);
+        }
+        self.submodule_of(place, name).unwrap_or(Val::Unknown)
     }
 
     /// What a module itself binds a name to, if it does.
@@ -141,7 +148,8 @@ impl Resolver<'_> {
             .iter()
             .filter_map(|b| match b.bound {
                 Bound::Node(node) if python || fits(node) => Some(self.definition(NodeId { file, node })),
-                Bound::Import(number) => Some(self.imported(file, number, space)),
+                // What ECMAScript imports it does not pass on unless it says so.
+                Bound::Import(number) if !facts.language.is_ecma() => Some(self.imported(file, number, space)),
                 Bound::Value(value) if python || matches!(space, Space::Value | Space::Called) => {
                     Some(self.eval(&At::new(file, b.at), value, Space::Value))
                 }

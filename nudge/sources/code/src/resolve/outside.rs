@@ -77,7 +77,21 @@ pub(super) fn inner(of: &Val) -> Val {
     }
 }
 
-/// One of those that a value from outside holds.
+/// What a loop over a value from outside goes through, one by one.
+pub(super) fn each(of: &Val) -> Val {
+    match of {
+        Val::Outer(name, args) => match &**name {
+            "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "OrderedDict" => {
+                args.first().map_or(Val::Unknown, as_value)
+            }
+            "HashMap" | "BTreeMap" | "Map" => Val::Outer("tuple".into(), args.clone()),
+            _ => item(of),
+        },
+        _ => Val::Unknown,
+    }
+}
+
+/// One of those that a value from outside holds, by its index or key.
 pub(super) fn item(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
@@ -118,6 +132,7 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
                 keep("Option")
             }
             "get" | "get_mut" | "remove" => Some(Val::OuterType("Option".into(), Rc::from([args.get(1)?.clone()]))),
+            "values" | "values_mut" | "into_values" => Some(Val::OuterType("Vec".into(), Rc::from([args.get(1)?.clone()]))),
             "lock" | "read" | "write" | "try_lock" => keep("LockResult"),
             "map_err" | "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "clone" | "cloned" | "copied" | "ok_or"
             | "ok_or_else" | "iter" | "iter_mut" | "into_iter" | "rev" | "skip" | "take" | "filter" | "peekable"
@@ -132,10 +147,15 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
                 given(&item(&Val::Outer(of.into(), args.clone())))
             }
             "values" => Some(Val::OuterType("list".into(), Rc::from([args.get(1)?.clone()]))),
+            "items" => {
+                let pair = Val::OuterType("tuple".into(), args.clone());
+                Some(Val::OuterType("list".into(), Rc::from([pair])))
+            }
             "keys" | "copy" => keep(of),
             _ => None,
         },
         _ if language.is_ecma() => match name {
+            "values" if of == "Map" => Some(Val::OuterType("Iterable".into(), Rc::from([args.get(1)?.clone()]))),
             "find" | "pop" | "shift" | "at" | "get" => given(&item(&Val::Outer(of.into(), args.clone()))),
             "filter" | "slice" | "concat" | "reverse" | "sort" | "catch" | "finally" | "values" | "toSorted" => {
                 keep(of)

@@ -4,6 +4,9 @@ use crate::index::{Manifest, stem};
 
 use super::{At, Resolver, Space, Val};
 
+/// Configurations of TypeScript that extend one another.
+const EXTENDS_MAX: u32 = 5;
+
 impl Resolver<'_> {
     /// A module of Python by its dotted name, as a file means it.
     pub(super) fn python_import(&self, file: u32, module: &str) -> Option<Val> {
@@ -68,7 +71,7 @@ impl Resolver<'_> {
         let mut at = folder;
         loop {
             for name in ["tsconfig.json", "jsconfig.json"] {
-                if let Some(found) = self.by_tsconfig(at, name, module, 0) {
+                if let Some(found) = self.by_tsconfig(join(at, name), module) {
                     return Some(found);
                 }
             }
@@ -80,20 +83,28 @@ impl Resolver<'_> {
         self.package_file(module)
     }
 
-    fn by_tsconfig(&self, folder: &str, name: &str, module: &str, hops: u32) -> Option<u32> {
-        let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(join(folder, name).as_str()) else {
-            return None;
-        };
-        for candidate in config.candidates(module) {
-            if let Some(found) = normal(folder, &candidate).and_then(|path| self.ecma_file(&path)) {
-                return Some(found);
-            }
+    /// By a configuration and those it extends: what one says itself replaces what the next one says of it.
+    fn by_tsconfig(&self, path: String, module: &str) -> Option<u32> {
+        let (mut base, mut paths) = (None, None);
+        let mut next = Some(path);
+        for _ in 0..EXTENDS_MAX {
+            let Some(path) = next.take() else { break };
+            let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(path.as_str()) else { break };
+            let folder = folder_of(&path);
+            base = base.or_else(|| normal(folder, config.base()?));
+            paths = paths.or_else(|| config.has_paths().then(|| (folder.to_owned(), config)));
+            let extended = config.extends.as_str().filter(|extended| extended.starts_with('.'));
+            next = extended.and_then(|extended| normal(folder, extended)).map(|path| match path.strip_suffix(".json") {
+                Some(_) => path,
+                None => path + ".json",
+            });
         }
-        let base = config.extends.as_str().filter(|base| base.starts_with('.') && hops < 4)?;
-        let path = normal(folder, base)?;
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let name = if name.contains('.') { name.to_owned() } else { format!("{name}.json") };
-        self.by_tsconfig(folder, &name, module, hops + 1)
+        let by_paths = paths.iter().flat_map(|(folder, config)| {
+            let from = base.as_deref().unwrap_or(folder);
+            config.targets(module).into_iter().filter_map(|target| normal(from, &target))
+        });
+        let by_base = base.iter().filter_map(|base| normal(base, module));
+        by_paths.chain(by_base).find_map(|path| self.ecma_file(&path))
     }
 
     /// A file of a package of the index, by the package's name.
@@ -210,9 +221,9 @@ pub(super) fn join(folder: &str, path: &str) -> String {
     if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// How many bytes of folders two paths share.
+/// How many folders two paths share.
 fn shared(path: &str, root: &str) -> usize {
-    path.bytes().zip(root.bytes()).take_while(|(a, b)| a == b).count()
+    path.split('/').zip(root.split('/')).take_while(|(a, b)| a == b).count()
 }
 
 /// A path relative to a folder without `.` and `..`; none if it leads out.

@@ -43,7 +43,7 @@ impl Resolver<'_> {
     }
 
     /// A macro that `#[macro_export]` puts at the root of its crate.
-    fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
+    pub(super) fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
         let Val::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
         let named = self.nodes_named(name);
@@ -74,16 +74,13 @@ impl Resolver<'_> {
             if part == "self" {
                 continue;
             }
-            value = match (&value, part) {
-                (Val::Place(place), "super") => Val::Place(self.rust_parent(*place)?),
-                _ => self.member(&at, &value, part, if space == Space::Macro { Space::Type } else { space })?,
-            };
+            value = self.member(&at, &value, part, if space == Space::Macro { Space::Type } else { space })?;
         }
         Some(value)
     }
 
     /// The module inside a file at a place.
-    fn place_at(&self, file: u32, byte: u32) -> Place {
+    pub(super) fn place_at(&self, file: u32, byte: u32) -> Place {
         let module = self.store.facts(file).and_then(|facts| {
             super::lookup::around(facts, byte, |node| {
                 facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module)

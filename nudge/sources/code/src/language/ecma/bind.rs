@@ -154,7 +154,7 @@ pub(super) fn for_in(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let of = walk.get(node, "operator").is_some_and(|operator| walk.text(operator) == "of");
     let value = match (of, value.is_none()) {
         (_, true) => value,
-        (true, false) => walk.expr(Expr::Item(value)),
+        (true, false) => walk.expr(Expr::Each(value)),
         (false, false) => walk.literal("String"),
     };
     pattern(walk, left, value, (start(node), end(node)), start(node));

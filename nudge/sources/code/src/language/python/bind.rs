@@ -16,6 +16,10 @@ fn scope(walk: &Walk<'_>) -> (u32, u32) {
 
 /// The end of the block around a statement: up to it, nothing else was meant.
 fn sure(node: Syntax<'_>) -> u32 {
+    if node.kind() == "for_statement" {
+        // It may go through nothing.
+        return end(node);
+    }
     let mut at = node;
     for _ in 0..4 {
         let Some(parent) = at.parent() else { break };
@@ -58,6 +62,15 @@ pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, numb
     }
 }
 
+/// An import, which [`Walk::import`] has just bound: where it stands, too, and of two in branches it may be either.
+pub(super) fn imported(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let branch = branch(node);
+    if let Some(binding) = walk.facts.bindings.last_mut() {
+        binding.at = start(node).into();
+        binding.sure = branch.map_or(binding.to, Into::into);
+    }
+}
+
 fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let name = walk.name_of(name);
     let (from, to) = scope(walk);
@@ -95,10 +108,27 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
 
 /// `global f`: something else is going to have the name, whenever the function runs.
 pub(super) fn global(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    bound_outside(walk, node, (0, u32::MAX));
+}
+
+/// `nonlocal f`: the same of the function around this one.
+pub(super) fn nonlocal(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let mut around = walk.frames.iter().rev().filter(|frame| matches!(frame.what, Open::Function(_)));
+    if let Some(outer) = around.nth(1) {
+        let scope = (outer.from, outer.to);
+        bound_outside(walk, node, scope);
+    }
+}
+
+/// Names that a function binds outside of itself: they may be anything there, and in it until it binds them.
+fn bound_outside(walk: &mut Walk<'_>, node: Syntax<'_>, outside: (u32, u32)) {
+    let here = scope(walk);
     let mut cursor = node.walk();
     for name in node.named_children(&mut cursor) {
         let name = walk.name_of(name);
-        walk.bind_until(name, 0, u32::MAX, start(node), 0, Bound::Value(ExprId::NONE));
+        for (from, to) in [outside, here] {
+            walk.bind_until(name, from, to, start(node), 0, Bound::Value(ExprId::NONE));
+        }
     }
 }
 
@@ -164,12 +194,18 @@ pub(super) fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
+/// A loop: what its end binds is bound when it begins again.
+pub(super) fn again(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.facts.loops.push((start(node).into(), end(node).into()));
+}
+
 pub(super) fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    again(walk, node);
     let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
     let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
     bind_all(walk, left, value, node);
 }
 
@@ -178,7 +214,7 @@ pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     };
     let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
     let (from, to) = (walk.frame().from, walk.frame().to);
     let mut todo = vec![(left, value)];
     for _ in 0..100 {

@@ -139,7 +139,7 @@ pub(super) fn for_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     };
     let value = walk.lower_field(node, "value");
-    let value = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
     pattern(walk, left, value, start(body), end(body), start(node));
 }
 
@@ -189,7 +189,7 @@ pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>)
     }
     let receiver = walk.lower_field(function, "value");
     if !receiver.is_none() {
-        let item = walk.expr(Expr::Item(receiver));
+        let item = walk.expr(Expr::Each(receiver));
         walk.hints.insert(closure.id(), item);
     }
 }

@@ -1,0 +1,80 @@
+//! The order in which Python looks for a member: a class, then its bases, each of them after all that inherit from it
+//! (C3, as `__mro__` has it).
+
+use std::rc::Rc;
+
+use crate::index::NodeId;
+
+use super::class::Asked;
+use super::{Member, Resolver, Val};
+
+/// More than a program has.
+const ORDER_MAX: usize = 100;
+
+/// Something that a class inherits from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    Class(NodeId),
+    /// One that is not in the index, by the class that names it and its place there: it may have any member.
+    Unknown(NodeId, usize),
+}
+
+impl Resolver<'_> {
+    /// A member of the bases of a class of Python.
+    pub(super) fn inherited(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
+        for base in self.order(id)?.iter().skip(1) {
+            match base {
+                Base::Class(base) => {
+                    if let Some(member) = self.own_member(*base, asked) {
+                        return Some(member);
+                    }
+                }
+                Base::Unknown(..) => return None,
+            }
+        }
+        None
+    }
+
+    /// A class and all that it inherits from; none where that contradicts itself or goes round in a circle.
+    fn order(&self, id: NodeId) -> Option<Rc<[Base]>> {
+        self.deeper(None, || self.memo.once(&self.memo.orders, id, None, || self.find_order(id)))
+    }
+
+    fn find_order(&self, id: NodeId) -> Option<Rc<[Base]>> {
+        let bases: Vec<Base> = (0..)
+            .zip(self.bases(id))
+            .filter_map(|(place, base)| match base {
+                Val::Def(base, _) | Val::Of(base, _) => Some(Base::Class(base)),
+                Val::OuterType(name, _) if is_bare(&name) => None,
+                _ => Some(Base::Unknown(id, place)),
+            })
+            .collect();
+        let mut lists = Vec::with_capacity(bases.len() + 1);
+        for base in &bases {
+            lists.push(match base {
+                Base::Class(base) => self.order(*base)?.to_vec(),
+                Base::Unknown(..) => vec![*base],
+            });
+        }
+        lists.push(bases);
+        let mut out = vec![Base::Class(id)];
+        loop {
+            lists.retain(|list| !list.is_empty());
+            let waits = |base: &Base| lists.iter().any(|list| list[1..].contains(base));
+            let Some(next) = lists.iter().map(|list| list[0]).find(|base| !waits(base)) else { break };
+            for list in lists.iter_mut().filter(|list| list[0] == next) {
+                list.remove(0);
+            }
+            out.push(next);
+            if out.len() > ORDER_MAX {
+                return None;
+            }
+        }
+        lists.is_empty().then(|| out.into())
+    }
+}
+
+/// Classes of the standard library that bring no member that a program calls.
+fn is_bare(name: &str) -> bool {
+    matches!(name, "object" | "ABC" | "Generic" | "Protocol")
+}
