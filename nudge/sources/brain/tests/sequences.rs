@@ -363,14 +363,8 @@ impl StateMachineTest for Run {
     }
 }
 
-/// So many sequences, if `PROPTEST_CASES` says nothing else.
-fn cases() -> Cases {
-    let cases = std::env::var_os("PROPTEST_CASES").map_or(200, |_| Cases::default().cases);
-    Cases { cases, failure_persistence: None, ..Cases::default() }
-}
-
 prop_state_machine! {
-    #![proptest_config(cases())]
+    #![proptest_config(Cases { cases: 200, failure_persistence: None, ..Cases::default() })]
     #[test]
     fn writing_and_listing_agree_with_the_files(sequential 50 => Run);
 }

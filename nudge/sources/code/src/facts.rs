@@ -155,6 +155,8 @@ pub(crate) mod flag {
     pub const ANNOTATED: u16 = 2048;
     /// A function of ECMAScript that has a `this` of its own: no arrow, no method.
     pub const OWN_THIS: u16 = 4096;
+    /// A class of Java that extends another: its first base. The others are interfaces.
+    pub const EXTENDS: u16 = 8192;
 }
 
 /// What a node belongs to.

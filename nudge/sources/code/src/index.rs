@@ -174,7 +174,8 @@ pub fn is_manifest(path: &str) -> bool {
 
 /// Whether a file's name is that of a configuration of TypeScript, or of what one extends: `tsconfig.base.json`.
 pub(crate) fn is_tsconfig(name: &str) -> bool {
-    (name.starts_with("tsconfig") || name.starts_with("jsconfig")) && name.ends_with(".json")
+    let stem = name.strip_suffix(".json").unwrap_or_default();
+    stem.starts_with("tsconfig") || stem.starts_with("jsconfig")
 }
 
 /// All files of one root. What a call means is worked out when it is asked for, so that a changed file costs its own

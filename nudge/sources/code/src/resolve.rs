@@ -150,7 +150,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn bare(&self, at: &At, facts: &FileFacts, name: Name, call: &Call) -> Option<(NodeId, How)> {
-        let space = if call.macro_ { Space::Macro } else { Space::Value };
+        let space = if call.macro_ { Space::Macro } else { Space::Called };
         let hits = self.lookup(at, name, space);
         let mut found = None;
         for hit in &hits {
@@ -194,6 +194,14 @@ impl<'a> Resolver<'a> {
             _ => How::Typed,
         };
         let found = self.member(at, &base, facts.text(name), Space::Called)?;
+        if !path
+            && facts.language == Language::Rust
+            && outside::is_of_pointers(facts.text(name))
+            && matches!(base, Val::Of(..))
+            && !self.is_plain(at, facts, of)
+        {
+            return None;
+        }
         if path
             && facts.language == Language::Rust
             && let (Val::Def(class, _), Val::Method(method, _)) = (&base, &found)

@@ -393,14 +393,8 @@ impl StateMachineTest for Run {
     }
 }
 
-/// So many sequences, if `PROPTEST_CASES` says nothing else.
-fn cases() -> Cases {
-    let cases = std::env::var_os("PROPTEST_CASES").map_or(500, |_| Cases::default().cases);
-    Cases { cases, failure_persistence: None, ..Cases::default() }
-}
-
 prop_state_machine! {
-    #![proptest_config(cases())]
+    #![proptest_config(Cases { cases: 500, failure_persistence: None, ..Cases::default() })]
     #[test]
     fn agrees_with_the_model(sequential 50 => Run);
 }

@@ -3,7 +3,7 @@
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
+use crate::facts::{Bound, Expr, ExprId, Impl, Kind, Name, flag};
 
 /// Comments right before a node, marks of its own between them.
 pub(super) fn doc(walk: &mut Walk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
@@ -59,6 +59,13 @@ pub(super) fn note(
     let bodiless = body.is_none() && matches!(kind, Kind::Function | Kind::Method);
     let flags = flags | if bodiless { flag::BODILESS } else { 0 };
     Some(walk.node(Draft { kind, name, whole: node, body, flags, doc, bare }))
+}
+
+/// A class without a name hides what is around it: `this` and bare names in it are of a type that is not known.
+pub(super) fn nameless(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let number = u32::try_from(walk.facts.impls.len()).unwrap_or(u32::MAX);
+    walk.facts.impls.push(Impl { of: ExprId::NONE, tr: ExprId::NONE, from: start(node), to: end(node) });
+    walk.open(node, Open::Impl(number));
 }
 
 /// What a function gives, by the type in a field.

@@ -67,6 +67,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("generator_function", anonymous),
     ("function_type", type_scope),
     ("statement_block", block),
+    ("if_statement", bind::narrowed),
     ("for_statement", block),
     ("for_in_statement", bind::for_in),
     ("catch_clause", bind::catch),

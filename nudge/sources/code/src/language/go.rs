@@ -282,9 +282,12 @@ fn short(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let frame = walk.frame();
     let mut cursor = left.walk();
     for (name, place) in left.named_children(&mut cursor).zip(0_u32..) {
+        // The second says whether there is one.
+        let asks =
+            matches!(right.named_child(0).map(|of| of.kind()), Some("type_assertion_expression" | "index_expression"));
         let value = if one {
             let whole = nth(walk, values, 0);
-            if whole.is_none() { whole } else { walk.expr(Expr::Part(whole, place.into())) }
+            if whole.is_none() || asks && place == 0 { whole } else { walk.expr(Expr::Part(whole, place.into())) }
         } else {
             nth(walk, values, place as usize)
         };
@@ -313,5 +316,16 @@ fn type_switch(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if let Some(alias) = node.child_by_field_name("alias").and_then(|alias| alias.named_child(0)) {
         let name = walk.name_of(alias);
         super::common::bind_in(walk, name, ExprId::NONE, node);
+        let mut cursor = node.walk();
+        for case in node.named_children(&mut cursor).filter(|case| case.kind() == "type_case") {
+            let mut types = case.walk();
+            let types: Vec<Syntax<'_>> =
+                case.children_by_field_name("type", &mut types).filter(Syntax::is_named).collect();
+            if let [one] = types.as_slice() {
+                let ty = walk.lower(*one);
+                let value = walk.of(ty);
+                walk.bind(name, start(case), end(case), start(case), Bound::Value(value));
+            }
+        }
     }
 }

@@ -44,7 +44,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("catch_clause", block),
     ("catch_formal_parameter", caught),
     ("lambda_expression", lambda),
-    ("class_body", anonymous),
+    ("class_body", body),
     ("block", block),
     ("constructor_body", block),
     ("for_statement", block),
@@ -129,7 +129,10 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     for part in node.named_children(&mut cursor) {
         match part.kind() {
-            "superclass" => bases.push(walk.lower_field(part, "")),
+            "superclass" => {
+                bases.push(walk.lower_field(part, ""));
+                walk.facts.nodes[number as usize].flags |= flag::EXTENDS;
+            }
             "super_interfaces" | "extends_interfaces" => {
                 if let Some(list) = part.named_child(0) {
                     let mut inner = list.walk();
@@ -154,10 +157,9 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// The body of a class without a name hides what is around it.
-fn anonymous(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn body(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if walk.named.remove(&node.id()).is_none() {
-        walk.open(node, Open::Function(NO_NODE));
+        super::common::nameless(walk, node);
     }
 }
 

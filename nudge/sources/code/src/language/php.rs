@@ -36,6 +36,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("enum_declaration", class),
     ("function_definition", function),
     ("method_declaration", function),
+    ("anonymous_class", super::common::nameless),
     ("anonymous_function", anonymous),
     ("arrow_function", anonymous),
     ("property_declaration", property),
@@ -121,6 +122,9 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(name) = node.child_by_field_name("name") else { return };
     let class = matches!(walk.owner().what, Open::Class(_));
+    if node.kind() == "method_declaration" && !class {
+        return anonymous(walk, node);
+    }
     let kind = if class { Kind::Method } else { Kind::Function };
     let tests = crate::extract::is_test_path(walk.path) || walk.path.ends_with("Test.php");
     let flags = if tests && walk.text(name).starts_with("test") { flag::TEST } else { 0 };

@@ -38,6 +38,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("function_definition", function),
     ("class_definition", class),
     ("assignment", bind::assignment),
+    ("augmented_assignment", bind::augmented),
     ("named_expression", bind::walrus),
     ("global_statement", bind::global),
     ("nonlocal_statement", bind::nonlocal),

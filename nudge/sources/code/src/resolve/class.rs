@@ -121,7 +121,7 @@ impl Resolver<'_> {
     fn class_member(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {
         self.deeper(None, || {
             if let Some(member) = self.own_member(id, asked) {
-                return Some(member);
+                return Some(if self.is_overloaded(id, member, asked, left) { Member::Unclear } else { member });
             }
             if self.language(id.file)? == Language::Rust || self.language(id.file)? == Language::Go {
                 match self.implemented(id, asked.name) {
@@ -150,6 +150,14 @@ impl Resolver<'_> {
         let field = facts.fields_of(name).iter().find(|field| field.owner.get() == id.node && !called);
         match (first, field) {
             (None, None) => None,
+            // A value has it of its own: what is assigned comes before what the class defines.
+            (Some((_, node)), Some(_))
+                if (facts.language == Language::Python || facts.language.is_ecma())
+                    && node.kind == Kind::Method
+                    && node.flags & flag::PROPERTY == 0 =>
+            {
+                Some(Member::Unclear)
+            }
             (Some((number, node)), _) => {
                 let mut chosen = number;
                 if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
@@ -167,6 +175,39 @@ impl Resolver<'_> {
             }
             (None, Some(field)) => Some(Member::Field(id.file, name, field.owner.get())),
         }
+    }
+
+    /// Whether a base has a method of the name that takes more or less: which is called is told by what it is given.
+    fn is_overloaded(&self, id: NodeId, member: Member, asked: &Asked<'_>, left: u32) -> bool {
+        let params = |id: NodeId| {
+            let (from, to) = self.store.facts(id.file)?.nodes.get(id.node as usize)?.params;
+            Some(to.get().saturating_sub(from.get()))
+        };
+        matches!(self.language(id.file), Some(Language::Java | Language::CSharp))
+            && asked.space == Space::Called
+            && match (member, self.of_bases(id, asked, left)) {
+                (Member::Node(own), Some(Member::Node(base))) => params(own) != params(base),
+                (_, Some(Member::Unclear)) => true,
+                _ => false,
+            }
+    }
+
+    /// Whether a class extends one that is not known, which may have any member. Of Java's interfaces nobody calls one by
+    /// its bare name.
+    pub(super) fn extends_unknown(&self, id: NodeId) -> bool {
+        let mut id = id;
+        for _ in 0..BASES_MAX {
+            let Some(facts) = self.store.facts(id.file) else { return false };
+            let extends = facts.nodes.get(id.node as usize).is_some_and(|node| node.flags & flag::EXTENDS != 0);
+            let java = facts.language == Language::Java;
+            match self.bases(id).into_iter().next() {
+                _ if java && !extends => return false,
+                None => return false,
+                Some(Val::Def(base, _) | Val::Of(base, _)) if base != id => id = base,
+                Some(_) => return true,
+            }
+        }
+        true
     }
 
     fn of_bases(&self, id: NodeId, asked: &Asked<'_>, left: u32) -> Option<Member> {

@@ -290,9 +290,7 @@ impl Resolver<'_> {
                 _ => Val::Unknown,
             },
             Val::Method(id, this) => self.returned(*id, Some(this)),
-            Val::Of(..) if language == Language::Python => {
-                self.special(callee, "__call__").unwrap_or(Val::Unknown)
-            }
+            Val::Of(..) if language == Language::Python => self.special(callee, "__call__").unwrap_or(Val::Unknown),
             Val::Super(id) => Val::Super(*id),
             Val::Giving(value) => (**value).clone(),
             Val::Function(at, given) => self.eval(at, *given, Space::Value),

@@ -88,11 +88,16 @@ impl Resolver<'_> {
     /// A member of the class around a place, or of one around that.
     fn of_class_around(&self, at: &At, facts: &FileFacts, name: &str, space: Space) -> Option<Val> {
         let mut class = self.class_here(at, facts)?;
+        let mut may_be_inherited = false;
         for _ in 0..8 {
             let this = Val::Of(class, super::no_args());
             if let Some(member) = self.member(at, &this, name, space) {
-                return Some(member);
+                return Some(member).filter(|member| !may_be_inherited || matches!(member, Val::Def(..)));
             }
+            if facts.language == Language::Ruby {
+                return None;
+            }
+            may_be_inherited |= self.extends_unknown(class);
             match owner(facts, class.node) {
                 Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer.get() },
                 _ => return None,
@@ -237,9 +242,11 @@ fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding>
     let since = sure.and_then(|sure| all.get(sure)).map_or(0, |b| b.at);
     // A loop that began after what is sure, in the same function, has bound what stands further down in it.
     let runs_again = |b: &Binding| {
-        facts.loops.iter().map(|(from, to)| (from.get(), to.get())).any(|(from, to)| {
-            from >= b.from.max(since) && from <= byte && byte < to && b.at < to
-        })
+        facts
+            .loops
+            .iter()
+            .map(|(from, to)| (from.get(), to.get()))
+            .any(|(from, to)| from >= b.from.max(since) && from <= byte && byte < to && b.at < to)
     };
     let before: Vec<Binding> =
         all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < byte || runs_again(b)).copied().collect();

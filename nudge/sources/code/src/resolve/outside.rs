@@ -17,6 +17,12 @@ pub(super) enum Through {
     No,
 }
 
+/// Whether the pointers of Rust's standard library have a method of their own of this name, which comes before that of
+/// what they point to.
+pub(super) fn is_of_pointers(method: &str) -> bool {
+    matches!(method, "clone" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "deref" | "deref_mut" | "clone_from")
+}
+
 pub(super) fn transparent(name: &str) -> Through {
     match name {
         "Box" | "Arc" | "Rc" | "Ref" | "RefMut" | "MutexGuard" | "RwLockReadGuard" | "RwLockWriteGuard" | "Cow"
@@ -132,7 +138,9 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
                 keep("Option")
             }
             "get" | "get_mut" | "remove" => Some(Val::OuterType("Option".into(), Rc::from([args.get(1)?.clone()]))),
-            "values" | "values_mut" | "into_values" => Some(Val::OuterType("Vec".into(), Rc::from([args.get(1)?.clone()]))),
+            "values" | "values_mut" | "into_values" => {
+                Some(Val::OuterType("Vec".into(), Rc::from([args.get(1)?.clone()])))
+            }
             "lock" | "read" | "write" | "try_lock" => keep("LockResult"),
             "map_err" | "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "clone" | "cloned" | "copied" | "ok_or"
             | "ok_or_else" | "iter" | "iter_mut" | "into_iter" | "rev" | "skip" | "take" | "filter" | "peekable"

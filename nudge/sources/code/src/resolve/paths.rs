@@ -94,10 +94,11 @@ impl Resolver<'_> {
             base = base.or_else(|| normal(folder, config.base()?));
             paths = paths.or_else(|| config.has_paths().then(|| (folder.to_owned(), config)));
             let extended = config.extends.as_str().filter(|extended| extended.starts_with('.'));
-            next = extended.and_then(|extended| normal(folder, extended)).map(|path| match path.strip_suffix(".json") {
-                Some(_) => path,
-                None => path + ".json",
-            });
+            next =
+                extended.and_then(|extended| normal(folder, extended)).map(|path| match path.strip_suffix(".json") {
+                    Some(_) => path,
+                    None => path + ".json",
+                });
         }
         let by_paths = paths.iter().flat_map(|(folder, config)| {
             let from = base.as_deref().unwrap_or(folder);

@@ -1,10 +1,11 @@
 //! Rust: crates, paths, and the methods that blocks elsewhere give to a type.
 
-use crate::facts::{ExprId, FileFacts, Import, Kind, Owner};
+use crate::facts::{Bound, Expr, ExprId, FileFacts, Import, Kind, Owner};
 use crate::index::{Cargo, Manifest, NodeId, last_name};
 use crate::language::Language;
 
 use super::class::Asked;
+use super::outside::{Through, transparent};
 use super::paths::{folder_of, join, normal};
 use super::{At, Place, Resolver, Space, Val};
 
@@ -328,6 +329,47 @@ impl Resolver<'_> {
         let (file, byte) = asked.from.filter(|_| self.language(id.file) == Some(Language::Rust))?;
         let (own, of_trait) = self.methods_of(id, asked.name);
         self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
+    }
+
+    /// Whether a value is said to be of a type itself, not of a pointer to it.
+    pub(super) fn is_plain(&self, at: &At, facts: &FileFacts, value: ExprId) -> bool {
+        let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
+            !values.is_empty() && values.iter().all(|(at, value)| self.is_plain(&At::new(file, *at), facts, *value))
+        };
+        self.deeper(false, || match facts.exprs.get(value) {
+            Some(Expr::This | Expr::SelfType) => true,
+            Some(Expr::Of(ty)) => match last_name(facts, ty) {
+                Some(name) => !matches!(transparent(facts.text(name)), Through::First),
+                None => matches!(facts.exprs.get(ty), Some(Expr::SelfType)),
+            },
+            Some(Expr::Name(name)) => {
+                let hits = self.lookup(at, name, Space::Value);
+                !hits.is_empty()
+                    && hits.iter().all(|hit| match hit.bound {
+                        Bound::Param(value, _) | Bound::Value(value) => all_plain(facts, at.file, &[(hit.at, value)]),
+                        Bound::Node(_) => true,
+                        _ => false,
+                    })
+            }
+            Some(Expr::Member(of, name)) => {
+                let Val::Of(class, _) = self.eval(at, of, Space::Value) else { return false };
+                let Some(there) = self.store.facts(class.file) else { return false };
+                let Some(name) = there.names.find(facts.text(name)) else { return false };
+                let fields = there.fields_of(name).iter().filter(|field| field.owner.get() == class.node);
+                let fields: Vec<_> = fields.map(|field| (field.at.get(), field.value)).collect();
+                all_plain(there, class.file, &fields)
+            }
+            Some(Expr::Call(of)) => match self.eval(at, of, Space::Called) {
+                Val::Def(id, _) if self.kind(id) == Some(Kind::Class) => true,
+                Val::Def(id, _) | Val::Method(id, _) => self.store.facts(id.file).is_some_and(|there| {
+                    let given: Vec<_> =
+                        there.gives_of(id.node).iter().map(|given| (given.at.get(), given.value)).collect();
+                    all_plain(there, id.file, &given)
+                }),
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     /// Whether a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.

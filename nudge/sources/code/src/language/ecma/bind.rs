@@ -24,6 +24,27 @@ pub(super) fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
+/// `if (x instanceof T)`: in what follows, `x` is a `T`.
+pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(body) = walk.get(node, "consequence") else { return };
+    let mut todo: Vec<Syntax<'_>> =
+        walk.get(node, "condition").and_then(|held| held.named_child(0)).into_iter().collect();
+    for _ in 0..16 {
+        let Some(condition) = todo.pop().filter(|condition| condition.kind() == "binary_expression") else { break };
+        let (Some(left), Some(right)) = (walk.get(condition, "left"), walk.get(condition, "right")) else { break };
+        match walk.get(condition, "operator").map(|operator| walk.text(operator)) {
+            Some("&&") => todo.extend([right, left]),
+            Some("instanceof") if left.kind() == "identifier" => {
+                let ty = walk.lower(right);
+                let value = walk.of(ty);
+                let name = walk.name_of(left);
+                walk.bind(name, start(body), end(body), start(body), Bound::Value(value));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Binds the parameters of a function, and says their names.
 pub(super) fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<Name> {
     let (from, to) = (start(node), end(node));
@@ -277,6 +298,11 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
         return;
     }
     if let (Some(Open::Class(class)), Some(name)) = (walk.class_around(), walk.get(left, "property")) {
+        // `this.f = this.f.bind(this)` is the method that it was.
+        let bound = walk.get(right, "function").filter(|_| right.kind() == "call_expression");
+        if bound.is_some_and(|bound| walk.text(bound).strip_suffix(".bind") == Some(walk.text(left))) {
+            return;
+        }
         let name = walk.name_of(name);
         let value = walk.lower(right);
         walk.field(class, name, value, start(node));

@@ -178,6 +178,13 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     bind_all(walk, left, value, node);
 }
 
+/// `x += y`: what that gives is for the class of `x` to say.
+pub(super) fn augmented(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(left) = walk.get(node, "left").filter(|left| left.kind() == "identifier") {
+        bind(walk, left, ExprId::NONE, node);
+    }
+}
+
 pub(super) fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let value = walk.lower_field(node, "value");
     if let Some(name) = walk.get(node, "name") {
