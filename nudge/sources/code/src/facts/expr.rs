@@ -41,6 +41,8 @@ pub(crate) enum Expr {
     Of(ExprId),
     /// One of those it holds: an index.
     Item(ExprId),
+    /// Some of those it holds, held the same way: `x[1:]`.
+    Slice(ExprId),
     /// What a loop goes through, one by one: of a map its keys, or pairs.
     Each(ExprId),
     /// What is in it: `await x`, `x?`, `Some(x) = ..`.

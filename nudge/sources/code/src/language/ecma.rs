@@ -73,6 +73,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("catch_clause", bind::catch),
     ("variable_declarator", bind::variable),
     ("assignment_expression", bind::assignment),
+    ("augmented_assignment_expression", bind::assignment),
     ("return_statement", returned),
     ("call_expression", call),
     ("new_expression", new),

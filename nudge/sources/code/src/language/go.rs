@@ -52,7 +52,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("qualified_type", Shape::Member("package", "name")),
     ("call_expression", Shape::Call("function")),
     ("parenthesized_expression", Shape::Pass("")),
-    ("unary_expression", Shape::Pass("operand")),
+    ("unary_expression", Shape::Own(unary)),
+    ("slice_expression", Shape::Pass("operand")),
     ("composite_literal", Shape::Of("type")),
     ("type_assertion_expression", Shape::Of("type")),
     ("type_conversion_expression", Shape::Of("type")),
@@ -66,7 +67,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("type_elem", Shape::Pass("")),
     ("func_literal", Shape::Literal("func")),
     ("function_type", Shape::Literal("func")),
-    ("channel_type", Shape::Literal("chan")),
+    ("channel_type", Shape::Tuple("chan")),
     ("interpreted_string_literal", Shape::Literal("string")),
     ("raw_string_literal", Shape::Literal("string")),
     ("int_literal", Shape::Literal("int")),
@@ -78,8 +79,13 @@ const DOCS: &[&str] = &["//", "/*"];
 /// The results of a function: one, or as many as it has.
 fn results(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let mut cursor = node.walk();
-    let types: Vec<ExprId> =
-        node.named_children(&mut cursor).take(6).map(|one| walk.lower_field(one, "type")).collect();
+    let mut types: Vec<ExprId> = Vec::new();
+    for one in node.named_children(&mut cursor).take(6) {
+        let ty = walk.lower_field(one, "type");
+        let mut names = one.walk();
+        let many = one.children_by_field_name("name", &mut names).filter(Syntax::is_named).count();
+        types.extend(std::iter::repeat_n(ty, many.max(1)));
+    }
     let args = walk.args(&types);
     let of = walk.literal("()");
     walk.expr(Expr::Apply(of, args))
@@ -157,19 +163,32 @@ fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) -> Vec<Name> {
             }
         }
     }
-    let Some(list) = node.child_by_field_name("parameters") else { return out };
-    let mut cursor = list.walk();
-    for param in list.named_children(&mut cursor) {
-        let ty = walk.lower_field(param, "type");
-        let value = if param.kind() == "parameter_declaration" { walk.of(ty) } else { walk.literal("[]") };
-        let mut inner = param.walk();
-        for name in param.children_by_field_name("name", &mut inner) {
-            let name = walk.name_of(name);
-            out.push(name);
-            walk.bind(name, start(node), end(node), start(node), Bound::Param(value, number));
+    for field in ["parameters", "result"] {
+        let Some(list) = node.child_by_field_name(field).filter(|list| list.kind() == "parameter_list") else {
+            continue;
+        };
+        let mut cursor = list.walk();
+        for param in list.named_children(&mut cursor) {
+            let ty = walk.lower_field(param, "type");
+            let value = if param.kind() == "parameter_declaration" { walk.of(ty) } else { walk.literal("[]") };
+            let mut inner = param.walk();
+            for name in param.children_by_field_name("name", &mut inner) {
+                let name = walk.name_of(name);
+                if field == "parameters" {
+                    out.push(name);
+                }
+                walk.bind(name, start(node), end(node), start(node), Bound::Param(value, number));
+            }
         }
     }
     out
+}
+
+/// `<-c` takes from a channel; `*p` and `&x` are of the same type here.
+fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+    let value = walk.lower_field(node, "operand");
+    let takes = node.child_by_field_name("operator").is_some_and(|operator| walk.text(operator) == "<-");
+    if takes && !value.is_none() { walk.expr(Expr::Item(value)) } else { value }
 }
 
 fn literal(walk: &mut Walk<'_>, node: Syntax<'_>) {

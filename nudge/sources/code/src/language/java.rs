@@ -38,6 +38,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("method_declaration", method),
     ("constructor_declaration", method),
     ("field_declaration", field),
+    ("enum_constant", constant),
     ("local_variable_declaration", local),
     ("enhanced_for_statement", loop_),
     ("resource", resource),
@@ -256,6 +257,15 @@ fn field(walk: &mut Walk<'_>, node: Syntax<'_>) {
         for (name, value) in declared(walk, node) {
             walk.field(owner, name, value, start(node));
         }
+    }
+}
+
+/// One of the values of an enum.
+fn constant(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let (Open::Class(owner), Some(name)) = (walk.owner().what, node.child_by_field_name("name")) {
+        let ty = walk.expr(Expr::SelfType);
+        let (name, value) = (walk.name_of(name), walk.of(ty));
+        walk.field(owner, name, value, start(node));
     }
 }
 

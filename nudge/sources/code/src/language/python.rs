@@ -137,6 +137,9 @@ fn subscript(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
         return of;
     }
     let mut cursor = node.walk();
+    if node.children_by_field_name("subscript", &mut cursor).any(|arg| arg.kind() == "slice") {
+        return walk.expr(Expr::Slice(of));
+    }
     let args: Vec<ExprId> =
         node.children_by_field_name("subscript", &mut cursor).take(4).map(|arg| walk.lower(arg)).collect();
     let args = walk.args(&args);

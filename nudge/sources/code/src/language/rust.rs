@@ -107,7 +107,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("parenthesized_expression", Shape::Pass("")),
     ("reference_expression", Shape::Pass("value")),
     ("unary_expression", Shape::Own(unary)),
-    ("index_expression", Shape::Item("")),
+    ("index_expression", Shape::Own(index)),
     ("struct_expression", Shape::Of("name")),
     ("type_cast_expression", Shape::Of("type")),
     ("reference_type", Shape::Pass("type")),
@@ -144,6 +144,15 @@ const SHAPES: &[(&str, Shape)] = &[
 ];
 
 /// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
+fn index(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+    let value = walk.lower_field(node, "");
+    let range = node.named_child(1).is_some_and(|index| index.kind() == "range_expression");
+    match value.is_none() {
+        true => value,
+        false => walk.expr(if range { Expr::Slice(value) } else { Expr::Item(value) }),
+    }
+}
+
 fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }

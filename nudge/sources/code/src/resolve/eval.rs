@@ -54,6 +54,10 @@ impl Resolver<'_> {
                 let of = self.eval(at, of, Space::Value);
                 self.item(&of)
             }
+            Expr::Slice(of) => match self.eval(at, of, Space::Value) {
+                of @ Val::Of(..) => self.item(&of),
+                of => of,
+            },
             Expr::Each(of) => {
                 let of = self.eval(at, of, Space::Value);
                 self.each(&of)
@@ -67,11 +71,11 @@ impl Resolver<'_> {
                 self.entered(&of)
             }
             Expr::Either(left, right) => {
-                let left = self.eval(at, left, space);
+                let left = self.held_by(self.eval(at, left, space), space);
                 if left == Val::Unknown {
                     return left;
                 }
-                let right = self.eval(at, right, space);
+                let right = self.held_by(self.eval(at, right, space), space);
                 one_of([left, right])
             }
             Expr::Apply(of, args) => self.applied(at, facts, of, args, space),
@@ -195,7 +199,9 @@ impl Resolver<'_> {
     fn applied(&self, at: &At, facts: &FileFacts, of: ExprId, args: ExprId, space: Space) -> Val {
         let value = self.eval(at, of, space);
         match value {
-            Val::Of(..) | Val::Outer(..) if facts.language == Language::Python => self.item(&value),
+            Val::Of(..) | Val::Outer(..) if facts.language == Language::Python && !is_tuple(facts, of) => {
+                self.item(&value)
+            }
             Val::Def(id, _) => Val::Def(id, self.args(at, facts, args, Space::Type)),
             Val::OuterType(name, _) => Val::OuterType(name, self.args(at, facts, args, Space::Type)),
             // A tuple, an array.
@@ -329,6 +335,16 @@ impl Resolver<'_> {
         value
     }
 
+    /// A value that is named by a constant.
+    fn held_by(&self, value: Val, space: Space) -> Val {
+        match value {
+            Val::Def(id, _) if space == Space::Value && self.kind(id) == Some(Kind::Constant) => {
+                self.deeper(Val::Unknown, || self.constant(id))
+            }
+            value => value,
+        }
+    }
+
     /// What a constant holds.
     pub(super) fn constant(&self, id: NodeId) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
@@ -427,6 +443,11 @@ fn base_space(facts: &FileFacts, of: ExprId, space: Space) -> Space {
         Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == Space::Type => Space::Type,
         _ => Space::Value,
     }
+}
+
+/// Whether an expression begins a tuple of values, which Python writes without a name.
+fn is_tuple(facts: &FileFacts, of: ExprId) -> bool {
+    matches!(facts.exprs.get(of), Some(Expr::Literal(name)) if facts.text(name) == "tuple")
 }
 
 /// Whether a block of methods begins at a place.

@@ -55,6 +55,13 @@ impl Resolver<'_> {
                 return linked;
             }
         }
+        if matches!(facts.language, Language::Java | Language::CSharp) {
+            // The package comes before what stars give.
+            let beside = self.neighbour(at.file, name);
+            if beside != Val::Unknown {
+                return beside;
+            }
+        }
         // What two of them give is of one or of the other.
         let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
@@ -72,7 +79,7 @@ impl Resolver<'_> {
         }
         match facts.language {
             Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
-            Language::Go | Language::Java | Language::CSharp | Language::Php => self.neighbour(at.file, name),
+            Language::Go | Language::Php => self.neighbour(at.file, name),
             _ => Val::Unknown,
         }
     }

@@ -168,9 +168,33 @@ fn member(walk: &mut Walk<'_>, value: ExprId, name: Name) -> ExprId {
     if value.is_none() || name.is_none() { ExprId::NONE } else { walk.expr(Expr::Member(value, name)) }
 }
 
+/// Names that a pattern, an operator or a loop assigns: what, is not followed.
+fn assigned(walk: &mut Walk<'_>, left: Syntax<'_>, at: u32) {
+    let mut todo = vec![left];
+    for _ in 0..200 {
+        let Some(node) = todo.pop() else { return };
+        match node.kind() {
+            "identifier" | "shorthand_property_identifier_pattern" => {
+                let name = walk.name_of(node);
+                walk.anew.push((name, at, ExprId::NONE));
+            }
+            "pair_pattern" => todo.extend(walk.get(node, "value")),
+            "assignment_pattern" | "object_assignment_pattern" => todo.extend(walk.get(node, "left")),
+            "array_pattern" | "object_pattern" | "rest_pattern" => {
+                let mut cursor = node.walk();
+                todo.extend(node.named_children(&mut cursor));
+            }
+            _ => {}
+        }
+    }
+}
+
 pub(super) fn for_in(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Block);
     let Some(left) = walk.get(node, "left") else { return };
+    if walk.get(node, "kind").is_none() {
+        return assigned(walk, left, start(node));
+    }
     let value = walk.lower_field(node, "right");
     let of = walk.get(node, "operator").is_some_and(|operator| walk.text(operator) == "of");
     let value = match (of, value.is_none()) {
@@ -287,13 +311,14 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
         return;
     };
-    if left.kind() == "identifier" {
+    if left.kind() == "identifier" && node.kind() == "assignment_expression" {
         if !matches!(right.kind(), "null" | "undefined") {
             let (name, value) = (walk.name_of(left), walk.lower(right));
             walk.anew.push((name, start(node), value));
         }
         return;
     }
+    assigned(walk, left, start(node));
     if left.kind() != "member_expression" || walk.get(left, "object").is_none_or(|object| object.kind() != "this") {
         return;
     }

@@ -26,6 +26,10 @@ fn sure(node: Syntax<'_>) -> u32 {
         if matches!(parent.kind(), "block" | "module") {
             return end(parent);
         }
+        if parent.kind().ends_with("_comprehension") || parent.kind() == "generator_expression" {
+            // It may go through nothing.
+            return end(parent);
+        }
         at = parent;
     }
     end(node)

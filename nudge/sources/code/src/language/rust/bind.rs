@@ -179,7 +179,10 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
 pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     let Some(args) = walk.get(node, "arguments") else { return };
     let mut cursor = args.walk();
-    let Some(closure) = args.named_children(&mut cursor).find(|arg| arg.kind() == "closure_expression") else { return };
+    // What comes before it takes an error, or nothing: `map_or_else`.
+    let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
+        return;
+    };
     if function.kind() != "field_expression" {
         return;
     }
