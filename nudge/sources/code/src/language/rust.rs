@@ -147,10 +147,10 @@ const SHAPES: &[(&str, Shape)] = &[
 fn index(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "");
     let range = node.named_child(1).is_some_and(|index| index.kind() == "range_expression");
-    match value.is_none() {
-        true => value,
-        false => walk.expr(if range { Expr::Slice(value) } else { Expr::Item(value) }),
+    if value.is_none() {
+        return value;
     }
+    walk.expr(if range { Expr::Slice(value) } else { Expr::Item(value) })
 }
 
 fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
