@@ -99,6 +99,19 @@ edges!(python rust typescript go java c);
 edges!(cpp ruby c_sharp php);
 
 #[test]
+fn a_chain_of_names_ends() {
+    let mut text = String::from("class A:\n    def m(self): pass\nx0 = A()\n");
+    for number in 1..3_000 {
+        writeln!(text, "x{number} = x{}", number - 1).expect("a string takes all");
+    }
+    text.push_str("x9.m()\nx2999.m()\n");
+    let case = Case { title: "chain", files: vec![("a.py", text)], ..Case::default() };
+    let known: Vec<bool> =
+        index(&case).sites("a.py").iter().filter(|site| site.name == "m").map(|site| site.to.is_some()).collect();
+    assert_eq!(known, [true, false], "one that is short, and one that no machine's stack would take");
+}
+
+#[test]
 fn each_language_is_read() {
     for path in ["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"] {
         let language = Language::of(path).expect(path);

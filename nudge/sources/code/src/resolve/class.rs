@@ -227,13 +227,13 @@ impl Resolver<'_> {
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
         let at = At::new(id.file, node.span.byte);
         let bases = facts.bases.get(node.bases.0.get() as usize..node.bases.1.get() as usize).unwrap_or_default();
-        bases.iter().map(|base| self.base(&at, facts, *base)).collect()
+        bases.iter().map(|base| self.base(&at, *base)).collect()
     }
 
-    fn base(&self, at: &At, facts: &FileFacts, base: ExprId) -> Val {
+    fn base(&self, at: &At, base: ExprId) -> Val {
         let value = self.eval(at, base, Space::Type);
         match value {
-            Val::Unknown if facts.language.is_ecma() => self.eval(at, base, Space::Value),
+            Val::Unknown => self.eval(at, base, Space::Value),
             Val::Def(id, _) if self.kind(id) == Some(Kind::Type) => self.instance(&value),
             Val::Def(id, _) if self.kind(id) == Some(Kind::Constant) => self.constant(id),
             other => other,

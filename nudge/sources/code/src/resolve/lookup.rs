@@ -105,8 +105,8 @@ impl Resolver<'_> {
                 return None;
             }
             may_be_inherited |= self.extends_unknown(class);
-            match owner(facts, class.node) {
-                Owner::Node(outer) if class.file == at.file => class = NodeId { file: at.file, node: outer.get() },
+            match owner(self.store.facts(class.file)?, class.node) {
+                Owner::Node(outer) => class.node = outer.get(),
                 _ => return None,
             }
         }

@@ -6,6 +6,26 @@ use super::{At, Resolver, Space, Val};
 
 /// Configurations of TypeScript that extend one another.
 const EXTENDS_MAX: u32 = 5;
+/// What the extension of an import stands for, by the order of TypeScript: `./x.js` means `x.ts` where there is one.
+const WRITTEN: &[(&str, &[&str])] = &[
+    (".d.ts", &[".ts", ".tsx", ".d.ts"]),
+    (".d.mts", &[".mts", ".d.mts"]),
+    (".d.cts", &[".cts", ".d.cts"]),
+    (".js", &[".ts", ".tsx", ".d.ts", ".js", ".jsx"]),
+    (".mjs", &[".mts", ".d.mts", ".mjs"]),
+    (".cjs", &[".cts", ".d.cts", ".cjs"]),
+    (".jsx", &[".tsx", ".d.ts", ".jsx"]),
+    (".ts", &[".ts"]),
+    (".tsx", &[".tsx"]),
+    (".mts", &[".mts"]),
+    (".cts", &[".cts"]),
+];
+/// What an import without an extension stands for.
+#[rustfmt::skip]
+const UNWRITTEN: &[&str] = &[
+    ".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", "/index.ts", "/index.tsx", "/index.mts",
+    "/index.js", "/index.jsx", "/index.d.ts",
+];
 
 impl Resolver<'_> {
     /// A module of Python by its dotted name, as a file means it.
@@ -131,34 +151,13 @@ impl Resolver<'_> {
         None
     }
 
-    /// A file by its path with any extension, or none: imports say `./x.js` and mean `x.ts`.
+    /// A file by the path that an import writes: without an extension, or with that of what is made of the file.
     fn ecma_file(&self, path: &str) -> Option<u32> {
-        if let Some(slot) = self.store.slot(path).filter(|_| !is_built(path)) {
-            return Some(slot);
-        }
-        let stem = [".js", ".mjs", ".cjs", ".jsx", ".d.ts", ".d.mts", ".d.cts", ".ts", ".tsx"]
-            .iter()
-            .find_map(|end| path.strip_suffix(end));
-        let ends = [
-            ".ts",
-            ".tsx",
-            ".mts",
-            ".cts",
-            ".js",
-            ".jsx",
-            ".mjs",
-            ".cjs",
-            ".d.ts",
-            "/index.ts",
-            "/index.tsx",
-            "/index.mts",
-            "/index.js",
-            "/index.jsx",
-            "/index.d.ts",
-        ];
-        let with =
-            |base: &str| ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')));
-        with(path).or_else(|| stem.and_then(with))
+        let with = |base: &str, ends: &[&str]| {
+            ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')))
+        };
+        let written = WRITTEN.iter().find_map(|(end, ends)| Some((path.strip_suffix(end)?, ends)));
+        written.and_then(|(base, ends)| with(base, ends)).or_else(|| with(path, UNWRITTEN))
     }
 
     /// The files that a file imports, those that are passed through left out.
@@ -207,11 +206,6 @@ impl Resolver<'_> {
             _ => None,
         }
     }
-}
-
-/// What a build writes beside its sources.
-fn is_built(path: &str) -> bool {
-    [".d.ts", ".d.mts", ".d.cts"].iter().any(|end| path.ends_with(end))
 }
 
 pub(super) fn folder_of(path: &str) -> &str {

@@ -246,7 +246,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn same_crate(&self, asker: Option<u32>, file: u32) -> bool {
-        asker.is_some_and(|asker| asker == file || self.crate_roots(asker).first() == self.crate_roots(file).first())
+        asker.is_some_and(|asker| self.crate_roots(asker).first() == self.crate_roots(file).first())
     }
 
     /// The folder in which the modules below a module are.
