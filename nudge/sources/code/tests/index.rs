@@ -143,6 +143,41 @@ fn imports_lead_to_files_and_back() {
 }
 
 #[test]
+fn an_import_is_of_the_module_that_it_names() {
+    let files: &[(&str, &str)] = &[
+        ("pkg/__init__.py", "from .core import f\nimport other as renamed\n"),
+        ("pkg/core.py", "def f(): pass\n"),
+        ("plain/core.py", "def f(): pass\n"),
+        ("other.py", "x = 1\n"),
+        (
+            "main.py",
+            "from pkg import core\nfrom pkg import f\nfrom pkg import renamed\nfrom pkg import core as c\nimport pkg.core\n\
+             from plain import core\nfrom plain import missing\nimport outside\n",
+        ),
+        ("src/lib.rs", "mod a;\nuse a::f;\nuse a::b::S;\nuse std::fmt;\n"),
+        ("src/a.rs", "pub mod b;\npub fn f() {}\n"),
+        ("src/a/b.rs", "pub struct S;\n"),
+    ];
+    let index = index(files);
+    let of = |path: &str| index.imports(path).into_iter().map(|import| import.path).collect::<Vec<_>>();
+    let some = |path: &str| Some(path.into());
+    assert_eq!(
+        of("main.py"),
+        [
+            some("pkg/core.py"),
+            some("pkg/__init__.py"),
+            some("pkg/__init__.py"),
+            some("pkg/core.py"),
+            some("pkg/core.py"),
+            some("plain/core.py"),
+            None,
+            None
+        ]
+    );
+    assert_eq!(of("src/lib.rs"), [some("src/a.rs"), some("src/a.rs"), some("src/a/b.rs"), None]);
+}
+
+#[test]
 fn facts_of_a_node() {
     let text = "import x\n@deco\nasync def f(a, b: int = 1, *c, **d) -> int:\n    '''Does it.\n\n    More.'''\n    if a and b:\n        return 1\n";
     let facts = extract("a.py", text.as_bytes()).expect("a file");
