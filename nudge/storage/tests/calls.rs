@@ -145,6 +145,23 @@ fn who_waits_too_long_is_refused() {
     assert_eq!(titles(&db), ["one"]);
 }
 
+/// A connection that could not be made holds no place.
+#[test]
+fn who_cannot_read_takes_no_place_from_others() {
+    let desk = Desk::new();
+    let db = Db::open(&Opening { wait: Duration::from_millis(200), ..desk.opening(&OLD) }).unwrap();
+    add(&db, "one").unwrap();
+    let aside = desk.folder.path().join("aside.db");
+    std::fs::rename(desk.path(), &aside).unwrap();
+    for _ in 0..10 {
+        let refused = db.read(|c| Ok(c.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0))?));
+        let refused = refused.unwrap_err();
+        assert!(!refused.message().contains("busy"), "{refused}");
+    }
+    std::fs::rename(&aside, desk.path()).unwrap();
+    assert_eq!(count(&db), 1);
+}
+
 #[test]
 fn a_closed_one_refuses_all() {
     let desk = Desk::new();

@@ -6,12 +6,12 @@ use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::time::Duration;
 
-use kit::{CACHE, Desk, NEW, OLD, add, app, count, names, raw, titles};
+use kit::{CACHE, Desk, FIRST, NEW, OLD, add, app, count, names, raw, titles};
 use nudge_core::error::ErrorKind;
 use nudge_core::source::DataDir;
 use nudge_storage::rusqlite::{self, config::DbConfig};
 use nudge_storage::search::{FullText, Known, Words, search};
-use nudge_storage::{APPLICATION_ID, App, Db, KEYS, Kept, Opening, restore};
+use nudge_storage::{APPLICATION_ID, App, Db, GENERATION, KEYS, Kept, Opening, generation, restore};
 
 #[test]
 fn each_connection_is_set_up() {
@@ -162,10 +162,18 @@ fn a_copy_for_each_day_on_which_something_changed() {
     let other = desk.open(&OLD);
     let copies = desk.folder.path().join("backups");
     let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.db.7-0.part"));
-    fs::write(&mine, "mine").unwrap();
+    let others = ["notes-2026-11-20.db.txt", "notes-2026-13-20.db", "notes-2026-11-20.vx.db", "other-2026-11-20.db"];
+    let of_a_version = copies.join("notes-2026-11-20.v1.db");
+    for path in [&mine, &of_a_version].into_iter().chain(&others.map(|name| copies.join(name))) {
+        fs::write(path, "mine").unwrap();
+    }
     fs::write(&part, "of a process that died").unwrap();
     add(&db, "day 6").unwrap();
     add(&other, "day 6 as well").unwrap();
+    assert!(!of_a_version.exists(), "the oldest of ours");
+    for name in others {
+        fs::remove_file(copies.join(name)).expect("what is none of ours stays");
+    }
     assert_eq!(desk.backups()[1..], ["notes-2026-11-28.db", "notes-2026-11-29.db", "notes-mine.db"]);
     assert_eq!(count_in(&db.newest_backup().unwrap()), 12);
 }
@@ -288,6 +296,28 @@ fn a_copy_is_put_back_over_whatever_is_there() {
     restore(&new.opening(&NEW), &copy).unwrap();
     let refused = add(&db, "two").unwrap_err();
     assert!(refused.message().ends_with("was replaced by one of an earlier version; start nudge again."), "{refused}");
+}
+
+/// Who remembers rows by their numbers must not come upon others.
+#[test]
+fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
+    static MARKED: App = app(&[KEYS, FIRST, GENERATION], Kept::Data);
+    let desk = Desk::new();
+    let named = || desk.open(&MARKED).read(|c| Ok(generation(c)?)).unwrap();
+    let at = |name: &str| desk.folder.path().join(name);
+    desk.open(&MARKED).backup(&at("empty.db")).unwrap();
+    let first = named();
+    assert_eq!((first.len(), &first), (16, &named()), "until something else is put in its place");
+    assert_eq!(add(&desk.open(&MARKED), "one").unwrap(), 1);
+    desk.open(&MARKED).backup(&at("one.db")).unwrap();
+    assert_eq!(add(&desk.open(&MARKED), "two").unwrap(), 2);
+    restore(&desk.opening(&MARKED), &at("one.db")).unwrap();
+    let second = named();
+    assert_ne!(first, second);
+    assert_eq!(add(&desk.open(&MARKED), "three").unwrap(), 3, "though the copy knows of no second");
+    restore(&desk.opening(&MARKED), &at("empty.db")).unwrap();
+    assert!(![first, second].contains(&named()));
+    assert_eq!(add(&desk.open(&MARKED), "four").unwrap(), 4, "though the copy knows of none");
 }
 
 #[test]

@@ -348,6 +348,18 @@ proptest! {
     }
 }
 
+#[test]
+fn what_is_no_vector_of_the_model_is_not_taken() {
+    let mut vectors = Vectors::new("tiny@1", 2);
+    for not in [&[1.0][..], &[1.0, 0.0, 0.0], &[], &[f32::NAN, 0.0], &[1.0, f32::INFINITY]] {
+        assert!(!vectors.upsert(1, 0, not), "{not:?}");
+        assert!(vectors.is_empty() && vectors.texts() == 0 && vectors.top(&[1.0, 0.0], 1, |_| true).is_empty());
+    }
+    assert!(vectors.upsert(1, 0, &[0.0, 1.0]) && vectors.upsert(1, 1, &[1.0, 0.0]) && vectors.upsert(2, 0, &[0.6, 0.8]));
+    assert_eq!((vectors.len(), vectors.texts(), vectors.is_empty(), vectors.model()), (3, 2, false, "tiny@1"));
+    assert_eq!(vectors.top(&[1.0, 0.0], 5, |_| true), [(1, 1.0), (2, 0.6)]);
+}
+
 /// Two hundred of another kind are nearer: each of the kind that was asked for is found all the same.
 #[test]
 fn what_is_filtered_out_hides_nothing() {

@@ -9,7 +9,7 @@ use nudge_core::error::Result;
 use nudge_core::source::DataDir;
 use nudge_storage::{App, Db, KEYS, Kept, Opening};
 
-const FIRST: &str = "
+pub const FIRST: &str = "
 CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
 CREATE TABLE vector(note INTEGER PRIMARY KEY REFERENCES note(id) ON DELETE CASCADE, bytes BLOB NOT NULL) STRICT;
 CREATE VIRTUAL TABLE note_fts USING fts5(title, body, content='note', content_rowid='id', tokenize='porter unicode61');
