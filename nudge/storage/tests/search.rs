@@ -355,7 +355,9 @@ fn what_is_no_vector_of_the_model_is_not_taken() {
         assert!(!vectors.upsert(1, 0, not), "{not:?}");
         assert!(vectors.is_empty() && vectors.texts() == 0 && vectors.top(&[1.0, 0.0], 1, |_| true).is_empty());
     }
-    assert!(vectors.upsert(1, 0, &[0.0, 1.0]) && vectors.upsert(1, 1, &[1.0, 0.0]) && vectors.upsert(2, 0, &[0.6, 0.8]));
+    assert!(
+        vectors.upsert(1, 0, &[0.0, 1.0]) && vectors.upsert(1, 1, &[1.0, 0.0]) && vectors.upsert(2, 0, &[0.6, 0.8])
+    );
     assert_eq!((vectors.len(), vectors.texts(), vectors.is_empty(), vectors.model()), (3, 2, false, "tiny@1"));
     assert_eq!(vectors.top(&[1.0, 0.0], 5, |_| true), [(1, 1.0), (2, 0.6)]);
 }

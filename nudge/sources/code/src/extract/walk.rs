@@ -240,6 +240,16 @@ impl<'a> Walk<'a> {
         self.frames[self.frames.len() - 1]
     }
 
+    /// Whether the node of the walk is one right below that which opened the innermost frame.
+    pub fn is_opened_by_parent(&self) -> bool {
+        self.frames.len() > 1 && self.frame().depth + 1 == self.depth
+    }
+
+    /// The frame that names are seen in all of: Python's blocks are none.
+    fn scope(&self) -> Frame {
+        if self.language == Language::Python { self.owner() } else { self.frame() }
+    }
+
     /// The innermost frame that is no block.
     pub fn owner(&self) -> Frame {
         self.frames.iter().rev().find(|frame| frame.what != Open::Block).copied().unwrap_or(self.frames[0])
@@ -427,7 +437,7 @@ impl<'a> Walk<'a> {
     }
 
     pub fn import(&mut self, module: &str, name: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
-        let Frame { from, to, .. } = self.frame();
+        let Frame { from, to, .. } = self.scope();
         let import = Import {
             module: self.names.made(module),
             name: if name.is_empty() { Name::NONE } else { self.names.made(name) },

@@ -50,6 +50,7 @@ const VISITS: &[(&str, Visit)] = &[
     ("for_statement", bind::loop_),
     ("while_statement", bind::again),
     ("for_in_clause", bind::comprehension),
+    ("block", bind::block),
     ("list_comprehension", block),
     ("set_comprehension", block),
     ("dictionary_comprehension", block),

@@ -14,47 +14,23 @@ fn scope(walk: &Walk<'_>) -> (u32, u32) {
     (owner.from, owner.to)
 }
 
-/// The end of the block around a statement: up to it, nothing else was meant.
-fn sure(node: Syntax<'_>) -> u32 {
-    if node.kind() == "for_statement" {
-        // It may go through nothing.
-        return end(node);
+/// A branch, a loop, the body of a `with`: what is bound in it is sure up to its end alone. That of a function or class is
+/// what they open themselves.
+pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if !walk.is_opened_by_parent() {
+        walk.open(node, Open::Block);
     }
-    let mut at = node;
-    for _ in 0..4 {
-        let Some(parent) = at.parent() else { break };
-        if matches!(parent.kind(), "block" | "module") {
-            return end(parent);
-        }
-        if parent.kind().ends_with("_comprehension") || parent.kind() == "generator_expression" {
-            // It may go through nothing.
-            return end(parent);
-        }
-        at = parent;
-    }
-    end(node)
 }
 
-/// Where a definition surely holds: to the end of the branch that it stands in, else wherever its name can be seen.
-fn branch(node: Syntax<'_>) -> Option<u32> {
-    let mut block = node.parent()?;
-    while block.kind() != "module" {
-        let parent = block.parent()?;
-        if block.kind() == "block" {
-            match parent.kind() {
-                "function_definition" | "class_definition" => return None,
-                "with_statement" => {}
-                _ => return Some(end(block)),
-            }
-        }
-        block = parent;
-    }
-    None
+/// The end of the branch that this place is in.
+fn branch(walk: &Walk<'_>) -> Option<u32> {
+    let frame = walk.frame();
+    (frame.what == Open::Block).then_some(frame.to)
 }
 
 /// A function or class: bound where it stands, as the module runs. What is of a class is not seen without it.
 pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, number: u32) {
-    let branch = branch(node);
+    let branch = branch(walk);
     if branch.is_some()
         && let Some(noted) = walk.facts.nodes.get_mut(number as usize)
     {
@@ -68,7 +44,7 @@ pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, numb
 
 /// An import, which [`Walk::import`] has just bound: where it stands, too, and of two in branches it may be either.
 pub(super) fn imported(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let branch = branch(node);
+    let branch = branch(walk);
     if let Some(binding) = walk.facts.bindings.last_mut() {
         binding.at = start(node).into();
         binding.sure = branch.map_or(binding.to, Into::into);
@@ -78,7 +54,9 @@ pub(super) fn imported(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let name = walk.name_of(name);
     let (from, to) = scope(walk);
-    walk.bind_until(name, from, to, start(statement), sure(statement), Bound::Value(value));
+    // A loop may go through nothing.
+    let sure = if statement.kind() == "for_statement" { end(statement) } else { branch(walk).unwrap_or(to) };
+    walk.bind_until(name, from, to, start(statement), sure, Bound::Value(value));
 }
 
 /// Binds what stands left of a value; names within it to its parts.
