@@ -50,6 +50,24 @@ fn everything_but_secrets_comes_back() {
 }
 
 #[test]
+fn what_names_a_deletion_names_no_other_after_a_restart() {
+    let session = RecordedStore::new(1);
+    let id = |session: &RecordedStore| session.call("deletions", &json!({})).unwrap()["deletions"][0]["id"].clone();
+    let hint = json!({"component": "a", "key": "k", "value": "x"});
+    session.call("set_hint", &hint).unwrap();
+    session.call("delete_hint", &json!({"component": "a", "key": "k"})).unwrap();
+    let first = id(&session).as_u64().unwrap();
+    session.call("undo", &json!({})).unwrap();
+    // A snapshot that holds no deletion.
+    for number in 0..3 {
+        session.call("set_hint", &json!({"component": "a", "key": format!("k{number}"), "value": "x"})).unwrap();
+    }
+    let session = session.promoted();
+    session.call("delete_hint", &json!({"component": "a", "key": "k"})).unwrap();
+    assert!(id(&session).as_u64().unwrap() > first);
+}
+
+#[test]
 fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
     for limit in [0, 1] {
         let session = RecordedStore::new(limit);
