@@ -43,8 +43,8 @@ const VISITS: &[(&str, Visit)] = &[
     ("field_declaration", field),
     ("compound_statement", block),
     ("for_statement", block),
-    ("for_range_loop", block),
-    ("lambda_expression", block),
+    ("for_range_loop", range),
+    ("lambda_expression", lambda),
     ("call_expression", call),
     ("new_expression", new),
 ];
@@ -178,6 +178,30 @@ fn declaration(walk: &mut Walk<'_>, node: Syntax<'_>) {
             let value = typed(walk, ty, one.child_by_field_name("value"));
             let name = walk.name_of(name);
             super::common::bind(walk, name, value, node);
+        }
+    }
+}
+
+/// `for (auto& x : xs)`
+fn range(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+    if let Some(name) = node.child_by_field_name("declarator").and_then(name_in) {
+        let value = typed(walk, node.child_by_field_name("type"), None);
+        let name = walk.name_of(name);
+        super::common::bind_in(walk, name, value, node);
+    }
+}
+
+fn lambda(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    walk.open(node, Open::Block);
+    let list = node.child_by_field_name("declarator").and_then(|head| head.child_by_field_name("parameters"));
+    let Some(list) = list else { return };
+    let mut cursor = list.walk();
+    for param in list.named_children(&mut cursor) {
+        if let Some(name) = param.child_by_field_name("declarator").and_then(name_in) {
+            let value = typed(walk, param.child_by_field_name("type"), None);
+            let name = walk.name_of(name);
+            super::common::bind_in(walk, name, value, node);
         }
     }
 }

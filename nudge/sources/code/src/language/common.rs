@@ -102,10 +102,11 @@ pub(super) fn params(
     walk.set_params(number, names);
 }
 
-/// Binds a name in the innermost frame.
+/// Binds a name in the innermost frame: in a function from its declaration on.
 pub(super) fn bind(walk: &mut Walk<'_>, name: Name, value: ExprId, at: Syntax<'_>) {
     let frame = walk.frame();
-    walk.bind(name, frame.from, frame.to, start(at), Bound::Value(value));
+    let from = if matches!(frame.what, Open::Block | Open::Function(_)) { end(at) } else { frame.from };
+    walk.bind(name, from, frame.to, start(at), Bound::Value(value));
 }
 
 /// Binds a name within a node.

@@ -41,6 +41,8 @@ const VISITS: &[(&str, Visit)] = &[
     ("arrow_function", anonymous),
     ("property_declaration", property),
     ("assignment_expression", assignment),
+    ("foreach_statement", loop_),
+    ("catch_clause", caught),
     ("function_call_expression", call),
     ("member_call_expression", invoked),
     ("nullsafe_member_call_expression", invoked),
@@ -177,9 +179,39 @@ fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     };
     if left.kind() == "variable_name" {
         let value = walk.lower(right);
-        let name = walk.name_of(left);
-        let owner = walk.owner();
-        walk.bind(name, owner.from, owner.to, start(node), Bound::Value(value));
+        assigned(walk, left, value, node);
+    } else if left.kind() == "list_literal" {
+        let mut cursor = left.walk();
+        for part in left.named_children(&mut cursor).filter(|part| part.kind() == "variable_name") {
+            assigned(walk, part, ExprId::NONE, node);
+        }
+    }
+}
+
+/// A variable is seen in all of its function.
+fn assigned(walk: &mut Walk<'_>, variable: Syntax<'_>, value: ExprId, at: Syntax<'_>) {
+    let name = walk.name_of(variable);
+    let owner = walk.owner();
+    walk.bind(name, owner.from, owner.to, start(at), Bound::Value(value));
+}
+
+fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    let Some(taken) = node.named_child(1) else { return };
+    let mut cursor = taken.walk();
+    let parts: Vec<Syntax<'_>> = if taken.kind() == "variable_name" {
+        vec![taken]
+    } else {
+        taken.named_children(&mut cursor).filter(|part| part.kind() == "variable_name").collect()
+    };
+    for part in parts {
+        assigned(walk, part, ExprId::NONE, node);
+    }
+}
+
+fn caught(walk: &mut Walk<'_>, node: Syntax<'_>) {
+    if let Some(variable) = node.child_by_field_name("name") {
+        let value = typed(walk, node.child_by_field_name("type"), None);
+        assigned(walk, variable, value, node);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a name means where it stands.
 
-use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Owner, flag};
+use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Node, Owner, flag};
 use crate::index::{How, NodeId, of_file, stem};
 use crate::language::Language;
 
@@ -12,10 +12,13 @@ impl Resolver<'_> {
     pub(super) fn lookup(&self, at: &At, name: Name, space: Space) -> Vec<Binding> {
         let Some(facts) = self.store.facts(at.file) else { return Vec::new() };
         let module = module_range(facts, at.byte);
+        let method = method_start(facts, at.byte);
         let mut best: Vec<Binding> = Vec::new();
         for binding in facts.bindings_of(name) {
             let visible = binding.from <= at.byte && at.byte < binding.to;
-            let barred = module.is_some_and(|(from, _)| binding.from < from);
+            let barred = module.is_some_and(|(from, _)| binding.from < from)
+                || method.is_some_and(|from| binding.from < from)
+                    && matches!(binding.bound, Bound::Value(_) | Bound::Param(..));
             if !visible || barred || !fits(facts, &binding, space) {
                 continue;
             }
@@ -185,6 +188,16 @@ pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
         .filter(|node| node.span.byte <= byte && byte < node.span.end)
         .max_by_key(|node| node.span.byte)
         .map(|node| (node.span.byte, node.span.end))
+}
+
+/// Where the method around a place begins, for languages whose methods do not see the variables around them.
+fn method_start(facts: &FileFacts, byte: u32) -> Option<u32> {
+    if !matches!(facts.language, Language::Ruby | Language::Php) {
+        return None;
+    }
+    let is_method = |node: &Node| matches!(node.kind, Kind::Function | Kind::Method);
+    let node = |number: u32| facts.nodes.get(number as usize);
+    around(facts, byte, |number| node(number).is_some_and(is_method)).and_then(node).map(|node| node.span.byte)
 }
 
 fn node_start(facts: &FileFacts, binding: &Binding) -> u32 {
