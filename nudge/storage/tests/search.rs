@@ -125,6 +125,10 @@ fn misspelt_words_find_what_is_meant() {
     for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
         assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
     }
+    // One letter in place of another; among terms of its own first letter alone.
+    let found_near = |text: &str| found(&c, text).words.into_iter().map(|asked| asked.near).collect::<Vec<_>>();
+    assert_eq!(found_near("sixe"), [["size"]]);
+    assert_eq!(found_near("bize schedluer"), [&[][..], &["schedul"]]);
     // A stem is another word sooner than the word itself.
     let full = notes(["Retry with full jitter", "a", "b"]);
     assert_eq!(found(&full, "failed").rows.len(), 0, "{:?}", found(&full, "failed"));
@@ -202,6 +206,21 @@ fn what_is_remembered_of_the_indexes() {
     assert_eq!(words("schedluer"), ["schedluer 1"]);
     c.execute("DELETE FROM note WHERE title = 't'", []).unwrap();
     assert_eq!(words("schedluer"), ["schedluer 0"]);
+}
+
+/// What is counted holds for a tenth more texts, and no further.
+#[test]
+fn a_tenth_more_texts_are_not_counted_again() {
+    let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < 31 { "alpha" } else { "" })));
+    let known = Known::default();
+    let words = || search(&c, &NOTES, &Words::of("alpha t7x t8x"), &known).unwrap().words.len();
+    for (texts, wanted) in [(90_i64, 2), (100, 2), (101, 3)] {
+        let there: i64 = c.query_row("SELECT count(*) FROM note", [], |row| row.get(0)).unwrap();
+        (there..texts).for_each(|_| {
+            c.execute("INSERT INTO note(title, body) VALUES('other', '')", []).unwrap();
+        });
+        assert_eq!(words(), wanted, "of {texts}");
+    }
 }
 
 /// The weights of some texts are what they are among all.

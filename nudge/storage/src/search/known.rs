@@ -202,3 +202,29 @@ impl Vocabulary {
         self.terms.values().map(|terms| terms.len()).sum::<usize>() + clauses
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_not_read_again_before_a_change() {
+        static NOTES: FullText = FullText { table: "note", weights: &[1.0], vocabulary: Some("note_words") };
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(
+            "CREATE VIRTUAL TABLE note USING fts5(body);
+             CREATE VIRTUAL TABLE note_words USING fts5vocab(note, 'row');
+             INSERT INTO note VALUES('one word'), ('another word');",
+        )
+        .unwrap();
+        let known = Known::default();
+        let weights = || known.weights(&c, &NOTES, "word").unwrap();
+        let terms = || known.terms(&c, &NOTES, 'w').unwrap();
+        let (first, of_w) = (weights(), terms());
+        assert!(Arc::ptr_eq(&first, &weights()) && Arc::ptr_eq(&of_w, &terms()));
+        assert_eq!((first.len(), of_w.len()), (2, 1));
+        c.execute("INSERT INTO note VALUES('a wordy word')", []).unwrap();
+        assert!(!Arc::ptr_eq(&first, &weights()) && !Arc::ptr_eq(&of_w, &terms()));
+        assert_eq!((weights().len(), terms().len()), (3, 2));
+    }
+}
