@@ -1,6 +1,7 @@
 //! From bytes to facts.
 
 mod anew;
+mod frame;
 mod lower;
 #[cfg(test)]
 mod snapshot_tests;
@@ -20,7 +21,8 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
 use crate::facts::FileFacts;
 use crate::language::{Grammar, Language};
 
-pub(crate) use walk::{Draft, Open, Walk, end, start};
+pub(crate) use frame::Open;
+pub(crate) use walk::{Draft, Walk, end, start};
 
 const FILE_MAX: usize = 512 * 1024;
 const PARSE_MAX: Duration = Duration::from_millis(250);

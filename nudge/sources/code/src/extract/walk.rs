@@ -13,34 +13,11 @@ use crate::facts::{
 use crate::language::{Grammar, Language};
 
 use super::Skip;
+use super::frame::{Frame, Open};
 
 /// Nesting beyond this is nothing that people write.
 const DEPTH_MAX: u32 = 1_000;
 const NODES_MAX: usize = 20_000;
-
-/// What is open around the place of the walk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
-    depth: u32,
-    pub what: Open,
-    /// Where names that are bound in it can be seen.
-    pub from: u32,
-    pub to: u32,
-    /// What the arms of a match look at.
-    pub subject: ExprId,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
-    File,
-    Block,
-    /// A function; without a number one that has no name.
-    Function(u32),
-    /// What has members: their names are not seen without it.
-    Class(u32),
-    Module(u32),
-    Impl(u32),
-}
 
 /// A comment that may document what follows.
 #[derive(Debug, Clone, Copy)]
