@@ -62,7 +62,7 @@ fn the_thread_of_the_code_begins_with_the_first_question() {
     project.0.run(&["set", "api", "build", "make"]);
     assert_eq!(project.0.run(&["get", "api", "build"])["hint"]["value"], "make");
     assert!(!works());
-    project.0.run(&["code", "node", "process_payment"]);
+    project.0.run(&["code", "search", "payment"]);
     assert!(works());
 }
 
@@ -76,6 +76,11 @@ fn a_node_is_there_with_a_session_and_without() {
     assert!(!desk.runtime.exists(), "no session was begun");
     assert_eq!(fs::read_dir(&desk.checkout).unwrap().count(), 3, "nothing is left in the project");
     let serve = desk.serve();
+    // A session answers at once, of as much as it has read.
+    let begun = Instant::now();
+    while desk.run(&["code", "status"])["as_of"]["complete"] != true {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
     assert_eq!(caller(&desk.run(&["code", "node", "pay.py:1"])), "node:web.py:view");
     project.write("pay.py", "def process_payment(order, tax):\n    return order\n");
     let told = desk.run(&["code", "node", "process_payment"]);
