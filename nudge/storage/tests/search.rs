@@ -208,6 +208,16 @@ fn what_is_remembered_of_the_indexes() {
     assert_eq!(words("schedluer"), ["schedluer 0"]);
 }
 
+/// A third of all is not many, one more is.
+#[test]
+fn what_more_than_a_third_holds_is_common() {
+    for (held, wanted) in [(30, 3), (31, 2)] {
+        let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < held { "alpha" } else { "" })));
+        let found = search(&c, &NOTES, &Words::of("alpha t7x t8x"), &Known::default()).unwrap();
+        assert_eq!(found.words.len(), wanted, "{held} of 90");
+    }
+}
+
 /// What is counted holds for a tenth more texts, and no further.
 #[test]
 fn a_tenth_more_texts_are_not_counted_again() {

@@ -226,5 +226,8 @@ mod tests {
         c.execute("INSERT INTO note VALUES('a wordy word')", []).unwrap();
         assert!(!Arc::ptr_eq(&first, &weights()) && !Arc::ptr_eq(&of_w, &terms()));
         assert_eq!((weights().len(), terms().len()), (3, 2));
+        let (second, of_w) = (weights(), terms());
+        known.forget();
+        assert!(!Arc::ptr_eq(&second, &weights()) && !Arc::ptr_eq(&of_w, &terms()));
     }
 }
