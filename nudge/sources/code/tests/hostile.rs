@@ -82,6 +82,17 @@ fn a_deadline_holds() {
     }
 }
 
+/// Each call looks at each loop and each binding once, not at each loop for each binding.
+#[test]
+fn a_file_of_loops_alone_is_asked_in_time() {
+    let mut index = Index::new();
+    let text = "for x in x: x()\n".repeat(3_000);
+    index.put("a.py", Arc::new(extract("a.py", text.as_bytes()).expect("a file")));
+    let start = Instant::now();
+    assert_eq!(index.sites("a.py").len(), 3_000);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
 #[test]
 fn what_goes_round_ends() {
     let mut index = Index::new();

@@ -259,17 +259,12 @@ fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
 /// What may be bound when a statement runs; all of it where nothing stands before that.
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding> {
     let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
-    let since = sure.and_then(|sure| all.get(sure)).map_or(0, |b| b.at);
     // A loop that began after what is sure, in the same function, has bound what stands further down in it.
-    let runs_again = |b: &Binding| {
-        facts
-            .loops
-            .iter()
-            .map(|(from, to)| (from.get(), to.get()))
-            .any(|(from, to)| from >= b.from.max(since) && from <= byte && byte < to && b.at < to)
-    };
-    let before: Vec<Binding> =
-        all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < byte || runs_again(b)).copied().collect();
+    let since = all.get(sure.unwrap_or(0)).map_or(0, |b| if sure.is_some() { b.from.max(b.at) } else { b.from });
+    let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
+    let again = around.filter(|(from, to)| since <= *from && *from <= byte && byte < *to).map(|(_, to)| to).max();
+    let until = again.unwrap_or(byte);
+    let before: Vec<Binding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < until).copied().collect();
     if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, Bound::Node(_)))) {
         return all;
     }
