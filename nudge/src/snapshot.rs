@@ -324,7 +324,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WellFormed<'a> {
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Object(hint) = Object::<Box<HintDocument>>::deserialize(deserializer)?;
-        if hint.value.is_none() || hint.version == Some(0) {
+        if hint.value.is_none() {
             return Err(de::Error::custom("no hint"));
         }
         Ok(Self(hint))
