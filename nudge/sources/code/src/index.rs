@@ -165,8 +165,8 @@ pub enum NodeLookup {
     Unknown,
 }
 
-/// Whether a file is one that says how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json`, `go.mod`,
-/// `pyproject.toml`.
+/// Whether a file is one that says how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json` and what it
+/// extends, `go.mod`, `pyproject.toml`.
 pub fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     matches!(name, "Cargo.toml" | "package.json" | "go.mod" | "pyproject.toml") || is_tsconfig(name)

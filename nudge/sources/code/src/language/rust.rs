@@ -143,7 +143,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("continue_expression", Shape::Null),
 ];
 
-/// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
+/// `x[i]` is one of those that `x` holds, `x[1..]` some of them.
 fn index(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "");
     let range = node.named_child(1).is_some_and(|index| index.kind() == "range_expression");
@@ -153,6 +153,7 @@ fn index(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.expr(if range { Expr::Slice(value) } else { Expr::Item(value) })
 }
 
+/// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
 fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }

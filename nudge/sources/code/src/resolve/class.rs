@@ -192,8 +192,8 @@ impl Resolver<'_> {
             }
     }
 
-    /// Whether a class extends one that is not known, which may have any member. Of Java's interfaces nobody calls one by
-    /// its bare name.
+    /// Whether a class extends one that is not known, which may have any member. Java's interfaces do not count: what they
+    /// bring is hardly ever called by its bare name.
     pub(super) fn extends_unknown(&self, id: NodeId) -> bool {
         let mut id = id;
         for _ in 0..BASES_MAX {

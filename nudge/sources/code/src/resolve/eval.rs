@@ -54,8 +54,9 @@ impl Resolver<'_> {
                 let of = self.eval(at, of, Space::Value);
                 self.item(&of)
             }
+            // What a class gives of a slice may be anything.
             Expr::Slice(of) => match self.eval(at, of, Space::Value) {
-                of @ Val::Of(..) => self.item(&of),
+                Val::Of(..) => Val::Unknown,
                 of => of,
             },
             Expr::Each(of) => {

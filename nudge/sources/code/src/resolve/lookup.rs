@@ -98,6 +98,7 @@ impl Resolver<'_> {
     /// A member of the class around a place, or of one around that.
     fn of_class_around(&self, at: &At, facts: &FileFacts, name: &str, space: Space) -> Option<Val> {
         let mut class = self.class_here(at, facts)?;
+        // By a base that is not known: then a method of a class further out is not meant for certain, a class there is.
         let mut may_be_inherited = false;
         for _ in 0..8 {
             let this = Val::Of(class, super::no_args());
@@ -260,7 +261,8 @@ fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding> {
     let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
     // A loop that began after what is sure, in the same function, has bound what stands further down in it.
-    let since = all.get(sure.unwrap_or(0)).map_or(0, |b| if sure.is_some() { b.from.max(b.at) } else { b.from });
+    let begun = all.first().map_or(0, |b| b.from);
+    let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.at.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
     let again = around.filter(|(from, to)| since <= *from && *from <= byte && byte < *to).map(|(_, to)| to).max();
     let until = again.unwrap_or(byte);

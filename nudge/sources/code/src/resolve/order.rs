@@ -8,7 +8,7 @@ use crate::index::NodeId;
 use super::class::Asked;
 use super::{Member, Resolver, Val};
 
-/// More than a program has.
+/// Classes of one order: more than a program has.
 const ORDER_MAX: usize = 100;
 
 /// Something that a class inherits from.
