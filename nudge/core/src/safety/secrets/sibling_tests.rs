@@ -2,6 +2,18 @@
 
 use super::tests::{HEX, LETTERS, Maker, clean, refused};
 
+/// These tests.
+pub(super) const CASES: &[fn()] = &[
+    passwords_of_vault_files_are_caught,
+    entries_of_netrc_are_caught_in_any_white_space,
+    secrets_told_in_sentences_are_caught,
+    sentences_about_secrets_pass,
+    names_and_places_of_secrets_pass,
+    commits_are_commits_where_the_syntax_says_so,
+    keys_of_a_payment_providers_test_mode_pass,
+    what_a_generator_of_documented_formats_found,
+];
+
 /// Passwords as people choose them.
 fn passwords(make: &mut Maker) -> Vec<String> {
     vec![

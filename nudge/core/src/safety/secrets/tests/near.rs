@@ -1,0 +1,217 @@
+//! Where the guard draws its lines: what it says of values as they grow, and of each case of these tests with one
+//! character taken out or put in another's place. Nobody has decided these verdicts one by one: a change that moves
+//! some is to be looked at, in the difference of the two files. `UPDATE=1` writes them anew.
+//!
+//! The files hold verdicts, never the texts: `.` passes, a letter is the rule that its first line gives.
+
+use super::*;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Longest value of the table, and lengths beyond it at which something may end.
+const LONGEST: usize = 72;
+const BEYOND: [usize; 9] = [96, 100, 101, 128, 200, 256, 300, 512, 513];
+
+/// Where values stand.
+const PLACES: &[&str] = &[
+    "{}",
+    "run {} now",
+    "password={}",
+    "DB_PASSWORD={} make",
+    "db_password: \"{}\"",
+    "API_TOKEN={}",
+    "token: {}",
+    "\"apiKey\": \"{}\"",
+    "SESSION_KEY={}",
+    "key: {}",
+    "https://example.com/?access_token={}",
+    "https://example.com/?key={}&a=b",
+    "https://app:{}@example.com/",
+    "https://{}@example.com/",
+    "tool --password {}",
+    "tool --token {} x",
+    "tool --key={}",
+    "curl -u app:{} https://example.com",
+    "docker login -u app -p {}",
+    "mysql -uapp -p{} app",
+    "tool -u app -p {}",
+    "curl -H 'Authorization: Bearer {}' https://example.com",
+    "Authorization: Basic {}",
+    "Authorization: {}",
+    "Authorization: Digest username=\"app\", response=\"{}\"",
+    "x-api-key: Token {}",
+    "Cookie: sid={}; theme=dark",
+    "the db password is {}",
+    "log in with password {}",
+    "our api key is {}.",
+    "echo {} | gh auth login --with-token",
+    "machine example.com login app password {}",
+    "db.internal:5432:app:app:{}",
+    "<password>{}</password>",
+    "(\"API_TOKEN\", \"{}\")",
+    "checksum: {}",
+    "acme_live_{}",
+    "sha256-{}",
+    "sqlplus app/{}@//db:1521/XE",
+    "key={}=",
+];
+
+/// What values are made of.
+const KINDS: &[(&str, &str)] = &[
+    ("small", "abcdefghijklmnopqrstuvwxyz"),
+    ("capitals", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    ("letters", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
+    ("mixed", LETTERS),
+    ("hex", HEX),
+    ("digits", "0123456789"),
+    ("base32", UPPER),
+    ("small+digits", "abcdefghijklmnopqrstuvwxyz0123456789"),
+    ("base64", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/+/"),
+    ("dashed", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_-_"),
+    ("dotted", "abcdefghijklmnopqrstuvwxyz0123456789...."),
+    ("marks", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN0123456789!@#$%^&*?+=~!@#$%^&*"),
+    ("few", "aB3"),
+];
+
+/// Texts whose beginnings are values too.
+const TEXTS: &[(&str, &str)] = &[
+    ("words", "maplecopperwindowgardenriverstonemarketyellowbuttonsilverpersoncandlefinger"),
+    ("Words", "MapleCopperWindowGardenRiverStoneMarketYellowButtonSilverPersonCandleFinger"),
+    ("dashed words", "maple-copper-window-garden-river-stone-market-yellow-button-silver-person-c"),
+    ("SHOUTED", "MAPLE_COPPER_WINDOW_GARDEN_RIVER_STONE_MARKET_YELLOW_BUTTON_SILVER_PERSON_C"),
+    ("path", "/srv/maple/copper/window/garden/river/stone/market/yellow/button/silver/person"),
+    ("words, digits", "maple5961copper27window340garden8river12stone55market901yellow3button77silver"),
+    ("sentence", "maple copper window garden river stone market yellow button silver person cand"),
+    ("groups", "qzvx kwjp brtn xxkq plmz wqrt zxcv bnmq hjkw rtyp sdfq zxkw vbqn mjhg trwq plkz"),
+    ("version", "1.20.3-rc.1+build.5.linux-amd64.2026.11.26.0.0.1.20.3-rc.1+build.5.linux-amd64"),
+    ("call", "getToken(session.user.name, 'maple-copper', options.window[3], stone->market())"),
+    ("variable", "$DB_PASSWORD_OF_THE_MAPLE_COPPER_WINDOW_GARDEN_RIVER_STONE_MARKET_YELLOW_BUTTO"),
+    ("placeholder", "<your-token-of-the-maple-copper-window-garden-river-stone-market-yellow-button"),
+    ("member", "config.maple.copper.window2.garden.river.stone.market.yellow.button.silver.pers"),
+    ("stars", "****************************************************************************"),
+    ("foreign", "größeMaß9äöüßéèêçñøåæœŸžšćđłńóśźżőűřůěťďňŕĺľ12345abcdeGHIJK"),
+];
+
+/// Rules that are not in the table of formats.
+const RULES: &[&str] = &[
+    "private-key",
+    "hex-32-64",
+    "url-credentials",
+    "authorization-header",
+    "cookie",
+    "recovery-phrase",
+    "password-flag",
+    "password-argument",
+    "login-argument",
+    "piped-credential",
+    "netrc-password",
+    "encoded-secret",
+    "random-string",
+];
+
+/// Each rule has a letter.
+fn rules() -> Vec<&'static str> {
+    let mut all = RULES.to_vec();
+    all.extend(FORMATS.iter().map(|(rule, ..)| *rule));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// One line of verdicts: each run as its length and letter.
+fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
+    let rules = rules();
+    let letter = |found| {
+        let at = rules.binary_search(&found).unwrap_or_else(|_| panic!("{found} is not among the rules"));
+        LETTERS.chars().nth(at).expect("a letter for each rule")
+    };
+    let mut runs: Vec<(usize, char)> = Vec::new();
+    for verdict in verdicts {
+        let letter = verdict.map_or('.', letter);
+        match runs.last_mut() {
+            Some((length, last)) if *last == letter => *length += 1,
+            _ => runs.push((1, letter)),
+        }
+    }
+    runs.iter().map(|(length, letter)| format!("{length}{letter}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Compares with the file, or writes it.
+fn compare(name: &str, lines: &str) {
+    let rules: Vec<String> =
+        rules().iter().zip(LETTERS.chars()).map(|(rule, letter)| format!("{letter} {rule}")).collect();
+    let now = format!("{}\n{lines}", rules.join(", "));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/safety/secrets/tests").join(name);
+    if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
+        std::fs::write(&file, &now).unwrap();
+    }
+    let before = std::fs::read_to_string(&file).unwrap();
+    let moved: Vec<&str> =
+        now.lines().zip(before.lines()).filter(|(now, before)| now != before).map(|(now, _)| now).collect();
+    assert!(
+        now == before,
+        "{name}: {} lines differ, see them by UPDATE=1 and git diff: {:?}",
+        moved.len(),
+        moved.first()
+    );
+}
+
+#[test]
+fn values_of_every_length_are_judged_as_they_were() {
+    let mut make = Maker(40);
+    let mut kinds: Vec<(&str, String)> =
+        KINDS.iter().map(|(kind, alphabet)| (*kind, make.text(600, alphabet))).collect();
+    kinds.extend(TEXTS.iter().map(|(kind, text)| (*kind, (*text).to_owned())));
+    kinds.push(("uuids", [make.uuid(), make.uuid(), make.uuid()].join("-")));
+    let mut lines = String::new();
+    for (kind, value) in &kinds {
+        let starts: Vec<&str> = (1..=LONGEST)
+            .chain(BEYOND)
+            .filter_map(|length| value.char_indices().map(|(at, _)| at).nth(length))
+            .map(|end| &value[..end])
+            .collect();
+        let named = ["password", "api_key", "session", "Authorization", "Cookie", "seed_phrase", "digest"];
+        for place in PLACES {
+            let verdicts = line(starts.iter().map(|start| rule(&place.replace("{}", start))));
+            writeln!(lines, "{kind} in {place}: {verdicts}").unwrap();
+        }
+        for name in named {
+            let verdicts = line(starts.iter().map(|start| GUARD.check(Some(name), start)));
+            writeln!(lines, "{kind} of {name}: {verdicts}").unwrap();
+        }
+    }
+    compare("lengths.txt", &lines);
+}
+
+/// What a text looks like: words of mixed or many characters are all the same.
+fn skeleton(text: &str) -> String {
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(|word| {
+            let plain = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is_drawn = plain.len() > 3 && Mix::of(plain.as_bytes()).classes() > 1;
+            if is_drawn { format!("#{}", &word[plain.len()..]) } else { word.to_owned() }
+        })
+        .collect()
+}
+
+#[test]
+fn the_neighbours_of_every_case_are_judged_as_they_were() {
+    let mut known = std::collections::HashSet::new();
+    let mut lines = String::new();
+    for text in told(&[super::CASES, super::super::sibling_tests::CASES].concat()) {
+        if text.len() > 400 || !known.insert(skeleton(&text)) {
+            continue;
+        }
+        let places: Vec<(usize, usize)> = text.char_indices().map(|(at, c)| (at, at + c.len_utf8())).collect();
+        let shown: String = skeleton(&text).chars().take(60).flat_map(char::escape_default).collect();
+        write!(lines, "{shown}").unwrap();
+        for instead in ["", "7", "e", "X", "-", " ", "/", "=", "$"] {
+            let verdicts =
+                line(places.iter().map(|(from, to)| rule(&[&text[..*from], instead, &text[*to..]].concat())));
+            write!(lines, " | {verdicts}").unwrap();
+        }
+        let cut = line(places.iter().map(|(from, _)| rule(&text[..*from])));
+        writeln!(lines, " | {cut}").unwrap();
+    }
+    compare("neighbours.txt", &lines);
+}
