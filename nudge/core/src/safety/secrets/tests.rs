@@ -27,6 +27,15 @@ impl Maker {
         (0..length).map(|_| letters[self.next() % letters.len()]).collect()
     }
 
+    /// The characters of these parts in another order.
+    fn shuffled(&mut self, parts: &[&str]) -> String {
+        let mut letters: Vec<char> = parts.concat().chars().collect();
+        for at in (1..letters.len()).rev() {
+            letters.swap(at, self.next() % (at + 1));
+        }
+        letters.into_iter().collect()
+    }
+
     fn uuid(&mut self) -> String {
         [8, 4, 4, 4, 12].map(|length| self.text(length, HEX)).join("-")
     }

@@ -1,8 +1,9 @@
 //! Where the guard draws its lines: what it says of values as they grow, and of each case of these tests with one
 //! character taken out or put in another's place. Nobody has decided these verdicts one by one: a change that moves
-//! some is to be looked at, in the difference of the two files. `UPDATE=1` writes them anew.
+//! some is to be looked at, in the difference of these files. `UPDATE=1` writes them anew.
 //!
-//! The files hold verdicts, never the texts: `.` passes, a letter is the rule that its first line gives.
+//! The files hold verdicts, never the texts: `.` passes, a letter is the rule that the first line gives. Where all pass,
+//! there is no line.
 
 use super::*;
 use std::fmt::Write as _;
@@ -140,7 +141,12 @@ fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
 fn compare(name: &str, lines: &str) {
     let rules: Vec<String> =
         rules().iter().zip(LETTERS.chars()).map(|(rule, letter)| format!("{letter} {rule}")).collect();
-    let now = format!("{}\n{lines}", rules.join(", "));
+    // `81.`
+    let tells = |line: &&str| {
+        line.rsplit(": ").next().is_some_and(|verdicts| verdicts.contains(|c: char| c.is_ascii_alphabetic()))
+    };
+    let told: Vec<&str> = lines.lines().filter(tells).collect();
+    let now = format!("{}\n{}\n", rules.join(", "), told.join("\n"));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/safety/secrets/tests").join(name);
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         std::fs::write(&file, &now).unwrap();
@@ -183,6 +189,36 @@ fn values_of_every_length_are_judged_as_they_were() {
     compare("lengths.txt", &lines);
 }
 
+/// Places that differ in what they ask of a value.
+const ASKING: &[&str] =
+    &["{}", "run {} now", "token={}", "session: {}", "password: {}", "the password is {}", "tool -x {}"];
+
+#[test]
+fn values_of_every_mixture_are_judged_as_they_were() {
+    let mut lines = String::new();
+    for length in [8, 10, 12, 14, 16, 20, 24, 30, 32, 36, 38, 40, 44] {
+        for other in ["abcdefghijklmnopqrstuvwxyz", "bcdfghjklmnpqrstvwxz", "aeinorst"] {
+            for marks in ["", "-", "-_", "+/", "!-#", "./+:", "_-_-_-", "!@#$%^&*"] {
+                let mut make = Maker(41);
+                let counts = || (0..9).flat_map(|upper| (0..9).map(move |digit| (upper, digit)));
+                let values: Vec<String> = counts()
+                    .filter(|(upper, digit)| upper + digit + marks.len() < length)
+                    .map(|(upper, digit)| {
+                        let small = make.text(length - upper - digit - marks.len(), other);
+                        let (capitals, digits) = (make.text(upper, KINDS[1].1), make.text(digit, "0123456789"));
+                        make.shuffled(&[&small, &capitals, &digits, marks])
+                    })
+                    .collect();
+                for place in ASKING {
+                    let verdicts = line(values.iter().map(|value| rule(&place.replace("{}", value))));
+                    writeln!(lines, "{length} of {other} {marks} in {place}: {verdicts}").unwrap();
+                }
+            }
+        }
+    }
+    compare("mixtures.txt", &lines);
+}
+
 /// What a text looks like: words of mixed or many characters are all the same.
 fn skeleton(text: &str) -> String {
     text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
@@ -204,14 +240,14 @@ fn the_neighbours_of_every_case_are_judged_as_they_were() {
         }
         let places: Vec<(usize, usize)> = text.char_indices().map(|(at, c)| (at, at + c.len_utf8())).collect();
         let shown: String = skeleton(&text).chars().take(60).flat_map(char::escape_default).collect();
-        write!(lines, "{shown}").unwrap();
+        write!(lines, "{shown}:").unwrap();
         for instead in ["", "7", "e", "X", "-", " ", "/", "=", "$"] {
             let verdicts =
                 line(places.iter().map(|(from, to)| rule(&[&text[..*from], instead, &text[*to..]].concat())));
-            write!(lines, " | {verdicts}").unwrap();
+            write!(lines, " {verdicts} |").unwrap();
         }
         let cut = line(places.iter().map(|(from, _)| rule(&text[..*from])));
-        writeln!(lines, " | {cut}").unwrap();
+        writeln!(lines, " {cut}").unwrap();
     }
     compare("neighbours.txt", &lines);
 }
