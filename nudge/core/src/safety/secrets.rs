@@ -233,7 +233,7 @@ fn is_private_jwk(map: &Map<String, Value>) -> bool {
             .any(|part| map.get(*part).and_then(Value::as_str).is_some_and(|d| classify::is_random(d, 20)))
 }
 
-/// `path.segment`, with the segment cut to 64 characters and control and other odd characters escaped.
+/// `path.segment`, with a segment of 64 characters or more cut to 63 and a mark, and control and other odd characters escaped.
 fn child(path: &str, segment: &str) -> String {
     let mut out = String::with_capacity(path.len() + segment.len().min(SEGMENT_LIMIT) + 1);
     out.push_str(path);
@@ -248,7 +248,7 @@ fn child(path: &str, segment: &str) -> String {
             c.escape_unicode().to_string()
         };
         let width = escaped.chars().count();
-        if shown + width >= SEGMENT_LIMIT && shown + width + 1 > SEGMENT_LIMIT {
+        if shown + width >= SEGMENT_LIMIT {
             out.push('…');
             break;
         }

@@ -51,12 +51,21 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
 pub(super) fn least_bytes(hint: &Hint) -> usize {
     /// What stands around name, value and source, and the shortest age.
     const AROUND: usize = "/: (1s, )".len();
-    // What is written otherwise than it stands may be shorter.
-    let plain = |text: &str| {
-        let is_plain = text.split(' ').all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic()));
-        if is_plain { text.len() } else { 0 }
-    };
-    plain(hint.component()) + plain(hint.key()) + plain(hint.text()).min(MAX_VALUE_CHARS) + AROUND
+    plain_bytes(hint.component()) + plain_bytes(hint.key()) + plain_bytes(hint.text()) + AROUND
+}
+
+/// Bytes of a text that is written as it stands, as far as a line may have them; what is written otherwise may be
+/// shorter, and has none.
+fn plain_bytes(text: &str) -> usize {
+    let bytes = &text.as_bytes()[..text.len().min(MAX_VALUE_CHARS)];
+    let mut may_end = false;
+    let is_plain = bytes.iter().all(|byte| {
+        let is_word = byte.is_ascii_graphic();
+        let is_single = may_end && *byte == b' ';
+        may_end = is_word;
+        is_word || is_single
+    });
+    if is_plain && may_end { bytes.len() } else { 0 }
 }
 
 /// Where a hint applies, as far as that is less than the repository in which the agent is.

@@ -339,7 +339,10 @@ impl<'a> State<'a> {
         if (flag.eq_ignore_ascii_case("bearer") || flag.eq_ignore_ascii_case("basic")) && !copula {
             return (is_random_argument(word, 16) && header_credential(word)).then_some("authorization-header");
         }
-        if flag.eq_ignore_ascii_case("by") && self.previous[1..].iter().any(|p| p.eq_ignore_ascii_case("identified")) {
+        // `IDENTIFIED BY 'X'`, `IDENTIFIED WITH mysql_native_password BY 'X'`
+        let is_identified = self.previous[1..].iter().any(|p| p.eq_ignore_ascii_case("identified"))
+            || (self.previous[2].eq_ignore_ascii_case("with") && self.previous[1].ends_with("_password"));
+        if flag.eq_ignore_ascii_case("by") && is_identified {
             return (raw.starts_with(['\'', '"']) && is_flag_value(word)).then_some("password-flag");
         }
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {

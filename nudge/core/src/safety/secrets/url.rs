@@ -37,9 +37,10 @@ pub(super) fn credentials(text: &str) -> bool {
                 .position(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`'))
                 .unwrap_or(rest.len());
             let i = rest[..far].iter().rposition(|b| *b == b'@')?;
-            let colon = rest[..i].iter().position(|b| *b == b':')?;
-            let odd = colon < end && end > colon + 1 && rest[colon + 1..end].iter().any(|b| !b.is_ascii_digit());
-            odd.then_some(&rest[..i])
+            let colon = rest[..end].iter().position(|b| *b == b':')?;
+            // The colons of `[::1]` belong to a host.
+            let is_odd = !rest.starts_with(b"[") && rest[colon + 1..end].iter().any(|b| !b.is_ascii_digit());
+            is_odd.then_some(&rest[..i])
         });
         if authority.and_then(|a| std::str::from_utf8(a).ok()).is_some_and(is_userinfo) {
             return true;

@@ -225,6 +225,9 @@ fn dotted_tokens_are_judged_as_they_were() {
     compare("dotted.txt", &lines);
 }
 
+/// How a name is made with another word.
+type Shape<'a> = (&'static str, &'a dyn Fn(&str) -> String);
+
 #[test]
 fn names_promise_what_they_did() {
     let words = "\
@@ -237,7 +240,7 @@ fn names_promise_what_they_did() {
     let mut lines = String::new();
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     for first in &words {
-        let shapes: [(&str, &dyn Fn(&str) -> String); 6] = [
+        let shapes: [Shape<'_>; 6] = [
             ("alone", &|_| (*first).to_owned()),
             ("with", &|other| format!("{first}_{other}")),
             ("in camels with", &|other| format!("{first}{}", capital(other))),

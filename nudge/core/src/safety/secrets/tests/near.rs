@@ -1,5 +1,5 @@
 //! Where the guard draws its lines: what it says of values as they grow, and of each case of these tests with one
-//! character taken out or put in another's place. Nobody has decided these verdicts one by one: a change that moves
+//! character or word taken out or put in another's place. Nobody has decided these verdicts one by one: a change that moves
 //! some is to be looked at, in the difference of these files. `UPDATE=1` writes them anew.
 //!
 //! The files hold verdicts, never the texts: `.` passes, a letter is the rule that the first line gives. Where all pass,
@@ -257,7 +257,7 @@ fn skeleton(text: &str) -> String {
 fn the_neighbours_of_every_case_are_judged_as_they_were() {
     let mut known = std::collections::HashSet::new();
     let mut lines = String::new();
-    for text in told(&[super::CASES, super::super::sibling_tests::CASES].concat()) {
+    for text in told(&[super::CASES, super::commands::CASES, super::super::sibling_tests::CASES].concat()) {
         if text.len() > 400 || !known.insert(skeleton(&text)) {
             continue;
         }
@@ -267,6 +267,14 @@ fn the_neighbours_of_every_case_are_judged_as_they_were() {
         for instead in ["", "7", "e", "X", "-", " ", "/", "=", "$"] {
             let verdicts =
                 line(places.iter().map(|(from, to)| rule(&[&text[..*from], instead, &text[*to..]].concat())));
+            write!(lines, " {verdicts} |").unwrap();
+        }
+        let words: Vec<&str> = text.split_inclusive(' ').collect();
+        let but = |at: usize, times: usize| {
+            [words[..at].concat(), words[at].repeat(times), words[at + 1..].concat()].concat()
+        };
+        for times in [0, 2] {
+            let verdicts = line((0..words.len()).map(|at| rule(&but(at, times))));
             write!(lines, " {verdicts} |").unwrap();
         }
         let cut = line(places.iter().map(|(from, _)| rule(&text[..*from])));
