@@ -1,6 +1,7 @@
 //! All files of one root, and how they hang together.
 
 mod asking;
+mod links;
 mod manifest;
 mod store;
 mod targets;
@@ -178,6 +179,11 @@ pub(crate) fn is_tsconfig(name: &str) -> bool {
     stem.starts_with("tsconfig") || stem.starts_with("jsconfig")
 }
 
+/// The id of a node, by its file: `node:src/flask/app.py:Flask.route`.
+pub(crate) fn node_id(path: &str, view: &NodeView<'_>) -> String {
+    ["node:", path, ":", view.qual()].concat()
+}
+
 /// All files of one root. What a call means is worked out when it is asked for, so that a changed file costs its own
 /// reading and nothing else, and an index is the same after any history.
 #[derive(Debug, Default)]
@@ -223,9 +229,9 @@ impl Index {
         Some(Found { id, path: &file.path, facts: &file.facts, view })
     }
 
-    /// The id of a node, `node:src/flask/app.py:Flask.route`.
+    /// The id of a node.
     pub fn id_of(&self, id: NodeId) -> String {
-        self.node(id).map(|found| format!("node:{}:{}", found.path, found.view.qual())).unwrap_or_default()
+        self.node(id).map(|found| node_id(found.path, &found.view)).unwrap_or_default()
     }
 
     /// A node by its id, or by `path:name` if that is not ambiguous; `node:` may be left out.

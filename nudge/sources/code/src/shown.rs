@@ -181,7 +181,7 @@ pub struct Edge {
 
 /// The id of a node.
 pub fn id(path: &str, view: &NodeView<'_>) -> String {
-    format!("node:{path}:{}", view.qual())
+    crate::index::node_id(path, view)
 }
 
 impl Shown {

@@ -16,7 +16,7 @@ const REACHED_MAX: usize = 400;
 const SITES_MAX: usize = 8_000;
 
 /// The tests of a node by its certain callers.
-pub(crate) fn tests(asking: &Asking<'_>, id: NodeId, limit: usize) -> Tests {
+pub(crate) fn tests(asking: &Asking<'_>, id: NodeId) -> Tests {
     let index = asking.index;
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
     let mut links: Vec<TestLink> = Vec::new();
@@ -43,9 +43,7 @@ pub(crate) fn tests(asking: &Asking<'_>, id: NodeId, limit: usize) -> Tests {
     let place =
         |link: &TestLink| index.node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
     links.sort_by_cached_key(|link| (link.depth, place(link)));
-    let omitted = links.len().saturating_sub(limit);
-    links.truncate(limit);
-    Tests { links, named: named(index, id), omitted }
+    Tests { links, named: named(index, id), omitted: 0 }
 }
 
 /// Nodes that call a node, or ask for it as a fixture.

@@ -48,6 +48,7 @@ pub fn ask(folder: &Path, items: usize) {
     let file = |at: usize| at * 379 % files;
     let id = |at: usize| format!("module_{0}.py:step_{0}_7", file(at));
     of("node", 20, |at| drop(verb("node", &json!({"id": id(at)}))));
+    of("node, again", 20, |_| drop(verb("node", &json!({"id": id(1)}))));
     of("callers", 20, |at| drop(verb("callers", &json!({"id": id(at)}))));
     of("tests", 4, |at| drop(verb("tests", &json!({"id": id(at)}))));
     of("file", 4, |at| drop(verb("file", &json!({"path": format!("module_{}.py", file(at))}))));

@@ -22,8 +22,8 @@ impl<'a> Asking<'a> {
 
     /// Who calls a node: at most `limit`, with those that are only likely if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
-        let mut budget = SITES_MAX;
-        self.callers_within(id, limit, likely, &mut budget)
+        let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
+        if likely { find(limit) } else { self.index.store.known.of(id).callers(limit, || find(usize::MAX)) }
     }
 
     /// The same for so many calls more.
@@ -92,6 +92,11 @@ impl<'a> Asking<'a> {
 
     /// What a node calls, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
+        let find = || self.find_callees(id, likely);
+        if likely { find() } else { self.index.store.known.of(id).callees(find) }
+    }
+
+    fn find_callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
         let Some(file) = self.index.store.file(id.file) else { return Vec::new() };
         let mut out = Vec::new();
         for (number, call) in file.facts.calls.iter().enumerate().filter(|(_, call)| call.within.get() == id.node) {
@@ -124,7 +129,7 @@ impl<'a> Asking<'a> {
 
     /// The tests of a node, at most `limit`.
     pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        crate::tests_of::tests(self, id, limit)
+        self.index.store.known.of(id).tests(limit, || crate::tests_of::tests(self, id))
     }
 
     /// The tests and fixtures that ask for a fixture by the name of a parameter.

@@ -12,6 +12,7 @@ use std::hash::BuildHasher;
 use crate::facts::{Expr, FileFacts, Name};
 use crate::tests_of::tested;
 
+use super::links::Known;
 use super::manifest::Manifest;
 use super::targets::Targets;
 use super::{How, NodeId};
@@ -53,6 +54,8 @@ pub(crate) struct Store {
     testing: Postings,
     /// Whether it is known of any call what it means.
     has_targets: AtomicBool,
+    /// The links of nodes that were asked about.
+    pub(super) known: Known,
 }
 
 #[derive(Clone, Copy)]
@@ -94,7 +97,7 @@ fn key(text: &str) -> u64 {
 impl Store {
     pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
         self.remove(path);
-        self.forget_targets();
+        self.forget();
         let path: Arc<str> = path.into();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
@@ -112,7 +115,7 @@ impl Store {
     }
 
     pub fn put_manifest(&mut self, path: &str, manifest: Manifest) {
-        self.forget_targets();
+        self.forget();
         self.manifests.insert(path.into(), manifest);
     }
 
@@ -129,14 +132,16 @@ impl Store {
         file.targets.of(file.facts.calls.len(), number, find)
     }
 
-    fn forget_targets(&mut self) {
+    /// Forgets what follows from more than one file.
+    fn forget(&mut self) {
+        self.known.forget();
         if std::mem::take(self.has_targets.get_mut()) {
             self.files.iter_mut().flatten().for_each(|file| file.targets.forget());
         }
     }
 
     pub fn remove(&mut self, path: &str) -> bool {
-        self.forget_targets();
+        self.forget();
         let Some(slot) = self.paths.remove(path) else { return self.manifests.remove(path).is_some() };
         let Some(file) = self.files.get_mut(slot as usize).and_then(Option::take) else { return false };
         for (table, names) in rows(&file.path, &file.facts) {
@@ -237,7 +242,7 @@ impl Store {
             })
             .sum();
         let files: usize = self.files.iter().flatten().map(File::memory).sum();
-        postings + files
+        postings + files + self.known.memory()
     }
 }
 

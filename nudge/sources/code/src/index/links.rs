@@ -1,0 +1,129 @@
+//! What hangs together with the nodes that somebody asked about, until a file changes: an agent asks about the same few
+//! again and again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+
+use super::{Callee, Callers, NodeId, Tests};
+
+/// Nodes of which that is kept. With one more, all are forgotten.
+const NODES_MAX: usize = 256;
+/// Links of one kind that a node may have for them to be kept.
+const LINKS_MAX: usize = 64;
+
+/// The links of a node, each kind whole, once it was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// Who certainly calls it.
+    callers: OnceLock<Callers>,
+    /// What it certainly calls.
+    callees: OnceLock<Vec<Callee>>,
+    /// Its tests.
+    tests: OnceLock<Tests>,
+}
+
+/// The links of nodes, as far as they are kept. Whatever changes a file gives them up, as it does targets.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<NodeId, Arc<Links>, FixedState>>);
+
+impl Known {
+    /// What is kept of a node.
+    pub fn of(&self, id: NodeId) -> Arc<Links> {
+        let mut all = self.0.lock();
+        if all.len() >= NODES_MAX && !all.contains_key(&id) {
+            all.clear();
+        }
+        Arc::clone(all.entry(id).or_default())
+    }
+
+    /// Forgets all.
+    pub fn forget(&mut self) {
+        self.0.get_mut().clear();
+    }
+
+    /// About the bytes that it takes beside itself.
+    pub fn memory(&self) -> usize {
+        let of = |links: &Arc<Links>| {
+            let to = links.callers.get().map_or(0, |callers| size_of_val(&*callers.edges));
+            let from = links.callees.get().map_or(0, |callees| size_of_val(&**callees));
+            let tests = links.tests.get().map_or(0, |tests| size_of_val(&*tests.links));
+            size_of::<Links>() + to + from + tests
+        };
+        self.0.lock().values().map(of).sum()
+    }
+}
+
+impl Links {
+    /// Who certainly calls the node, at most `limit`; `find` finds all.
+    pub fn callers(&self, limit: usize, find: impl FnOnce() -> Callers) -> Callers {
+        let mut callers = kept(&self.callers, |callers| callers.edges.len(), find);
+        callers.omitted = callers.edges.len().saturating_sub(limit);
+        callers.edges.truncate(limit);
+        callers
+    }
+
+    /// What the node certainly calls.
+    pub fn callees(&self, find: impl FnOnce() -> Vec<Callee>) -> Vec<Callee> {
+        kept(&self.callees, Vec::len, find)
+    }
+
+    /// The tests of the node, at most `limit`; `find` finds all.
+    pub fn tests(&self, limit: usize, find: impl FnOnce() -> Tests) -> Tests {
+        let mut tests = kept(&self.tests, |tests| tests.links.len(), find);
+        tests.omitted = tests.links.len().saturating_sub(limit);
+        tests.links.truncate(limit);
+        tests
+    }
+}
+
+/// What is kept, or what is found and from then on kept, unless it is much.
+fn kept<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
+    if let Some(known) = place.get() {
+        return known.clone();
+    }
+    let found = find();
+    if len(&found) <= LINKS_MAX {
+        let _ = place.set(found.clone());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{TestHow, TestLink};
+
+    fn tests(many: u32) -> Tests {
+        let link = |node| TestLink { test: NodeId { file: 0, node }, how: TestHow::Calls, depth: 1 };
+        Tests { links: (0..many).map(link).collect(), ..Tests::default() }
+    }
+
+    #[test]
+    fn what_was_found_is_kept_until_a_file_changes() {
+        let mut known = Known::default();
+        let id = NodeId { file: 1, node: 2 };
+        assert_eq!(known.of(id).tests(2, || tests(3)), Tests { omitted: 1, ..tests(2) });
+        assert_eq!(known.of(id).tests(9, || unreachable!("it is kept")), tests(3), "all of it is");
+        assert!(known.memory() > 0);
+        known.forget();
+        assert_eq!(known.of(id).tests(9, || tests(1)), tests(1));
+    }
+
+    #[test]
+    fn neither_much_nor_many_are_kept() {
+        let known = Known::default();
+        let id = |node| NodeId { file: 0, node };
+        let many = u32::try_from(LINKS_MAX).unwrap() + 1;
+        assert_eq!(known.of(id(0)).tests(1, || tests(many)).omitted, LINKS_MAX);
+        assert_eq!(known.of(id(0)).tests(1, || tests(1)).omitted, 0);
+        for node in 0..u32::try_from(NODES_MAX).unwrap() {
+            known.of(id(node));
+        }
+        assert_eq!(known.of(id(0)).tests(9, || unreachable!("there is room for it")), tests(1));
+        known.of(id(u32::MAX));
+        assert_eq!(known.of(id(0)).tests(9, || tests(2)), tests(2), "all went for one more");
+    }
+}
