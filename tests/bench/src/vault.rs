@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nudge_brain::SOURCE;
+use nudge_core::error::ErrorKind;
 use nudge_core::service::Service as _;
 use nudge_core::source::{Host, Source, StopFlag};
 use nudge_storage::rusqlite::Connection;
@@ -72,10 +73,16 @@ impl Vault {
         self.source.call("nudge.brain.context", params).expect("the params are right")
     }
 
-    /// A call, read.
+    /// A call, read. Where valgrind counts, a look at all notes takes longer than a call waits for it, and the call is made
+    /// again, as its refusal says.
     pub fn call(&self, verb: &str, params: &Value) -> Value {
         let params = to_raw_value(params).expect("it is JSON");
-        let answer = self.source.call(&format!("nudge.brain.{verb}"), &params).expect("the params are right");
+        let answer = loop {
+            match self.source.call(&format!("nudge.brain.{verb}"), &params) {
+                Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                answer => break answer.expect("the params are right"),
+            }
+        };
         serde_json::from_str(answer.get()).expect("it is JSON")
     }
 }

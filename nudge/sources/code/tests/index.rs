@@ -52,11 +52,11 @@ fn all(index: &Index) -> String {
         let callers = index.callers(found.id, 10, true);
         let from: Vec<_> = callers.edges.iter().map(|edge| (edge.from.map(name), edge.line, edge.how)).collect();
         let certain = index.callers(found.id, 10, false).edges.len();
-        let callees: Vec<_> = index.callees(found.id, false).iter().map(|edge| name(edge.to)).collect();
+        let called: Vec<_> = index.callees(found.id, false).iter().map(|edge| name(edge.to)).collect();
         let tests = index.tests(found.id, 10);
         let links: Vec<_> = tests.links.iter().map(|link| (name(link.test), link.how, link.depth)).collect();
         let (id, more) = (name(found.id), callers.unresolved_same_name);
-        writeln!(out, "{id} {certain} of {from:?} {more} {callees:?} {links:?} {:?}", tests.named).expect("a string");
+        writeln!(out, "{id} {certain} of {from:?} {more} {called:?} {links:?} {:?}", tests.named).expect("a string");
     }
     out
 }
