@@ -46,12 +46,8 @@ enum Seen {
 /// `nudge_match_free`.
 pub struct nudge_match {
     found: Found,
-    told: OnceLock<Box<Told>>,
-}
-
-/// What is rendered when somebody asks for it.
-struct Told {
-    explain: MatchExplain,
+    // What is written when somebody asks for it.
+    reasons: OnceLock<Box<[String]>>,
     json: OnceLock<Option<Box<RawValue>>>,
 }
 
@@ -91,26 +87,23 @@ pub enum nudge_value_type {
 
 impl nudge_match {
     fn new(found: Found) -> Self {
-        Self { found, told: OnceLock::new() }
+        Self { found, reasons: OnceLock::new(), json: OnceLock::new() }
     }
 
-    fn told(&self) -> &Told {
-        self.told.get_or_init(|| {
-            let (score, parts, reasons) = (self.found.score(), self.found.parts(), self.found.reasons());
-            Box::new(Told { explain: MatchExplain { matched: true, score, parts, reasons }, json: OnceLock::new() })
-        })
+    fn reasons(&self) -> &[String] {
+        self.reasons.get_or_init(|| self.found.reasons().into())
     }
 
     fn json(&self) -> Option<&RawValue> {
         #[derive(Serialize)]
-        struct Whole<'a> {
+        struct Whole {
             hint: Box<RawValue>,
-            match_explain: &'a MatchExplain,
+            match_explain: MatchExplain,
         }
-        let told = self.told();
-        let json = told.json.get_or_init(|| {
-            let whole = Whole { hint: self.found.hint().ok()?, match_explain: &told.explain };
-            serde_json::value::to_raw_value(&whole).ok()
+        let json = self.json.get_or_init(|| {
+            let (score, parts, reasons) = (self.found.score(), self.found.parts(), self.reasons().to_vec());
+            let match_explain = MatchExplain { matched: true, score, parts, reasons };
+            serde_json::value::to_raw_value(&Whole { hint: self.found.hint().ok()?, match_explain }).ok()
         });
         json.as_deref()
     }
@@ -295,17 +288,14 @@ pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_p
 /// How many reasons there are why it was chosen.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_reason_count(found: *const nudge_match) -> usize {
-    of_match!(found, 0, |found| found.told().explain.reasons.len())
+    of_match!(found, 0, |found| found.reasons().len())
 }
 
 /// One reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. Lives as long as
 /// the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, at: usize) -> nudge_str {
-    let reason = |found: &nudge_match| {
-        let reasons = &found.told().explain.reasons;
-        reasons.get(at).map_or(nudge_str::NONE, |reason| nudge_str::of(reason))
-    };
+    let reason = |found: &nudge_match| found.reasons().get(at).map_or(nudge_str::NONE, |reason| nudge_str::of(reason));
     of_match!(found, nudge_str::NONE, reason)
 }
 
