@@ -353,3 +353,32 @@ impl Memo {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::context::ContextSpec;
+    use nudge_core::scope::ScopeSpec;
+
+    use super::*;
+
+    #[test]
+    fn a_memo_keeps_the_verdict_on_each_scope_for_its_epoch() {
+        let scope =
+            |branch: &str| Scope::new(&ScopeSpec { branch: vec![branch.into()], ..ScopeSpec::default() }).unwrap();
+        let (fits, fails) = (scope("dev"), scope("main"));
+        let context = ContextSpec::default().branch("dev").build().unwrap();
+        let memo = Memo::default();
+        let last = u32::try_from(PIECE * PIECES).unwrap() - 1;
+        for (at, number) in [0, 1, 255, 256, 511, 512, last].into_iter().enumerate() {
+            let (scope, verdict) = if at % 2 == 0 { (&fits, true) } else { (&fails, false) };
+            assert_eq!(memo.known(7, number), None);
+            assert_eq!(memo.allows(7, &scope.numbered(number), &context), verdict);
+            assert_eq!(memo.known(7, number), Some(verdict), "{number}");
+            assert_eq!((memo.known(6, number), memo.known(8, number)), (None, None), "{number}");
+        }
+        // One that is known is not looked at again, and there is no place for those with a higher number.
+        assert!(memo.allows(7, &fails.numbered(0), &context));
+        assert!(!memo.allows(7, &fails.numbered(last + 1), &context));
+        assert_eq!(memo.known(7, last + 1), None);
+    }
+}

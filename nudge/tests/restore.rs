@@ -50,6 +50,12 @@ fn everything_but_secrets_comes_back() {
 }
 
 #[test]
+fn a_session_that_goes_on_is_the_one_that_began() {
+    let store = Nudge::default().with_identity("a".into(), 5);
+    assert_eq!((store.session_id(), store.created_at()), ("a", 5));
+}
+
+#[test]
 fn what_names_a_deletion_names_no_other_after_a_restart() {
     let session = RecordedStore::new(1);
     let id = |session: &RecordedStore| session.call("deletions", &json!({})).unwrap()["deletions"][0]["id"].clone();

@@ -95,9 +95,10 @@ impl Meanings {
         if &*known.model != model.id() {
             *known = Known { model: model.id().into(), rows: HashMap::default() };
         }
-        known.rows.retain(|_, (hint, _)| hint.strong_count() > 0);
-        let has = |row: &u32, hint: *const Hint| known.rows.get(row).is_some_and(|(known, _)| known.as_ptr() == hint);
-        let missing = rows.iter().filter(|(row, hint)| !has(row, *hint)).map(|(row, _)| *row);
+        // A hint that was deleted is still there for whoever takes that back.
+        let live: HashMap<u32, *const Hint, RandomState> = rows.iter().copied().collect();
+        known.rows.retain(|row, (hint, _)| live.get(row) == Some(&hint.as_ptr()));
+        let missing = rows.iter().map(|(row, _)| *row).filter(|row| !known.rows.contains_key(row));
         missing.take(MAX_MADE).collect()
     }
 }
@@ -111,4 +112,85 @@ fn text(hint: &Hint) -> String {
     let said = format!("{} {}: {value}", name(hint.component()), name(hint.key()));
     let more = [said, tags.join(", "), hint.reason().unwrap_or_default().to_owned()];
     more.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nudge_core::error::Result;
+
+    use super::*;
+    use crate::{Delete, Sensitivity, SetHint};
+
+    /// Knows how long a text is.
+    struct Lengths;
+
+    impl Embedder for Lengths {
+        fn id(&self) -> &'static str {
+            "lengths"
+        }
+
+        fn dims(&self) -> usize {
+            2
+        }
+
+        fn max_tokens(&self) -> usize {
+            256
+        }
+
+        fn count(&self, text: &str) -> usize {
+            text.len()
+        }
+
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+            Ok(texts.iter().map(|text| if text.len() > 40 { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).collect())
+        }
+    }
+
+    impl Models for Lengths {
+        fn get(&self, _: Duration) -> Model {
+            Model::Ready(Arc::new(Self))
+        }
+
+        fn look(&self) -> Model {
+            self.get(Duration::ZERO)
+        }
+    }
+
+    #[test]
+    fn each_hint_but_a_secret_is_given_its_meaning() {
+        assert_eq!(Nudge::default().understood(), None, "without a model");
+        let store = Nudge::default().with_models(Arc::new(Lengths));
+        let mut secret = SetHint::new("api", "token", "open sesame");
+        secret.meta.sensitivity = Some(Sensitivity::Secret);
+        store.set(secret).unwrap();
+        store.set(SetHint::new("api", "build", "make api")).unwrap();
+        store.set(SetHint::new("api", "test", "run each of the tests that are about the gateway")).unwrap();
+        store.read_meanings();
+        assert_eq!(store.understood(), Some(2));
+        let vectors = |store: &Nudge| {
+            let mut all: Vec<_> = store.meanings.known.lock().rows.values().map(|(_, vector)| vector.clone()).collect();
+            all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            all
+        };
+        assert_eq!(vectors(&store), [[0.0, 1.0], [1.0, 0.0]]);
+        // One that is set again is read again, and one that is gone is forgotten.
+        store.set(SetHint::new("api", "build", "make each of the parts that the gateway consists of")).unwrap();
+        let gone = Delete { component: "api".into(), key: "test".into(), variant: None, all: false };
+        store.delete(&gone).unwrap();
+        store.read_meanings();
+        assert_eq!(vectors(&store), [[1.0, 0.0]]);
+    }
+
+    #[test]
+    fn a_text_has_names_as_words_and_the_beginning_of_a_value() {
+        let mut hint = SetHint::new("api-gateway", "build_all", "m".repeat(MAX_VALUE_BYTES - 1) + "\u{e9}x");
+        hint.meta.tags = vec!["ci".into(), "slow".into()];
+        hint.meta.reason = Some("the default is wrong".into());
+        let stored = Nudge::default().set(hint).unwrap();
+        let value = "m".repeat(MAX_VALUE_BYTES - 1);
+        let expected = format!("api gateway build all: {value}. ci, slow. the default is wrong");
+        assert_eq!(text(&stored.hint), expected);
+    }
 }
