@@ -59,3 +59,57 @@ impl<S: Deref<Target = Nudge>> View<S> {
         &self.context
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::clock::ManualClock;
+    use nudge_core::context::ContextSpec;
+
+    use super::*;
+    use crate::{Config, SetHint};
+
+    /// Of one class, of several, expired, changed and gone: a view finds what `get` does, when it has seen the scopes and
+    /// when it has not.
+    #[test]
+    fn a_view_finds_what_get_does() {
+        let clock = Arc::new(ManualClock::new(1_000_000));
+        let store = Nudge::with_clock(Config::default(), Arc::<ManualClock>::clone(&clock));
+        let place = |branch: &str| ContextSpec::default().repo("o/r").branch(branch).build().unwrap();
+        let contexts = ["dev", "main", "other"].map(place);
+        let views = contexts.each_ref().map(|context| View::new(&store, context.clone()));
+        let set = |value: &str, branch: &str, repo: &str, ttl: Option<&str>| {
+            let mut hint = SetHint::new("api", "build", value);
+            hint.meta.scope.branch = (!branch.is_empty()).then(|| branch.into()).into_iter().collect();
+            hint.meta.scope.repo = (!repo.is_empty()).then(|| repo.into()).into_iter().collect();
+            hint.meta.ttl = ttl.map(|ttl| ttl.parse().unwrap());
+            store.set(hint).unwrap();
+        };
+        let found = |expected: [&str; 3]| {
+            // The second time, the verdicts are known.
+            for _ in 0..2 {
+                for ((view, context), expected) in views.iter().zip(&contexts).zip(expected) {
+                    let seen = view.get("api", "build");
+                    let got = store.get("api", "build", context);
+                    let text = |found: &Option<Match>| found.as_ref().map(|found| found.hint().text().to_owned());
+                    assert_eq!(text(&seen), text(&got));
+                    assert_eq!(text(&seen).unwrap_or_default(), expected);
+                }
+            }
+        };
+        found(["", "", ""]);
+        set("anywhere", "", "", None);
+        found(["anywhere", "anywhere", "anywhere"]);
+        set("on dev", "dev", "", Some("PT1H"));
+        set("on main", "main", "", None);
+        found(["on dev", "on main", "anywhere"]);
+        set("here", "", "o/r", None);
+        set("here on dev", "dev", "o/r", Some("PT2H"));
+        found(["here on dev", "on main", "here"]);
+        clock.advance(2 * 3_600_000);
+        found(["here", "on main", "here"]);
+        store
+            .delete(&crate::Delete { component: "api".into(), key: "build".into(), variant: None, all: true })
+            .unwrap();
+        found(["", "", ""]);
+    }
+}
