@@ -104,9 +104,9 @@ mod tests {
         found(["on dev", "on main", "anywhere"]);
         set("here", "", "o/r", None);
         set("here on dev", "dev", "o/r", Some("PT2H"));
-        found(["here on dev", "on main", "here"]);
+        found(["here on dev", "here", "here"]);
         clock.advance(2 * 3_600_000);
-        found(["here", "on main", "here"]);
+        found(["here", "here", "here"]);
         store
             .delete(&crate::Delete { component: "api".into(), key: "build".into(), variant: None, all: true })
             .unwrap();
