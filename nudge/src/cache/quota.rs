@@ -116,3 +116,58 @@ fn full(limit: &str, max: usize) -> Error {
         format!("The store is full ({max} {what} at most); delete hints that are no longer needed or raise the limit.");
     Error::quota(limit, max, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use crate::{Config, Context, Import, ImportMode, Nudge, Result, SetHint};
+
+    /// Returns the fewest bytes that a store may be allowed for something to be done.
+    fn least(act: impl Fn(&Nudge) -> Result<()>) -> usize {
+        let fits = |max_bytes: &usize| act(&Nudge::new(Config { max_bytes: *max_bytes, ..Config::default() })).is_ok();
+        let (mut too_few, mut enough) = (0, 1 << 20);
+        while enough - too_few > 1 {
+            let middle = usize::midpoint(too_few, enough);
+            if fits(&middle) { enough = middle } else { too_few = middle }
+        }
+        enough
+    }
+
+    fn set(store: &Nudge, component: &str, key: &str) -> Result<()> {
+        store.set(SetHint::new(component, key, "make it ".repeat(400))).map(drop)
+    }
+
+    fn replace_by(store: &Nudge, component: &str) -> Result<()> {
+        let hints = json!({"k": {"value": "make it ".repeat(400)}});
+        let payload = to_raw_value(&json!({"components": {component: {"hints": hints}}})).unwrap();
+        store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).map(drop)
+    }
+
+    #[test]
+    fn a_component_counts_as_long_as_it_has_a_hint() {
+        let (short, long) = ("a".repeat(10), "b".repeat(210));
+        let one = least(|store| set(store, &short, "k"));
+        assert_eq!(least(|store| set(store, &long, "k")), one + 200, "its name counts");
+        // The second hint of a component takes what it takes, and no component more.
+        let two = least(|store| set(store, &short, "k").and_then(|()| set(store, &short, "j")));
+        let apart = least(|store| set(store, &short, "k").and_then(|()| set(store, &"c".repeat(10), "j")));
+        assert_eq!(apart - two, 10 + r#""":{"hints":{}},"#.len());
+        // What an import replaces makes room for what it brings, names too.
+        let new = least(|store| replace_by(store, &long));
+        assert_eq!(least(|store| set(store, &long, "k").and_then(|()| replace_by(store, &"c".repeat(210)))), new);
+    }
+
+    #[test]
+    fn the_numbers_are_counted_after_what_goes() {
+        let config = Config { max_components: 1, max_hints: 1, max_hints_per_component: 1, ..Config::default() };
+        let store = Nudge::new(config);
+        set(&store, "a", "k").unwrap();
+        assert!(set(&store, "a", "j").is_err() && set(&store, "b", "k").is_err());
+        set(&store, "a", "k").unwrap();
+        replace_by(&store, "b").unwrap();
+        replace_by(&store, "b").unwrap();
+        assert!(store.get("a", "k", &Context::default()).is_none());
+    }
+}
