@@ -119,8 +119,8 @@ fn full(limit: &str, max: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     use crate::{Config, Context, Import, ImportMode, Nudge, Result, SetHint};
 
@@ -140,7 +140,11 @@ mod tests {
     }
 
     fn replace_by(store: &Nudge, component: &str) -> Result<()> {
-        let hints = json!({"k": {"value": "make it ".repeat(400)}});
+        replace(store, component, &json!({"value": "make it ".repeat(400)}))
+    }
+
+    fn replace(store: &Nudge, component: &str, hint: &Value) -> Result<()> {
+        let hints = json!({"k": hint});
         let payload = to_raw_value(&json!({"components": {component: {"hints": hints}}})).unwrap();
         store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).map(drop)
     }
@@ -157,6 +161,13 @@ mod tests {
         // What an import replaces makes room for what it brings, names too.
         let new = least(|store| replace_by(store, &long));
         assert_eq!(least(|store| set(store, &long, "k").and_then(|()| replace_by(store, &"c".repeat(210)))), new);
+        // So it does where memory is what there is too little of, as tags take more than their bytes.
+        let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}")).collect();
+        let tagged = json!({"value": "v", "meta": {"tags": tags}});
+        let new = least(|store| replace(store, &long, &tagged));
+        let again =
+            |store: &Nudge| replace(store, &long, &tagged).and_then(|()| replace(store, &"c".repeat(210), &tagged));
+        assert_eq!(least(again), new);
     }
 
     #[test]
