@@ -360,6 +360,7 @@ mod tests {
     use nudge_core::scope::ScopeSpec;
 
     use super::*;
+    use crate::{Delete, Nudge, SetHint};
 
     #[test]
     fn a_memo_keeps_the_verdict_on_each_scope_for_its_epoch() {
@@ -380,5 +381,28 @@ mod tests {
         assert!(memo.allows(7, &fails.numbered(0), &context));
         assert!(!memo.allows(7, &fails.numbered(last + 1), &context));
         assert_eq!(memo.known(7, last + 1), None);
+    }
+    #[test]
+    fn what_is_gone_takes_no_room() {
+        let store = Nudge::default();
+        let sizes = || {
+            let Sizes { components, hints, bytes, held } = store.store.sizes();
+            [components, hints, bytes, held]
+        };
+        let empty = sizes();
+        for name in ["a", "b"] {
+            let mut hint = SetHint::new(name.repeat(100), "k", "make it");
+            hint.meta.tags = vec!["t".into()];
+            store.set(hint).unwrap();
+        }
+        let two = sizes();
+        assert!(two.iter().zip(empty).all(|(now, before)| *now > before));
+        for name in ["a", "b"] {
+            let gone = Delete { component: name.repeat(100), key: "k".into(), variant: None, all: false };
+            store.delete(&gone).unwrap();
+        }
+        assert_eq!(sizes(), empty);
+        store.set(SetHint::new("b", "k", "make it")).unwrap();
+        assert_eq!(sizes()[..2], [1, 1]);
     }
 }

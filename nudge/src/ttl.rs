@@ -193,4 +193,18 @@ mod tests {
             assert!(duration_ms(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn months_and_years_are_refused_with_what_to_write() {
+        for text in ["P1Y", "P1M", "P2M1D"] {
+            assert!(duration_ms(text).unwrap_err().contains("use days"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_written_as_it_was_given() {
+        for text in ["PT2H", "session"] {
+            assert_eq!(text.parse::<Ttl>().unwrap().to_string(), text);
+        }
+    }
 }

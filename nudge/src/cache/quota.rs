@@ -122,7 +122,7 @@ mod tests {
     use serde_json::value::to_raw_value;
     use serde_json::{Value, json};
 
-    use crate::{Config, Context, Import, ImportMode, Nudge, Result, SetHint};
+    use crate::{Config, Context, Import, ImportMode, Nudge, Result, SetHint, Source};
 
     /// Returns the fewest bytes that a store may be allowed for something to be done.
     fn least(act: impl Fn(&Nudge) -> Result<()>) -> usize {
@@ -168,6 +168,14 @@ mod tests {
         let again =
             |store: &Nudge| replace(store, &long, &tagged).and_then(|()| replace(store, &"c".repeat(210), &tagged));
         assert_eq!(least(again), new);
+        // Its own hint a person may set again, and need not keep what was there.
+        let tagged = |store: &Nudge| {
+            let mut hint = SetHint::new("a", "k", "v");
+            hint.meta.tags.clone_from(&tags);
+            hint.meta.source = Some(Source::User);
+            store.set(hint).map(drop)
+        };
+        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), least(tagged));
     }
 
     #[test]

@@ -78,3 +78,34 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::scope::ScopeSpec;
+
+    use super::*;
+
+    #[test]
+    fn a_scope_keeps_its_number_until_the_last_hint_that_uses_it_is_gone() {
+        let scope = |branch: &str| {
+            Arc::new(Scope::new(&ScopeSpec { branch: vec![branch.into()], ..ScopeSpec::default() }).unwrap())
+        };
+        let env = ScopeSpec { env_match: [("CI".to_owned(), vec!["1".to_owned()])].into(), ..ScopeSpec::default() };
+        let env = Arc::new(Scope::new(&env).unwrap());
+        let mut writer = Writer::default();
+        let numbers =
+            |writer: &mut Writer| [&scope("a"), &env, &scope("a")].map(|scope| writer.acquire(scope).number());
+        assert_eq!(numbers(&mut writer), [0, 1, 0]);
+        assert_eq!((writer.env_scopes, writer.recycled), (1, false));
+        let again = writer.acquire(&scope("a"));
+        writer.release(&again);
+        assert_eq!(writer.acquire(&scope("b")).number(), 2, "the first is in use");
+        for _ in 0..2 {
+            writer.release(&scope("a").numbered(0));
+        }
+        writer.release(&env.numbered(1));
+        writer.release(&scope("unknown"));
+        assert_eq!((writer.env_scopes, writer.recycled), (0, true));
+        assert_eq!([writer.acquire(&scope("c")).number(), writer.acquire(&scope("d")).number()], [1, 0]);
+    }
+}
