@@ -31,7 +31,7 @@ use crate::hint::{Hint, NAME};
 
 pub(crate) use changes::id;
 pub(crate) use index::WordIndex;
-use line::{least_bytes, line, name};
+use line::{is_longer, line, name};
 pub(crate) use meaning::Meanings;
 pub(crate) use paths::named as named_paths;
 use rank::Ranked;
@@ -144,12 +144,12 @@ impl Nudge {
             }
             let fits = |line: &String| line.len() <= bytes;
             let made = || line(&hint, &request.context, request.now);
-            let Some(line) = (least_bytes(&hint) <= bytes).then(made).filter(fits) else {
+            let Some(line) = (!is_longer(&hint, bytes)).then(made).filter(fits) else {
                 out.omitted += 1;
                 // Once the room is used up, most of the rest have none; they go at once, not one by one in their order.
                 if !std::mem::replace(&mut is_nearly_full, true) {
                     ranked.retain(|Ranked { found, .. }| {
-                        let may_fit = least_bytes(&found.hint) <= bytes;
+                        let may_fit = !is_longer(&found.hint, bytes);
                         out.omitted += usize::from(!may_fit && is_told(&found.hint));
                         may_fit
                     });
