@@ -477,3 +477,15 @@ impl Plan<'_> {
         self.changes.push(Change::Extra(extra));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_compiled_once() {
+        let (store, spec) = (Nudge::default(), ScopeSpec { branch: vec!["dev".into()], ..ScopeSpec::default() });
+        let first = store.compile_scope(&spec).unwrap();
+        assert!(Arc::ptr_eq(&first, &store.compile_scope(&spec).unwrap()));
+    }
+}

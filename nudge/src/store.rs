@@ -403,6 +403,11 @@ mod tests {
         }
         assert_eq!(sizes(), empty);
         store.set(SetHint::new("b", "k", "make it")).unwrap();
-        assert_eq!(sizes()[..2], [1, 1]);
+        let one = sizes();
+        assert_eq!(one[..2], [1, 1]);
+        store.set(SetHint::new("b", "k", "make it ".repeat(50))).unwrap();
+        assert!(sizes()[2..].iter().zip(&one[2..]).all(|(now, before)| now > before));
+        store.set(SetHint::new("b", "k", "make it")).unwrap();
+        assert_eq!(sizes(), one);
     }
 }

@@ -112,4 +112,24 @@ mod tests {
             .unwrap();
         found(["", "", ""]);
     }
+    /// Verdicts are kept by the numbers of scopes, and a number is given again.
+    #[test]
+    fn a_view_knows_nothing_of_a_scope_that_got_the_number_of_another() {
+        let store = Nudge::default();
+        let view = View::new(&store, ContextSpec::default().branch("dev").build().unwrap());
+        let set = |branch: &str| {
+            let mut hint = SetHint::new("api", "build", branch);
+            hint.meta.scope.branch = vec![branch.into()];
+            store.set(hint).unwrap();
+            let found = view.get("api", "build").map(|found| found.hint().text().to_owned());
+            store
+                .delete(&crate::Delete { component: "api".into(), key: "build".into(), variant: None, all: true })
+                .unwrap();
+            found
+        };
+        for _ in 0..3 {
+            assert_eq!(set("dev").as_deref(), Some("dev"));
+            assert_eq!(set("main"), None);
+        }
+    }
 }
