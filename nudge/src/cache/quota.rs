@@ -122,7 +122,7 @@ mod tests {
     use serde_json::value::to_raw_value;
     use serde_json::{Value, json};
 
-    use crate::{Config, Context, Import, ImportMode, Nudge, Result, SetHint, Source};
+    use crate::{Caller, Config, Context, Import, ImportMode, Nudge, Result, Service as _, SetHint, Source};
 
     /// Returns the fewest bytes that a store may be allowed for something to be done.
     fn least(act: impl Fn(&Nudge) -> Result<()>) -> usize {
@@ -168,6 +168,8 @@ mod tests {
         let again =
             |store: &Nudge| replace(store, &long, &tagged).and_then(|()| replace(store, &"c".repeat(210), &tagged));
         assert_eq!(least(again), new);
+        let short = least(|store| replace(store, "b", &tagged));
+        assert!(new >= short + 100, "its name counts in memory, where it takes half of what is allowed: {short} {new}");
         // Its own hint a person may set again, and need not keep what was there.
         let tagged = |store: &Nudge| {
             let mut hint = SetHint::new("a", "k", "v");
@@ -175,7 +177,15 @@ mod tests {
             hint.meta.source = Some(Source::User);
             store.set(hint).map(drop)
         };
-        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), least(tagged));
+        let once = least(tagged);
+        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), once);
+        // An agent's does not push it out.
+        let params = json!({"component": "a", "key": "k", "value": "v", "meta": {"tags": tags}});
+        let by_agent = |store: &Nudge| {
+            let caller = Caller::named("agent").by_agent();
+            store.call_by(caller, "nudge.set_hint", &to_raw_value(&params).unwrap()).map(drop)
+        };
+        assert!(least(|store| tagged(store).and_then(|()| by_agent(store))) > once + once / 2);
     }
 
     #[test]
