@@ -177,15 +177,15 @@ mod tests {
             hint.meta.source = Some(Source::User);
             store.set(hint).map(drop)
         };
-        let once = least(tagged);
-        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), once);
+        let alone = least(tagged);
+        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), alone);
         // An agent's does not push it out.
         let params = json!({"component": "a", "key": "k", "value": "v", "meta": {"tags": tags}});
         let by_agent = |store: &Nudge| {
             let caller = Caller::named("agent").by_agent();
             store.call_by(caller, "nudge.set_hint", &to_raw_value(&params).unwrap()).map(drop)
         };
-        assert!(least(|store| tagged(store).and_then(|()| by_agent(store))) > once + once / 2);
+        assert!(least(|store| tagged(store).and_then(|()| by_agent(store))) > alone + alone / 2);
     }
 
     #[test]
