@@ -166,7 +166,8 @@ pub(super) fn compare(name: &str, lines: &str) {
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         std::fs::write(&file, &now).unwrap();
     }
-    let before = std::fs::read_to_string(&file).unwrap();
+    // As git may have written it.
+    let before = std::fs::read_to_string(&file).unwrap().replace("\r\n", "\n");
     let moved: Vec<&str> =
         now.lines().zip(before.lines()).filter(|(now, before)| now != before).map(|(now, _)| now).collect();
     assert!(
