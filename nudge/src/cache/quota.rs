@@ -171,21 +171,21 @@ mod tests {
         let short = least(|store| replace(store, "b", &tagged));
         assert!(new >= short + 100, "its name counts in memory, where it takes half of what is allowed: {short} {new}");
         // Its own hint a person may set again, and need not keep what was there.
-        let tagged = |store: &Nudge| {
-            let mut hint = SetHint::new("a", "k", "v");
+        let tagged = |store: &Nudge, value: &str| {
+            let mut hint = SetHint::new("a", "k", value);
             hint.meta.tags.clone_from(&tags);
             hint.meta.source = Some(Source::User);
             store.set(hint).map(drop)
         };
-        let alone = least(tagged);
-        assert_eq!(least(|store| tagged(store).and_then(|()| tagged(store))), alone);
+        let alone = least(|store| tagged(store, "v"));
+        assert_eq!(least(|store| tagged(store, "v").and_then(|()| tagged(store, "w"))), alone);
         // An agent's does not push it out.
-        let params = json!({"component": "a", "key": "k", "value": "v", "meta": {"tags": tags}});
+        let params = json!({"component": "a", "key": "k", "value": "w", "meta": {"tags": tags}});
         let by_agent = |store: &Nudge| {
             let caller = Caller::named("agent").by_agent();
             store.call_by(caller, "nudge.set_hint", &to_raw_value(&params).unwrap()).map(drop)
         };
-        assert!(least(|store| tagged(store).and_then(|()| by_agent(store))) > alone + alone / 2);
+        assert!(least(|store| tagged(store, "v").and_then(|()| by_agent(store))) > alone + alone / 2);
     }
 
     #[test]
