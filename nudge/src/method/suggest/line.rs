@@ -59,17 +59,17 @@ pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
     known > bytes
 }
 
-/// Bytes at the beginning of a text that are written as they stand, at most so many; what comes then may be shorter.
+/// Bytes of a text's beginning, at most so many, if all of them are written as they stand; else what is written may be
+/// shorter, and they count for nothing.
 fn plain_bytes(text: &str, most: usize) -> usize {
-    let mut plain = 0;
-    for (at, byte) in text.bytes().take(most).enumerate() {
-        if byte.is_ascii_graphic() {
-            plain = at + 1;
-        } else if byte != b' ' || plain < at || at == 0 {
-            break;
-        }
-    }
-    plain
+    let bytes = &text.as_bytes()[..text.len().min(most)];
+    let Some((first, rest)) = bytes.split_first() else { return 0 };
+    // Bytes are added up, and no loop ends early, so that many are looked at in one step: a start asks this of each hint.
+    let hidden = bytes.iter().fold(0, |so_far, byte| so_far | u8::from(!matches!(byte, b' '..=b'~')));
+    let doubled =
+        bytes.iter().zip(rest).fold(0, |so_far, (one, next)| so_far | u8::from((*one, *next) == (b' ', b' ')));
+    let is_plain = hidden == 0 && doubled == 0 && *first != b' ';
+    if is_plain { bytes.len() - usize::from(bytes.ends_with(b" ")) } else { 0 }
 }
 
 /// Where a hint applies, as far as that is less than the repository in which the agent is.
