@@ -233,7 +233,7 @@ fn is_private_jwk(map: &Map<String, Value>) -> bool {
             .any(|part| map.get(*part).and_then(Value::as_str).is_some_and(|d| classify::is_random(d, 20)))
 }
 
-/// `path.segment`, with a segment of 64 characters or more cut to 63 and a mark, and control and other odd characters escaped.
+/// `path.segment`: control and other odd characters are escaped, and of 64 characters or more 63 and `…` are shown.
 fn child(path: &str, segment: &str) -> String {
     let mut out = String::with_capacity(path.len() + segment.len().min(SEGMENT_LIMIT) + 1);
     out.push_str(path);

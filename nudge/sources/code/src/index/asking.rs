@@ -23,7 +23,7 @@ impl<'a> Asking<'a> {
     /// Who calls a node: at most `limit`, with those that are only likely if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
         let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
-        if likely { find(limit) } else { self.index.store.known.of(id).callers(limit, || find(usize::MAX)) }
+        if likely { find(limit) } else { self.index.store.kept.of(id).callers(limit, || find(usize::MAX)) }
     }
 
     /// The same for so many calls more.
@@ -93,7 +93,7 @@ impl<'a> Asking<'a> {
     /// What a node calls, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
         let find = || self.find_callees(id, likely);
-        if likely { find() } else { self.index.store.known.of(id).callees(find) }
+        if likely { find() } else { self.index.store.kept.of(id).callees(find) }
     }
 
     fn find_callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
@@ -129,7 +129,7 @@ impl<'a> Asking<'a> {
 
     /// The tests of a node, at most `limit`.
     pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        self.index.store.known.of(id).tests(limit, || crate::tests_of::tests(self, id))
+        self.index.store.kept.of(id).tests(limit, || crate::tests_of::tests(self, id))
     }
 
     /// The tests and fixtures that ask for a fixture by the name of a parameter.

@@ -27,9 +27,9 @@ pub(super) struct Links {
 
 /// The links of nodes, as far as they are kept. Whatever changes a file gives them up, as it does targets.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<NodeId, Arc<Links>, FixedState>>);
+pub(super) struct Kept(Mutex<HashMap<NodeId, Arc<Links>, FixedState>>);
 
-impl Known {
+impl Kept {
     /// What is kept of a node.
     pub fn of(&self, id: NodeId) -> Arc<Links> {
         let mut all = self.0.lock();
@@ -59,7 +59,7 @@ impl Known {
 impl Links {
     /// Who certainly calls the node, at most `limit`; `find` finds all.
     pub fn callers(&self, limit: usize, find: impl FnOnce() -> Callers) -> Callers {
-        let mut callers = kept(&self.callers, |callers| callers.edges.len(), find);
+        let mut callers = found_once(&self.callers, |callers| callers.edges.len(), find);
         callers.omitted = callers.edges.len().saturating_sub(limit);
         callers.edges.truncate(limit);
         callers
@@ -67,12 +67,12 @@ impl Links {
 
     /// What the node certainly calls.
     pub fn callees(&self, find: impl FnOnce() -> Vec<Callee>) -> Vec<Callee> {
-        kept(&self.callees, Vec::len, find)
+        found_once(&self.callees, Vec::len, find)
     }
 
     /// The tests of the node, at most `limit`; `find` finds all.
     pub fn tests(&self, limit: usize, find: impl FnOnce() -> Tests) -> Tests {
-        let mut tests = kept(&self.tests, |tests| tests.links.len(), find);
+        let mut tests = found_once(&self.tests, |tests| tests.links.len(), find);
         tests.omitted = tests.links.len().saturating_sub(limit);
         tests.links.truncate(limit);
         tests
@@ -80,7 +80,7 @@ impl Links {
 }
 
 /// What is kept, or what is found and from then on kept, unless it is much.
-fn kept<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
+fn found_once<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
     if let Some(known) = place.get() {
         return known.clone();
     }
@@ -103,27 +103,27 @@ mod tests {
 
     #[test]
     fn what_was_found_is_kept_until_a_file_changes() {
-        let mut known = Known::default();
+        let mut kept = Kept::default();
         let id = NodeId { file: 1, node: 2 };
-        assert_eq!(known.of(id).tests(2, || tests(3)), Tests { omitted: 1, ..tests(2) });
-        assert_eq!(known.of(id).tests(9, || unreachable!("it is kept")), tests(3), "all of it is");
-        assert!(known.memory() > 0);
-        known.forget();
-        assert_eq!(known.of(id).tests(9, || tests(1)), tests(1));
+        assert_eq!(kept.of(id).tests(2, || tests(3)), Tests { omitted: 1, ..tests(2) });
+        assert_eq!(kept.of(id).tests(9, || unreachable!("it is kept")), tests(3), "all of it is");
+        assert!(kept.memory() > 0);
+        kept.forget();
+        assert_eq!(kept.of(id).tests(9, || tests(1)), tests(1));
     }
 
     #[test]
     fn neither_much_nor_many_are_kept() {
-        let known = Known::default();
+        let kept = Kept::default();
         let id = |node| NodeId { file: 0, node };
         let many = u32::try_from(LINKS_MAX).unwrap() + 1;
-        assert_eq!(known.of(id(0)).tests(1, || tests(many)).omitted, LINKS_MAX);
-        assert_eq!(known.of(id(0)).tests(1, || tests(1)).omitted, 0);
+        assert_eq!(kept.of(id(0)).tests(1, || tests(many)).omitted, LINKS_MAX);
+        assert_eq!(kept.of(id(0)).tests(1, || tests(1)).omitted, 0);
         for node in 0..u32::try_from(NODES_MAX).unwrap() {
-            known.of(id(node));
+            kept.of(id(node));
         }
-        assert_eq!(known.of(id(0)).tests(9, || unreachable!("there is room for it")), tests(1));
-        known.of(id(u32::MAX));
-        assert_eq!(known.of(id(0)).tests(9, || tests(2)), tests(2), "all went for one more");
+        assert_eq!(kept.of(id(0)).tests(9, || unreachable!("there is room for it")), tests(1));
+        kept.of(id(u32::MAX));
+        assert_eq!(kept.of(id(0)).tests(9, || tests(2)), tests(2), "all went for one more");
     }
 }

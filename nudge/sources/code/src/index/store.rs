@@ -12,7 +12,7 @@ use std::hash::BuildHasher;
 use crate::facts::{Expr, FileFacts, Name};
 use crate::tests_of::tested;
 
-use super::links::Known;
+use super::links::Kept;
 use super::manifest::Manifest;
 use super::targets::Targets;
 use super::{How, NodeId};
@@ -55,7 +55,7 @@ pub(crate) struct Store {
     /// Whether it is known of any call what it means.
     has_targets: AtomicBool,
     /// The links of nodes that were asked about.
-    pub(super) known: Known,
+    pub(super) kept: Kept,
 }
 
 #[derive(Clone, Copy)]
@@ -134,7 +134,7 @@ impl Store {
 
     /// Forgets what follows from more than one file.
     fn forget(&mut self) {
-        self.known.forget();
+        self.kept.forget();
         if std::mem::take(self.has_targets.get_mut()) {
             self.files.iter_mut().flatten().for_each(|file| file.targets.forget());
         }
@@ -242,7 +242,7 @@ impl Store {
             })
             .sum();
         let files: usize = self.files.iter().flatten().map(File::memory).sum();
-        postings + files + self.known.memory()
+        postings + files + self.kept.memory()
     }
 }
 
