@@ -37,9 +37,10 @@ mod near;
 mod words;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::Connection;
 
 pub use grams::{head, trigrams};
 pub use known::Known;
@@ -47,8 +48,8 @@ pub use words::Words;
 
 /// Most words of a question that are looked for, the rarest ones.
 const MAX_WORDS: usize = 16;
-/// A word that more than one in so many texts have says little and costs most.
-const COMMON_SHARE: usize = 3;
+/// A word that more than one in so many texts hold says little and costs most: it is not looked for.
+pub const COMMON_SHARE: usize = 3;
 /// Of fewer texts, none is so common that it is left out.
 const MIN_TEXTS: usize = 64;
 /// The words that stay, however common.
@@ -84,22 +85,8 @@ impl Found {
         held.map(|(_, asked)| asked.word.as_str())
     }
 
-    /// Weighs the words that texts hold, of these alone. It takes twice as long as finding them.
-    ///
-    /// # Errors
-    /// What SQLite says.
-    pub fn weigh(&mut self, c: &Connection, of: &FullText, only: &[i64]) -> rusqlite::Result<()> {
-        let only = format!("{only:?}");
-        for asked in self.words.iter().filter(|asked| asked.texts > 0) {
-            for (row, weight) in weights(c, of, &asked.query(), Some(&only))? {
-                self.rows.entry(row).or_default().bm25 += asked.worth() * weight;
-            }
-        }
-        Ok(())
-    }
-
-    /// Weighs the words of all texts. What words weigh is remembered until the next change of the index: then finding them
-    /// takes no time, too.
+    /// Weighs the words of all texts, which takes twice as long as finding them. Both are remembered until the next change
+    /// of the index.
     ///
     /// # Errors
     /// What SQLite says.
@@ -161,13 +148,13 @@ pub struct Held {
 /// A word that is looked for, and the texts that hold it.
 struct Term {
     asked: Asked,
-    rows: Vec<i64>,
+    rows: Arc<[i64]>,
 }
 
 /// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
 ///
-/// It takes as long as going once through the texts of each word; and a few milliseconds among 20,000 terms for words
-/// that no text holds, the first time after a change.
+/// It takes as long as going once through the texts of each word, the first time after a change; and a few milliseconds among 20,000 terms for words
+/// that no text holds, likewise.
 ///
 /// # Errors
 /// What SQLite says.
@@ -184,7 +171,7 @@ pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> ru
     let names: f64 = terms.iter().filter(|term| term.asked.is_held_name()).map(|term| rarity(term.asked.texts)).sum();
     for (at, term) in terms.iter().enumerate() {
         let share = term.asked.worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
-        for row in &term.rows {
+        for row in term.rows.iter() {
             let held = found.rows.entry(*row).or_default();
             held.coverage += share;
             if names > 0.0 && term.asked.is_held_name() {
@@ -203,7 +190,7 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
     let mut terms = Vec::new();
     for word in words.iter() {
         let is_common = known.is_common(c, of.table, &quoted(word), total)?;
-        let rows = if is_common { Vec::new() } else { known.matching(c, of, &quoted(word))? };
+        let rows = if is_common { Arc::default() } else { known.matching(c, of, &quoted(word))? };
         let texts = if is_common { many + 1 } else { rows.len() };
         terms.push(Term { asked: Asked { word: word.to_owned(), texts, near: Vec::new() }, rows });
     }
@@ -252,21 +239,18 @@ fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// The texts that match, of these alone or of all, and what the words weigh in each.
-fn weights(c: &Connection, of: &FullText, query: &str, only: Option<&str>) -> rusqlite::Result<Vec<(i64, f64)>> {
+/// The texts that match, and what the words weigh in each.
+fn weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
     let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
-    // With the `+`, texts are passed over one by one: to look each up would begin the search again.
-    let among = if only.is_some() { " AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
-    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1{among}", of.table);
-    let values = [Some(query), only];
+    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
     let mut statement = c.prepare_cached(&sql)?;
-    statement.query_map(params_from_iter(values.into_iter().flatten()), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// The texts that match.
-fn matching(c: &Connection, table: &str, query: &str) -> rusqlite::Result<Vec<i64>> {
-    let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1"))?;
+fn matching(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", of.table))?;
     statement.query_map([query], |row| row.get(0))?.collect()
 }
 

@@ -1,6 +1,7 @@
 //! Times, taken so that a busy machine changes them little: contenders take turns in short slices of
 //! one run, and what is compared are medians of the turns.
 
+use std::ffi::OsStr;
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -62,10 +63,21 @@ impl Clock {
 
 /// Processor time of the threads of a process. One that ends meanwhile takes its own along, which idle threads of a
 /// server do after seconds.
-pub fn process_ns(pid: u32) -> Option<f64> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+fn process_ns(pid: u32) -> Option<f64> {
+    threads_ns(&pid.to_string(), |_| true)
+}
+
+/// Processor time of this process's threads but the one that asks, which is charged for asking.
+pub fn other_threads_ns() -> Option<f64> {
+    let own = std::fs::read_link("/proc/thread-self").ok()?;
+    threads_ns("self", |thread| Some(thread) != own.file_name())
+}
+
+fn threads_ns(process: &str, is_counted: impl Fn(&OsStr) -> bool) -> Option<f64> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let ns = threads.filter_map(|thread| {
-        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        let thread = thread.ok().filter(|thread| is_counted(&thread.file_name()))?;
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<f64>().ok()
     });
     Some(ns.sum())

@@ -1,6 +1,6 @@
 //! Finding the records that are most relevant to a question.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use nudge_core::embed::Thought;
 use nudge_core::explain::{Parts, rounded};
@@ -131,9 +131,10 @@ impl Query<'_> {
 /// newer one comes first. And how many more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
-    // Where meaning counts alone, the weights of words and trigrams would take ten times as long as the rest, for nothing.
+    // Where meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long as
+    // the rest.
     let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
-    let mut grams = HashMap::default();
+    let mut grams = Vec::new();
     if !is_by_meaning {
         found.weigh_all(c, &FULL_TEXT, query.known)?;
         grams = trigrams(c, TRIGRAMS, query.words, query.known)?;
@@ -142,7 +143,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         Asked::One(id) => rows::of_project(c, id)?,
         Asked::All | Asked::None(_) => HashSet::default(),
     };
-    let mut ids: Vec<i64> = found.rows.keys().chain(grams.keys()).copied().collect();
+    let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
     let near = by.map(|by| by.memory.near(&by.asked.vector));
     // A meaning that counts for nothing finds nothing.
     if let (Some(by), Some(near)) = (by.filter(|by| by.asked.understood > 0.0), &near) {
@@ -152,13 +153,15 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     ids.sort_unstable();
     ids.dedup();
     let mut candidates = Vec::new();
+    let mut grams = grams.into_iter().peekable();
     for id in ids {
         let held = found.rows.get(&id).copied().unwrap_or_default();
         let of = Evidence {
             bm25: held.bm25,
             coverage: held.coverage,
             names: held.names,
-            trigrams: grams.get(&id).copied().unwrap_or_default(),
+            // Both are in the order of the rows.
+            trigrams: grams.next_if(|(row, _)| *row == id).map_or(0.0, |(_, weight)| weight),
             cosine: near.as_ref().and_then(|near| near.cosine(id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
             is_here: is_here.contains(&id),
@@ -190,12 +193,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     best.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
     best.truncate(limit);
     let more = over_the_cut.saturating_sub(query.limit);
-    if is_by_meaning {
-        let ids: Vec<_> = best.iter().map(|one| one.id).collect();
-        found.weigh(c, &FULL_TEXT, &ids)?;
-    }
-    let hits = best.into_iter().map(|mut one| {
-        one.of.bm25 = found.rows.get(&one.id).map_or(0.0, |held| held.bm25);
+    let hits = best.into_iter().map(|one| {
         let words = words_of(&found, one.id);
         let Relevance { score, parts } = one.of.relevance();
         let explain = Explain { parts, words, of: found.words.len(), evidence: one.of };

@@ -1,8 +1,5 @@
 //! Trigrams: each three letters of a text, by which parts of words are found, and misspelt ones.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use rusqlite::Connection;
 
 use super::{Known, Words, quoted, texts};
@@ -25,8 +22,8 @@ pub fn head(title: &str, body: &str) -> String {
     format!("{title}\n{}", &body[..end])
 }
 
-/// Returns the weight of each text that shares trigrams with the words, in a table that was made with
-/// `tokenize='trigram'`. Those that are common among 64 texts and more are left out. It takes several times as long
+/// Returns the texts that share trigrams with the words, by their rows, and the weight of each, in a table that was made
+/// with `tokenize='trigram'`. Those that are common among 64 texts and more are left out. It takes several times as long
 /// as [`search`](super::search): most texts share a trigram with most others.
 ///
 /// # Errors
@@ -42,8 +39,9 @@ pub fn head(title: &str, body: &str) -> String {
 ///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
 /// )?;
 /// let known = Known::default();
-/// assert!(trigrams(&c, "note", &Words::of("httpproxi"), &known)?[&1] > 0.0);
-/// assert_eq!(trigrams(&c, "note", &Words::of("数据库"), &known)?.keys().collect::<Vec<_>>(), [&3]);
+/// let rows = |words: &str| trigrams(&c, "note", &Words::of(words), &known).map(|found| found.into_iter().map(|(row, _)| row));
+/// assert_eq!(rows("httpproxi")?.collect::<Vec<_>>(), [1]);
+/// assert_eq!(rows("数据库")?.collect::<Vec<_>>(), [3]);
 /// # Ok::<(), nudge_storage::rusqlite::Error>(())
 /// ```
 pub fn trigrams(
@@ -51,7 +49,7 @@ pub fn trigrams(
     table: &'static str,
     words: &Words,
     known: &Known,
-) -> rusqlite::Result<HashMap<i64, f64, RandomState>> {
+) -> rusqlite::Result<Vec<(i64, f64)>> {
     let mut grams: Vec<String> = Vec::new();
     for word in words.pieces() {
         let letters: Vec<char> = word.to_lowercase().chars().collect();
@@ -68,15 +66,10 @@ pub fn trigrams(
             rare.push(gram);
         }
     }
-    let mut found = HashMap::default();
     if rare.is_empty() {
-        return Ok(found);
+        return Ok(Vec::new());
     }
-    let mut statement =
-        c.prepare_cached(&format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1"))?;
-    let mut rows = statement.query([rare.join(" OR ")])?;
-    while let Some(row) = rows.next()? {
-        found.insert(row.get(0)?, row.get(1)?);
-    }
-    Ok(found)
+    let sql = format!("SELECT rowid, -bm25({table}) FROM {table} WHERE {table} MATCH ?1 ORDER BY rowid");
+    let mut statement = c.prepare_cached(&sql)?;
+    statement.query_map([rare.join(" OR ")], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }

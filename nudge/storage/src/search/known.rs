@@ -17,33 +17,35 @@ const MAX_TERMS: usize = 100_000;
 /// The row by which an index tells its versions apart: FTS5's list of what it is made of, with a count of its writes.
 const STRUCTURE: i64 = 10;
 
-/// Most texts that are, each once for each word that was weighed in it; they take 16 bytes.
-const MAX_WEIGHTS: usize = 250_000;
+/// Bytes that the lists of texts may take, each for a word: 8 for a text that holds it, 16 for what it weighs there.
+const MAX_LISTED_BYTES: usize = 6 << 20;
 
 /// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
-/// common, which terms there are, and what words weigh that were asked for lately.
+/// common, which terms there are, and which texts hold words that were asked for lately, and what these weigh in them.
 ///
 /// That more than a third of the texts hold a word, or not, is counted once, and taken for true until there are a
-/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms and weights are those of the moment: one
-/// change of the index, and they are read again.
+/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms, texts and weights are those of the
+/// moment: one change of the index, and they are read again.
 #[derive(Debug, Default)]
 pub struct Known {
     counted: Mutex<Counted>,
     spelt: Mutex<Vocabulary>,
-    weighed: Mutex<Weighed>,
+    listed: Mutex<Listed>,
 }
 
-/// Texts, and what a word weighs in each.
-type Weights = Arc<[(i64, f64)]>;
+/// What is remembered of queries, each for a word or for those near it.
+type ByQuery<T> = HashMap<String, Arc<[T]>, RandomState>;
 
 #[derive(Debug, Default)]
-struct Weighed {
+struct Listed {
     /// The version of the index.
     version: Vec<u8>,
-    /// By the query for a word.
-    weights: HashMap<String, Weights, RandomState>,
-    /// How many texts that are.
-    texts: usize,
+    /// The texts that match.
+    matching: ByQuery<i64>,
+    /// The texts that match, and what the words of the query weigh in each.
+    weights: ByQuery<(i64, f64)>,
+    /// What the lists take.
+    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ impl Known {
     pub fn forget(&self) {
         *self.counted.lock() = Counted::default();
         *self.spelt.lock() = Vocabulary::default();
-        *self.weighed.lock() = Weighed::default();
+        *self.listed.lock() = Listed::default();
     }
 
     /// Whether more than a third of all texts match, and there are so many that it matters.
@@ -103,36 +105,43 @@ impl Known {
         Ok(is_common)
     }
 
-    /// The texts that match; as they were weighed, if they were.
-    pub(super) fn matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
-        let version = version(c, of)?;
-        let known = Some(self.weighed.lock()).filter(|weighed| weighed.version == version);
-        match known.and_then(|weighed| weighed.weights.get(query).map(Arc::clone)) {
-            Some(weights) => Ok(weights.iter().map(|(row, _)| *row).collect()),
-            None => super::matching(c, of.table, query),
-        }
+    /// The texts that match.
+    pub(super) fn matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[i64]>> {
+        self.listed(c, of, query, |listed| &mut listed.matching, super::matching)
     }
 
     /// The texts that match, and what the words of the query weigh in each.
-    pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Weights> {
+    pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[(i64, f64)]>> {
+        self.listed(c, of, query, |listed| &mut listed.weights, super::weights)
+    }
+
+    /// A list as it was read since the last change of the index, or read now.
+    fn listed<T>(
+        &self,
+        c: &Connection,
+        of: &FullText,
+        query: &str,
+        place: fn(&mut Listed) -> &mut ByQuery<T>,
+        read: fn(&Connection, &FullText, &str) -> rusqlite::Result<Vec<T>>,
+    ) -> rusqlite::Result<Arc<[T]>> {
         let version = version(c, of)?;
         {
-            let mut weighed = self.weighed.lock();
-            if weighed.version != version || weighed.texts > MAX_WEIGHTS {
-                *weighed = Weighed { version: version.clone(), ..Weighed::default() };
+            let mut listed = self.listed.lock();
+            if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
+                *listed = Listed { version: version.clone(), ..Listed::default() };
             }
-            if let Some(weights) = weighed.weights.get(query) {
-                return Ok(Arc::clone(weights));
+            if let Some(list) = place(&mut listed).get(query) {
+                return Ok(Arc::clone(list));
             }
         }
-        let weights: Weights = super::weights(c, of, query, None)?.into();
-        let mut weighed = self.weighed.lock();
+        let list: Arc<[T]> = read(c, of, query)?.into();
+        let mut listed = self.listed.lock();
         // Another thread may look at a later moment.
-        if weighed.version == version {
-            weighed.texts += weights.len();
-            weighed.weights.insert(query.to_owned(), Arc::clone(&weights));
+        if listed.version == version {
+            listed.bytes += size_of_val(&*list);
+            place(&mut listed).insert(query.to_owned(), Arc::clone(&list));
         }
-        Ok(weights)
+        Ok(list)
     }
 
     /// The terms that begin with a letter; none without a vocabulary.
@@ -219,13 +228,14 @@ mod tests {
         .unwrap();
         let known = Known::default();
         let weights = || known.weights(&c, &NOTES, "word").unwrap();
+        let matching = || known.matching(&c, &NOTES, "word").unwrap();
         let terms = || known.terms(&c, &NOTES, 'w').unwrap();
-        let (first, of_w) = (weights(), terms());
-        assert!(Arc::ptr_eq(&first, &weights()) && Arc::ptr_eq(&of_w, &terms()));
-        assert_eq!((first.len(), of_w.len()), (2, 1));
+        let (first, found, of_w) = (weights(), matching(), terms());
+        assert!(Arc::ptr_eq(&first, &weights()) && Arc::ptr_eq(&of_w, &terms()) && Arc::ptr_eq(&found, &matching()));
+        assert_eq!((first.len(), &found[..], of_w.len()), (2, &[1, 2][..], 1));
         c.execute("INSERT INTO note VALUES('a wordy word')", []).unwrap();
         assert!(!Arc::ptr_eq(&first, &weights()) && !Arc::ptr_eq(&of_w, &terms()));
-        assert_eq!((weights().len(), terms().len()), (3, 2));
+        assert_eq!((weights().len(), &matching()[..], terms().len()), (3, &[1, 2, 3][..], 2));
         let (second, of_w) = (weights(), terms());
         known.forget();
         assert!(!Arc::ptr_eq(&second, &weights()) && !Arc::ptr_eq(&of_w, &terms()));

@@ -8,7 +8,7 @@ use std::process::Command;
 use nudge_brain::chunk::chunks;
 use nudge_brain::outline::Outline;
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::Words;
+use nudge_storage::search::{COMMON_SHARE, Words};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -35,9 +35,6 @@ const PATIENCE_NS: f64 = 30e9;
 const NEAREST: usize = 50;
 /// Units of an answer, as many as when nobody says.
 const UNITS: usize = 5;
-/// The largest share of all chunks that a word stands in which is looked for: a quarter.
-const COMMON: usize = 4;
-
 /// A first index of all notes, and a look at them when none has changed.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;
@@ -174,7 +171,7 @@ fn asked(c: &Connection, question: &str) -> String {
     let words = Words::of_query(question);
     let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let of = |word: &String| count("SELECT count(*) FROM chunk_fts WHERE chunk_fts MATCH ?1", word);
-    let rare: Vec<_> = words.into_iter().filter(|word| (1..=total / COMMON).contains(&of(word))).collect();
+    let rare: Vec<_> = words.into_iter().filter(|word| (1..=total / COMMON_SHARE).contains(&of(word))).collect();
     rare.join(" OR ")
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nudge::SecretGuard;
 use nudge_storage::rusqlite::{Connection, TransactionBehavior, params};
-use nudge_storage::search::Words;
+use nudge_storage::search::{COMMON_SHARE, Words};
 use nudge_storage::vectors::Vectors;
 use serde_json::json;
 
@@ -25,13 +25,10 @@ struct Asked {
     grams: String,
 }
 
-/// The largest share of all texts that a word or trigram stands in which is looked for: a quarter.
-const COMMON: usize = 4;
-
 fn is_rare(c: &Connection, table: &str, query: &str, total: usize) -> bool {
     let sql = format!("SELECT count(*) FROM {table} WHERE {table} MATCH ?1");
     let count: i64 = c.query_row(&sql, [query], |row| row.get(0)).expect("the words are quoted");
-    count > 0 && usize::try_from(count).is_ok_and(|count| count <= total / COMMON)
+    count > 0 && usize::try_from(count).is_ok_and(|count| count <= total / COMMON_SHARE)
 }
 
 impl Asked {

@@ -9,7 +9,7 @@ use nudge_core::service::Service as _;
 use nudge_core::source::{DataDir, Host, SessionIdentity};
 use serde_json::{Value, json};
 
-use crate::measure::{Stopwatch, median, percentile, process_ns};
+use crate::measure::{Stopwatch, median, other_threads_ns, percentile};
 use crate::process::program;
 use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::table::{Line, Scale, time};
@@ -105,7 +105,7 @@ fn library(scale: &Scale) -> Line {
     line(Some(percentile(took, 99.0) / 1e6), absolute)
 }
 
-/// Processor time of a session in which nothing happens, its worker included.
+/// Processor time of a session in which nothing happens: that of its worker and of what follows the files.
 fn rest(scale: &Scale) -> Line {
     let root = tempfile::tempdir().expect("a folder for temporary files");
     let project = Project::new(root.path(), scale.small / FUNCTIONS);
@@ -125,9 +125,9 @@ fn rest(scale: &Scale) -> Line {
     // What was written last may still be told of.
     std::thread::sleep(Duration::from_secs(1));
     let rest = if scale.long_rounds > 1 { REST } else { Duration::from_millis(50) };
-    let before = process_ns(std::process::id());
+    let before = other_threads_ns();
     std::thread::sleep(rest);
-    let spent = process_ns(std::process::id()).zip(before).map(|(after, before)| (after - before) / 1e6);
+    let spent = other_threads_ns().zip(before).map(|(after, before)| (after - before) / 1e6);
     source.close();
     Line {
         what: format!("code: processor time in {} s of rest", rest.as_secs()),
