@@ -6,13 +6,13 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use nudge_core::embed::Embedder;
 use nudge_core::error::Result;
-use nudge_storage::rusqlite::{Connection, params};
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use nudge_storage::vectors::{Vectors, decode, encode};
 use nudge_storage::{Db, Failure};
 use parking_lot::Mutex;
 
 use crate::folder::Hash;
-use crate::rows::meant;
+use crate::rows::{meant, note};
 
 /// Chunks that are given vectors at once.
 const BATCH: i64 = 8;
@@ -21,6 +21,9 @@ const BATCH: i64 = 8;
 const MAX_PARTS: usize = 16;
 /// Bytes of a word that is not cut in two.
 const LONG_WORD: usize = 48;
+
+/// When more than one unit in so many was touched, all are read again: that takes less than to look each up.
+const MANY: usize = 4;
 
 /// Chunks without a vector of their text by a model.
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
@@ -37,14 +40,19 @@ pub struct Memory {
     pub vectors: Option<Vectors>,
     /// The hash whose vector each chunk has.
     hashes: HashMap<i64, Hash, RandomState>,
+    /// The index that all of it is of, and the last change of that which is in here.
+    seen: Option<(String, i64)>,
     /// [`Db::changes`] at that time.
     changes: Option<i64>,
 }
 
+/// A chunk: its id, its unit, the hash of its meaning, and whether it is the first of its unit.
+type ChunkRow = (i64, i64, Hash, bool);
+
 impl Memory {
     fn new() -> Self {
         let (chunks, firsts, paths) = (HashMap::default(), HashMap::default(), HashMap::default());
-        Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), changes: None }
+        Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), seen: None, changes: None }
     }
 
     /// How many chunks have no vector.
@@ -52,26 +60,87 @@ impl Memory {
         self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, Vectors::texts))
     }
 
-    /// Reads what has changed since.
+    /// Reads what has changed since: of the units that were touched, or of all, where it is not known which these are, or
+    /// they are many.
     fn catch_up(&mut self, c: &Connection) -> Result<(), Failure> {
+        let now = (note(c, "index")?.unwrap_or_default(), last_touched(c)?);
+        let touched = match &self.seen {
+            Some((index, seen)) if *index == now.0 => touched_since(c, *seen)?,
+            _ => None,
+        };
+        let rows = match touched.filter(|touched| touched.len() * MANY < self.paths.len()) {
+            Some(units) => self.read_units(c, &units)?,
+            None => self.read_all(c)?,
+        };
+        for (id, unit, _, is_first) in &rows {
+            self.chunks.insert(*id, *unit);
+            if *is_first {
+                self.firsts.insert(*unit, *id);
+            }
+        }
+        self.read_vectors(c, &rows)?;
+        self.seen = Some(now);
+        Ok(())
+    }
+
+    /// Forgets all units but their vectors, and returns the chunks that there are.
+    fn read_all(&mut self, c: &Connection) -> Result<Vec<ChunkRow>, Failure> {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
         self.paths = rows.collect::<Result<_, _>>()?;
         let mut statement =
             c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk INDEXED BY chunk_meaning")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-        let rows: Vec<(i64, i64, Hash, bool)> = rows.collect::<Result<_, _>>()?;
+        let rows: Vec<ChunkRow> = rows.collect::<Result<_, _>>()?;
         let there: HashSet<i64, RandomState> = rows.iter().map(|(id, ..)| *id).collect();
-        for id in self.chunks.keys().filter(|id| !there.contains(id)).copied().collect::<Vec<_>>() {
-            self.hashes.remove(&id);
-            self.vectors.iter_mut().for_each(|vectors| vectors.remove(id));
+        let gone: Vec<_> = self.chunks.keys().filter(|id| !there.contains(id)).copied().collect();
+        self.forget_vectors(&gone);
+        self.chunks.clear();
+        self.firsts.clear();
+        Ok(rows)
+    }
+
+    /// The same of some units.
+    fn read_units(&mut self, c: &Connection, units: &HashSet<i64, RandomState>) -> Result<Vec<ChunkRow>, Failure> {
+        let mut path = c.prepare_cached("SELECT path FROM unit WHERE id = ?1")?;
+        let mut chunks = c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk WHERE unit = ?1")?;
+        let mut rows: Vec<ChunkRow> = Vec::new();
+        for unit in units {
+            self.firsts.remove(unit);
+            let path: Option<String> = path.query_row([unit], |row| row.get(0)).optional()?;
+            match path {
+                Some(path) => drop(self.paths.insert(*unit, path.into())),
+                None => drop(self.paths.remove(unit)),
+            }
+            let own = chunks.query_map([unit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            for row in own {
+                rows.push(row?);
+            }
         }
-        self.chunks = rows.iter().map(|(id, unit, ..)| (*id, *unit)).collect();
-        self.firsts = rows.iter().filter(|(.., is_first)| *is_first).map(|(id, unit, ..)| (*unit, *id)).collect();
+        let there: HashSet<i64, RandomState> = rows.iter().map(|(id, ..)| *id).collect();
+        let mut gone = Vec::new();
+        self.chunks.retain(|id, unit| {
+            let stays = !units.contains(unit);
+            gone.extend((!stays && !there.contains(id)).then_some(*id));
+            stays
+        });
+        self.forget_vectors(&gone);
+        Ok(rows)
+    }
+
+    fn forget_vectors(&mut self, chunks: &[i64]) {
+        for id in chunks {
+            self.hashes.remove(id);
+            self.vectors.iter_mut().for_each(|vectors| vectors.remove(*id));
+        }
+    }
+
+    /// Reads the vectors of chunks whose meaning is another one now.
+    fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), Failure> {
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
         let mut own = c.prepare_cached("SELECT part, vector FROM vector WHERE hash = ?1 AND model = ?2")?;
-        for (id, _, hash, _) in &rows {
+        for (id, _, hash, _) in rows {
             if self.hashes.get(id) == Some(hash) {
                 continue;
             }
@@ -90,6 +159,22 @@ impl Memory {
         }
         Ok(())
     }
+}
+
+/// The last change that touched a unit; 0 before the first.
+fn last_touched(c: &Connection) -> Result<i64, Failure> {
+    Ok(c.prepare_cached("SELECT coalesce(max(seq), 0) FROM touched")?.query_row([], |row| row.get(0))?)
+}
+
+/// The units that were touched since a change. `None` where some that may have been are forgotten.
+fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, RandomState>>, Failure> {
+    let first: i64 = c.prepare_cached("SELECT coalesce(min(seq), 1) FROM touched")?.query_row([], |row| row.get(0))?;
+    if seen + 1 < first {
+        return Ok(None);
+    }
+    let mut statement = c.prepare_cached("SELECT unit FROM touched WHERE seq > ?1")?;
+    let units = statement.query_map([seen], |row| row.get(0))?;
+    Ok(Some(units.collect::<Result<_, _>>()?))
 }
 
 /// The memory, filled when it is first needed, and kept in step with the database.
@@ -116,7 +201,7 @@ impl Meanings {
         {
             known.vectors = Some(Vectors::new(model.id(), model.dims()));
             known.hashes.clear();
-            known.changes = None;
+            (known.seen, known.changes) = (None, None);
         }
         let before = db.changes()?;
         db.read(|c| {
@@ -278,3 +363,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "meaning_tests.rs"]
+mod follows;

@@ -77,10 +77,25 @@ CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
 /// Of long sections, parts that did not fit into the model were cut short by it.
 const PARTS: &str = "DELETE FROM vector WHERE hash IN (SELECT hash FROM vector WHERE part > 0);";
 
+/// What is held in memory of the index follows it by the units that each change was of, in the order of the changes: 4,096
+/// at the least. `index` in `brain` is the name of this index, whose changes these are.
+const TOUCHED: &str = "\
+INSERT INTO brain VALUES('index', lower(hex(randomblob(16))));
+CREATE TABLE touched(seq INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL) STRICT;
+CREATE TRIGGER touched_forget AFTER INSERT ON touched WHEN new.seq % 1024 = 0 BEGIN
+  DELETE FROM touched WHERE seq <= new.seq - 4096;
+END;
+CREATE TRIGGER touched_unit_insert AFTER INSERT ON unit BEGIN INSERT INTO touched(unit) VALUES(new.id); END;
+CREATE TRIGGER touched_unit_delete AFTER DELETE ON unit BEGIN INSERT INTO touched(unit) VALUES(old.id); END;
+CREATE TRIGGER touched_unit_path AFTER UPDATE OF path ON unit BEGIN INSERT INTO touched(unit) VALUES(new.id); END;
+CREATE TRIGGER touched_chunk_insert AFTER INSERT ON chunk BEGIN INSERT INTO touched(unit) VALUES(new.unit); END;
+CREATE TRIGGER touched_chunk_delete AFTER DELETE ON chunk BEGIN INSERT INTO touched(unit) VALUES(old.unit); END;
+CREATE TRIGGER touched_meaning AFTER UPDATE OF meaning ON chunk BEGIN INSERT INTO touched(unit) VALUES(new.unit); END;";
+
 /// The database of one brain.
 pub static APP: App = App {
     name: "brain",
-    migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS],
+    migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS, TOUCHED],
     full_text: &["chunk_fts"],
     kept: Kept::Cache,
 };

@@ -1,0 +1,144 @@
+//! What is held in memory follows the index, whatever happens to the files and the vectors.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use nudge_core::clock::{Clock, SystemClock};
+
+use nudge_core::source::{DataDir, Fence, NoSession};
+use nudge_storage::vectors::unit;
+use proptest::prelude::*;
+
+use super::*;
+use crate::folder::Folder;
+use crate::index::Index;
+
+/// A model that knows a text by its length.
+struct Lengths;
+
+impl Embedder for Lengths {
+    fn id(&self) -> &'static str {
+        "lengths"
+    }
+    fn dims(&self) -> usize {
+        2
+    }
+    fn max_tokens(&self) -> usize {
+        20
+    }
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let lengths = texts.iter().map(|text| u16::try_from(text.len()).map_or(0.0, f32::from));
+        Ok(lengths.map(|length| unit(&[length, 50.0]).unwrap_or_default()).collect())
+    }
+}
+
+/// All that is held, in order.
+#[derive(Debug, PartialEq)]
+struct Held {
+    chunks: BTreeMap<i64, i64>,
+    firsts: BTreeMap<i64, i64>,
+    paths: BTreeMap<i64, Arc<str>>,
+    hashes: BTreeMap<i64, Hash>,
+    nearness: BTreeMap<i64, f32>,
+}
+
+fn held(meanings: &Meanings, index: &Index) -> Held {
+    let of = |memory: &Memory| {
+        let vectors = memory.vectors.as_ref().unwrap();
+        let cosines = vectors.cosines(&[1.0, 0.0]);
+        Held {
+            chunks: memory.chunks.clone().into_iter().collect(),
+            firsts: memory.firsts.clone().into_iter().collect(),
+            paths: memory.paths.clone().into_iter().collect(),
+            hashes: memory.hashes.clone().into_iter().collect(),
+            nearness: memory.chunks.keys().filter_map(|id| Some((*id, cosines.of(*id)?))).collect(),
+        }
+    };
+    meanings.with(&index.db, Some(&Lengths), |_, memory| Ok(of(memory))).unwrap()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(u8, u8),
+    Remove(u8),
+    Rename(u8, u8),
+    Rebuild,
+    Vectors,
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..24_u8, 0..9_u8).prop_map(|(note, text)| Step::Write(note, text)),
+        2 => (0..24_u8).prop_map(Step::Remove),
+        2 => (0..24_u8, 0..24_u8).prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => Just(Step::Rebuild),
+        4 => Just(Step::Vectors),
+        6 => Just(Step::Look),
+    ]
+}
+
+fn text(note: u8, text: u8) -> String {
+    let sections =
+        (0..text % 4).map(|at| format!("## Part {at}\n\n{}\n\n", "word ".repeat(usize::from(text * 7 + at))));
+    format!("# Note {note}\n\n{}", sections.collect::<String>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn what_is_held_is_what_a_fresh_look_reads(steps in proptest::collection::vec(step(), 1..40)) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("brain");
+        fs::create_dir(&root).unwrap();
+        let path = |note: u8| root.join(format!("{note}.md"));
+        for note in 0..24 {
+            fs::write(path(note), text(note, note)).unwrap();
+        }
+        let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
+        let folder = Folder::open(&root).unwrap();
+        let index = Index::open(folder, &DataDir::new(place.path().join("cache")), &clock, &fence).unwrap();
+        let kept = Meanings::default();
+        for step in steps.into_iter().chain([Step::Vectors, Step::Look]) {
+            match step {
+                Step::Write(note, of) => fs::write(path(note), text(note, of)).unwrap(),
+                Step::Remove(note) => drop(fs::remove_file(path(note))),
+                Step::Rename(from, to) => drop(fs::rename(path(from), path(to))),
+                Step::Rebuild => drop(index.rebuild().unwrap()),
+                Step::Vectors => drop(make_some(&index.db, &Lengths).unwrap()),
+                Step::Look => {
+                    index.scan(None).unwrap();
+                    prop_assert_eq!(held(&kept, &index), held(&Meanings::default(), &index));
+                }
+            }
+        }
+    }
+}
+
+/// Of a note that was written, that note is read again and no other.
+#[test]
+fn what_was_not_touched_is_not_read_again() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("brain");
+    fs::create_dir(&root).unwrap();
+    for note in 0..9 {
+        fs::write(root.join(format!("{note}.md")), text(note, 1)).unwrap();
+    }
+    let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
+    let folder = Folder::open(&root).unwrap();
+    let index = Index::open(folder, &DataDir::new(place.path().join("cache")), &clock, &fence).unwrap();
+    index.scan(None).unwrap();
+    let paths = || {
+        let of = |memory: &Memory| memory.paths.clone();
+        index.meanings.with(&index.db, None, |_, memory| Ok(of(memory))).unwrap()
+    };
+    let before = paths();
+    fs::write(root.join("3.md"), text(3, 2)).unwrap();
+    index.scan(None).unwrap();
+    let after = paths();
+    let again: Vec<_> = after.iter().filter(|(id, path)| !Arc::ptr_eq(path, &before[id])).collect();
+    assert_eq!(again.iter().map(|(_, path)| &***path).collect::<Vec<_>>(), ["3.md"]);
+}
