@@ -105,6 +105,9 @@ impl<'a> Walk<'a> {
     /// Each node of the tree once, without recursion.
     pub fn run(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
         let mut cursor = root.walk();
+        // How many children of each node that was gone into are still to come: to find that there is none takes as long as
+        // to find one.
+        let mut to_come: Vec<u32> = Vec::new();
         loop {
             let node = cursor.node();
             let row = self.grammar.row(node);
@@ -121,6 +124,7 @@ impl<'a> Walk<'a> {
                 }
             }
             if !self.skip && !row.leaf && cursor.goto_first_child() {
+                to_come.push(if row.head { 0 } else { node.child_count().saturating_sub(1) });
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(Skip::TooDeep);
@@ -131,12 +135,16 @@ impl<'a> Walk<'a> {
                 while self.frames.len() > 1 && self.frames.last().is_some_and(|frame| frame.depth == self.depth) {
                     self.frames.pop();
                 }
-                if cursor.goto_next_sibling() {
+                if let Some(to_come) = to_come.last_mut().filter(|to_come| **to_come > 0)
+                    && cursor.goto_next_sibling()
+                {
+                    *to_come -= 1;
                     break;
                 }
                 if !cursor.goto_parent() {
                     return Ok(());
                 }
+                to_come.pop();
                 self.depth -= 1;
             }
         }

@@ -24,6 +24,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     comments: &["comment"],
     leaves: &[],
+    heads: &["field_expression"],
 };
 
 #[cfg(feature = "code-all")]

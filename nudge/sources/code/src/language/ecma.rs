@@ -18,6 +18,7 @@ pub(super) const JAVASCRIPT: Spec = Spec {
     branches: BRANCHES,
     comments: COMMENTS,
     leaves: LEAVES,
+    heads: &["member_expression"],
 };
 
 pub(super) const TYPESCRIPT: Spec =

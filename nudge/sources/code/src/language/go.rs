@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     branches: &["if_statement", "for_statement", "expression_case", "type_case", "communication_case"],
     comments: &["comment"],
     leaves: &[],
+    heads: &["selector_expression"],
 };
 
 const VISITS: &[(&str, Visit)] = &[

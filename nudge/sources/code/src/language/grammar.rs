@@ -55,7 +55,34 @@ pub(crate) struct Spec {
     pub comments: &'static [&'static str],
     /// Syntax in which nothing stands that is visited: the walk does not look into it.
     pub leaves: &'static [&'static str],
+    /// Syntax in which nothing is visited after its first child: the rest is a point and a name.
+    pub heads: &'static [&'static str],
 }
+
+/// The commonest syntax without children, in any language: to look for some takes as long as all the rest.
+const TOKENS: &[&str] = &[
+    "decimal_integer_literal",
+    "false",
+    "field_identifier",
+    "float",
+    "identifier",
+    "integer",
+    "integer_literal",
+    "none",
+    "null",
+    "number",
+    "package_identifier",
+    "pass_statement",
+    "primitive_type",
+    "property_identifier",
+    "self",
+    "shorthand_field_identifier",
+    "shorthand_property_identifier",
+    "string_content",
+    "this",
+    "true",
+    "type_identifier",
+];
 
 /// A language as it is used.
 pub(crate) struct Grammar {
@@ -73,6 +100,7 @@ pub(crate) struct Row {
     pub branch: bool,
     pub comment: bool,
     pub leaf: bool,
+    pub head: bool,
 }
 
 impl Grammar {
@@ -87,9 +115,11 @@ impl Grammar {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
-                row.leaf = row.comment || spec.leaves.contains(&kind);
+                row.leaf = row.comment || TOKENS.contains(&kind) || spec.leaves.contains(&kind);
+                row.head = spec.heads.contains(&kind);
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
+                row.leaf = true;
             }
         }
         let count = u16::try_from(parser.field_count()).unwrap_or(u16::MAX);
@@ -99,7 +129,7 @@ impl Grammar {
     }
 
     pub fn row(&self, node: Node<'_>) -> &Row {
-        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, leaf: false };
+        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, leaf: false, head: false };
         self.rows.get(usize::from(node.kind_id())).unwrap_or(&NONE)
     }
 }

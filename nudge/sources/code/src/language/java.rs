@@ -25,6 +25,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     comments: &["line_comment", "block_comment"],
     leaves: &[],
+    heads: &["field_access"],
 };
 
 const VISITS: &[(&str, Visit)] = &[

@@ -25,6 +25,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     comments: &["comment"],
     leaves: &[],
+    heads: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

@@ -28,6 +28,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     comments: &["comment"],
     leaves: LEAVES,
+    heads: &["attribute"],
 };
 
 const LEAVES: &[&str] =

@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     branches: &["if", "elsif", "unless", "while", "until", "for", "when", "rescue", "conditional", "if_modifier"],
     comments: &["comment"],
     leaves: &[],
+    heads: &[],
 };
 
 const VISITS: &[(&str, Visit)] = &[

@@ -21,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     branches: &["if_expression", "for_expression", "while_expression", "match_arm", "try_expression"],
     comments: &["line_comment", "block_comment"],
     leaves: LEAVES,
+    heads: &["await_expression", "field_expression", "try_expression"],
 };
 
 const LEAVES: &[&str] = &[

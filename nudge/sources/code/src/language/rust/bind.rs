@@ -177,12 +177,6 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 /// A closure that is handed to `map`, `filter`, ... takes what the receiver holds.
 pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
-    let Some(args) = walk.get(node, "arguments") else { return };
-    let mut cursor = args.walk();
-    // What comes before it takes an error, or nothing: `map_or_else`.
-    let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
-        return;
-    };
     if function.kind() != "field_expression" {
         return;
     }
@@ -190,6 +184,12 @@ pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>)
     if !HANDS_ITEM.contains(&walk.text(method)) {
         return;
     }
+    let Some(args) = walk.get(node, "arguments") else { return };
+    let mut cursor = args.walk();
+    // What comes before it takes an error, or nothing: `map_or_else`.
+    let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
+        return;
+    };
     let receiver = walk.lower_field(function, "value");
     if !receiver.is_none() {
         let item = walk.expr(Expr::Each(receiver));
