@@ -245,6 +245,10 @@ impl Index {
     /// A node by its file and its name, qualified or not.
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
         let Some(slot) = self.store.slot(path) else { return NodeLookup::Unknown };
+        self.store.kept.named(slot, name, || self.find_named(slot, name))
+    }
+
+    fn find_named(&self, slot: u32, name: &str) -> NodeLookup {
         let Some(facts) = self.store.facts(slot) else { return NodeLookup::Unknown };
         // Each text of a file is kept once: the same number is the same text.
         let Some(name) = facts.names.find(name) else { return NodeLookup::Unknown };

@@ -4,6 +4,7 @@
 //! a submodule or any other repository within one. A home directory is never one: it holds everything.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nudge_core::context::detect::{Detector, Git};
 use nudge_core::error::{Error, Result};
@@ -33,8 +34,8 @@ pub const MAX_PATH_BYTES: usize = 4 << 10;
 /// The top of a project.
 #[derive(Debug, Clone)]
 pub struct Root {
-    path: PathBuf,
-    git_dir: Option<PathBuf>,
+    path: Arc<Path>,
+    git_dir: Option<Arc<Path>>,
 }
 
 /// Both paths have no links and no `..`, so that their bytes tell; each call compares them.
@@ -75,8 +76,8 @@ impl Root {
                 "A home directory or a whole file system is not indexed; name a project in it as `root`.",
             ));
         }
-        let git_dir = git_dir(&path);
-        Ok(Self { path, git_dir })
+        let git_dir = git_dir(&path).map(Arc::from);
+        Ok(Self { path: path.into(), git_dir })
     }
 
     /// The folder, without links.
@@ -91,7 +92,11 @@ impl Root {
 
     /// Where one of its files is.
     pub fn join(&self, path: &str) -> PathBuf {
-        self.path.join(path)
+        // The standard library's own makes room for the root first, and then for the rest.
+        let mut place = PathBuf::with_capacity(self.path.as_os_str().len() + 1 + path.len());
+        place.push(&self.path);
+        place.push(path);
+        place
     }
 
     /// The name of a path below it: relative, with `/`. `None` for what lies elsewhere and for a name that no line can

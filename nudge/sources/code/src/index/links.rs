@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-use super::{Callee, Callers, NodeId, Tests};
+use super::{Callee, Callers, NodeId, NodeLookup, Tests};
 
 /// Nodes of which that is kept. With one more, all are forgotten.
 const NODES_MAX: usize = 256;
@@ -25,23 +25,46 @@ pub(super) struct Links {
     tests: OnceLock<Tests>,
 }
 
-/// The links of nodes, as far as they are kept. Whatever changes a file gives them up, as it does targets.
+/// The links of nodes, as far as they are kept, and the names by which they were asked for. Whatever changes a file gives
+/// them up, as it does targets.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<HashMap<NodeId, Arc<Links>, FixedState>>);
+pub(super) struct Kept {
+    links: Mutex<HashMap<NodeId, Arc<Links>, FixedState>>,
+    /// The node of each name, of the file where it was last asked for.
+    named: Mutex<HashMap<Box<str>, NodeId, FixedState>>,
+}
 
 impl Kept {
     /// What is kept of a node.
     pub fn of(&self, id: NodeId) -> Arc<Links> {
-        let mut all = self.0.lock();
+        let mut all = self.links.lock();
         if all.len() >= NODES_MAX && !all.contains_key(&id) {
             all.clear();
         }
         Arc::clone(all.entry(id).or_default())
     }
 
+    /// The node of a name in a file; `find` finds it.
+    pub fn named(&self, file: u32, name: &str, find: impl FnOnce() -> NodeLookup) -> NodeLookup {
+        let known = self.named.lock().get(name).copied();
+        if let Some(id) = known.filter(|id| id.file == file) {
+            return NodeLookup::One(id);
+        }
+        let found = find();
+        if let NodeLookup::One(id) = found {
+            let mut named = self.named.lock();
+            if named.len() >= NODES_MAX {
+                named.clear();
+            }
+            named.insert(name.into(), id);
+        }
+        found
+    }
+
     /// Forgets all.
     pub fn forget(&mut self) {
-        self.0.get_mut().clear();
+        self.links.get_mut().clear();
+        self.named.get_mut().clear();
     }
 
     /// About the bytes that it takes beside itself.
@@ -52,7 +75,8 @@ impl Kept {
             let tests = links.tests.get().map_or(0, |tests| size_of_val(&*tests.links));
             size_of::<Links>() + to + from + tests
         };
-        self.0.lock().values().map(of).sum()
+        let names: usize = self.named.lock().keys().map(|name| name.len() + size_of::<(Box<str>, NodeId)>()).sum();
+        self.links.lock().values().map(of).sum::<usize>() + names
     }
 }
 
@@ -110,6 +134,22 @@ mod tests {
         assert!(kept.memory() > 0);
         kept.forget();
         assert_eq!(kept.of(id).tests(9, || tests(1)), tests(1));
+    }
+
+    #[test]
+    fn a_name_is_that_of_its_file_until_a_file_changes() {
+        let mut kept = Kept::default();
+        let in_file = |file| NodeLookup::One(NodeId { file, node: 7 });
+        assert_eq!(kept.named(1, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
+        assert_eq!(kept.named(1, "Store.get", || in_file(1)), in_file(1), "what was not found is looked for again");
+        assert_eq!(kept.named(1, "Store.get", || unreachable!("it is kept")), in_file(1));
+        assert_eq!(kept.named(2, "Store.get", || in_file(2)), in_file(2));
+        for many in 0..=NODES_MAX {
+            kept.named(3, &many.to_string(), || in_file(3));
+        }
+        assert!(kept.named.get_mut().len() <= NODES_MAX);
+        kept.forget();
+        assert_eq!(kept.named(2, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use foldhash::fast::FixedState;
 use globset::{Glob, GlobMatcher};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::rounded;
@@ -203,7 +204,7 @@ impl Code {
 
 /// What a node calls, each once.
 fn callees(view: &View<'_>, id: NodeId) -> Vec<Edge> {
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<_, FixedState> = HashSet::default();
     let index = &view.state.index;
     let callees = view.calls.callees(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
     let edge = |callee: crate::index::Callee| {
