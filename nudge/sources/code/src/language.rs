@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use grammar::{Grammar, Shape, Spec, Visit};
+pub(crate) use grammar::{Grammar, Inside, Shape, Spec, Visit};
 pub(crate) use python::member;
 
 /// A language.

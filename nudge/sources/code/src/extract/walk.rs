@@ -10,7 +10,7 @@ use crate::facts::{
     Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind,
     NO_NODE, Name, Node, Number, Owner,
 };
-use crate::language::{Grammar, Language};
+use crate::language::{Grammar, Inside, Language};
 
 use super::Skip;
 use super::frame::{Frame, Open};
@@ -123,8 +123,8 @@ impl<'a> Walk<'a> {
                     return Err(Skip::TooManyNodes);
                 }
             }
-            if !self.skip && !row.leaf && cursor.goto_first_child() {
-                to_come.push(if row.head { 0 } else { node.child_count().saturating_sub(1) });
+            if !self.skip && row.inside != Inside::Nothing && cursor.goto_first_child() {
+                to_come.push(if row.inside == Inside::First { 0 } else { node.child_count().saturating_sub(1) });
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(Skip::TooDeep);

@@ -99,8 +99,17 @@ pub(crate) struct Row {
     pub shape: Option<Shape>,
     pub branch: bool,
     pub comment: bool,
-    pub leaf: bool,
-    pub head: bool,
+    pub inside: Inside,
+}
+
+/// How much of what is in a node the walk looks at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Inside {
+    #[default]
+    All,
+    /// Its first child.
+    First,
+    Nothing,
 }
 
 impl Grammar {
@@ -115,11 +124,14 @@ impl Grammar {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
-                row.leaf = row.comment || TOKENS.contains(&kind) || spec.leaves.contains(&kind);
-                row.head = spec.heads.contains(&kind);
+                if row.comment || TOKENS.contains(&kind) || spec.leaves.contains(&kind) {
+                    row.inside = Inside::Nothing;
+                } else if spec.heads.contains(&kind) {
+                    row.inside = Inside::First;
+                }
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
-                row.leaf = true;
+                row.inside = Inside::Nothing;
             }
         }
         let count = u16::try_from(parser.field_count()).unwrap_or(u16::MAX);
@@ -129,7 +141,7 @@ impl Grammar {
     }
 
     pub fn row(&self, node: Node<'_>) -> &Row {
-        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, leaf: false, head: false };
+        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, inside: Inside::All };
         self.rows.get(usize::from(node.kind_id())).unwrap_or(&NONE)
     }
 }
