@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::near::{self, Spelt};
@@ -18,7 +18,7 @@ const MAX_TERMS: usize = 100_000;
 const STRUCTURE: i64 = 10;
 
 /// Bytes that the lists of texts may take, each for a word: 8 for a text that holds it, 16 for what it weighs there.
-const MAX_LISTED_BYTES: usize = 6 << 20;
+const MAX_LISTED_BYTES: usize = 4_000_000;
 
 /// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
 /// common, which terms there are, and which texts hold words that were asked for lately, and what these weigh in them.
@@ -105,36 +105,48 @@ impl Known {
         Ok(is_common)
     }
 
-    /// The texts that match.
+    /// The texts that match; as they were weighed, if they were.
     pub(super) fn matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[i64]>> {
-        self.listed(c, of, query, |listed| &mut listed.matching, super::matching)
+        let version = version(c, of)?;
+        if let Some(weights) = self.current(&version).weights.get(query) {
+            return Ok(weights.iter().map(|(row, _)| *row).collect());
+        }
+        self.listed(&version, query, |listed| &mut listed.matching, || super::matching(c, of, query))
     }
 
     /// The texts that match, and what the words of the query weigh in each.
     pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[(i64, f64)]>> {
-        self.listed(c, of, query, |listed| &mut listed.weights, super::weights)
+        let version = version(c, of)?;
+        let weights = self.listed(&version, query, |listed| &mut listed.weights, || super::weights(c, of, query))?;
+        // These tell which texts match, too.
+        let mut listed = self.listed.lock();
+        if let Some(rows) = listed.matching.remove(query) {
+            listed.bytes -= size_of_val(&*rows);
+        }
+        Ok(weights)
+    }
+
+    /// The lists of this version, none if those that are remembered are of another one, or too many.
+    fn current(&self, version: &[u8]) -> MutexGuard<'_, Listed> {
+        let mut listed = self.listed.lock();
+        if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
+            *listed = Listed { version: version.to_owned(), ..Listed::default() };
+        }
+        listed
     }
 
     /// A list as it was read since the last change of the index, or read now.
     fn listed<T>(
         &self,
-        c: &Connection,
-        of: &FullText,
+        version: &[u8],
         query: &str,
         place: fn(&mut Listed) -> &mut ByQuery<T>,
-        read: fn(&Connection, &FullText, &str) -> rusqlite::Result<Vec<T>>,
+        read: impl FnOnce() -> rusqlite::Result<Vec<T>>,
     ) -> rusqlite::Result<Arc<[T]>> {
-        let version = version(c, of)?;
-        {
-            let mut listed = self.listed.lock();
-            if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
-                *listed = Listed { version: version.clone(), ..Listed::default() };
-            }
-            if let Some(list) = place(&mut listed).get(query) {
-                return Ok(Arc::clone(list));
-            }
+        if let Some(list) = place(&mut self.current(version)).get(query) {
+            return Ok(Arc::clone(list));
         }
-        let list: Arc<[T]> = read(c, of, query)?.into();
+        let list: Arc<[T]> = read()?.into();
         let mut listed = self.listed.lock();
         // Another thread may look at a later moment.
         if listed.version == version {
@@ -230,9 +242,15 @@ mod tests {
         let weights = || known.weights(&c, &NOTES, "word").unwrap();
         let matching = || known.matching(&c, &NOTES, "word").unwrap();
         let terms = || known.terms(&c, &NOTES, 'w').unwrap();
-        let (first, found, of_w) = (weights(), matching(), terms());
-        assert!(Arc::ptr_eq(&first, &weights()) && Arc::ptr_eq(&of_w, &terms()) && Arc::ptr_eq(&found, &matching()));
-        assert_eq!((first.len(), &found[..], of_w.len()), (2, &[1, 2][..], 1));
+        let found = matching();
+        assert!(Arc::ptr_eq(&found, &matching()) && found[..] == [1, 2]);
+        let (first, of_w) = (weights(), terms());
+        assert!(Arc::ptr_eq(&first, &weights()) && Arc::ptr_eq(&of_w, &terms()));
+        assert_eq!((first.len(), of_w.len()), (2, 1));
+        let listed = known.listed.lock();
+        assert!(listed.matching.is_empty() && listed.bytes == size_of_val(&*first), "the weights tell the texts, too");
+        drop(listed);
+        assert_eq!(matching()[..], [1, 2]);
         c.execute("INSERT INTO note VALUES('a wordy word')", []).unwrap();
         assert!(!Arc::ptr_eq(&first, &weights()) && !Arc::ptr_eq(&of_w, &terms()));
         assert_eq!((weights().len(), &matching()[..], terms().len()), (3, &[1, 2, 3][..], 2));
