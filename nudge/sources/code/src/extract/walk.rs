@@ -467,6 +467,9 @@ impl<'a> Walk<'a> {
         facts.conditions.shrink_to_fit();
         facts.loops.shrink_to_fit();
         facts.params.shrink_to_fit();
+        facts.bases.shrink_to_fit();
+        facts.impls.shrink_to_fit();
+        facts.drifts.shrink_to_fit();
         facts
     }
 }
