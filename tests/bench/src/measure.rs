@@ -146,17 +146,13 @@ pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -
     Times(times)
 }
 
-/// How many operations fill a slice; at least one. Those of a slice that was full because something else took the time fill
-/// no second one.
+/// How many operations fill a slice; at least one.
 fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     let mut count = 1;
     loop {
-        let mut fills = || {
-            let start = clock.ns();
-            contender(count);
-            clock.ns() - start >= slice.as_nanos() as f64
-        };
-        if fills() && fills() || count >= 1 << 24 {
+        let start = clock.ns();
+        contender(count);
+        if clock.ns() - start >= slice.as_nanos() as f64 || count >= 1 << 24 {
             return count;
         }
         count *= 2;
