@@ -65,7 +65,8 @@ impl Memory {
     fn catch_up(&mut self, c: &Connection) -> Result<(), Failure> {
         let now = (note(c, "index")?.unwrap_or_default(), last_touched(c)?);
         let touched = match &self.seen {
-            Some((index, seen)) if *index == now.0 => touched_since(c, *seen)?,
+            // Of one that was put back from an older copy, the changes are not those that were seen.
+            Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
             _ => None,
         };
         let rows = match touched.filter(|touched| touched.len() * MANY < self.paths.len()) {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use nudge_core::clock::{Clock, SystemClock};
-
 use nudge_core::source::{DataDir, Fence, NoSession};
 use nudge_storage::vectors::unit;
 use proptest::prelude::*;
@@ -33,6 +33,13 @@ impl Embedder for Lengths {
         let lengths = texts.iter().map(|text| u16::try_from(text.len()).map_or(0.0, f32::from));
         Ok(lengths.map(|length| unit(&[length, 50.0]).unwrap_or_default()).collect())
     }
+}
+
+/// The index of the brain in a folder.
+fn index(place: &Path) -> Index {
+    let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
+    let folder = Folder::open(&place.join("brain")).unwrap();
+    Index::open(folder, &DataDir::new(place.join("cache")), &clock, &fence).unwrap()
 }
 
 /// All that is held, in order.
@@ -98,9 +105,7 @@ proptest! {
         for note in 0..24 {
             fs::write(path(note), text(note, note)).unwrap();
         }
-        let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
-        let folder = Folder::open(&root).unwrap();
-        let index = Index::open(folder, &DataDir::new(place.path().join("cache")), &clock, &fence).unwrap();
+        let index = index(place.path());
         let kept = Meanings::default();
         for step in steps.into_iter().chain([Step::Vectors, Step::Look]) {
             match step {
@@ -127,9 +132,7 @@ fn what_was_not_touched_is_not_read_again() {
     for note in 0..9 {
         fs::write(root.join(format!("{note}.md")), text(note, 1)).unwrap();
     }
-    let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
-    let folder = Folder::open(&root).unwrap();
-    let index = Index::open(folder, &DataDir::new(place.path().join("cache")), &clock, &fence).unwrap();
+    let index = index(place.path());
     index.scan(None).unwrap();
     let paths = || {
         let of = |memory: &Memory| memory.paths.clone();
@@ -141,4 +144,14 @@ fn what_was_not_touched_is_not_read_again() {
     let after = paths();
     let again: Vec<_> = after.iter().filter(|(id, path)| !Arc::ptr_eq(path, &before[id])).collect();
     assert_eq!(again.iter().map(|(_, path)| &***path).collect::<Vec<_>>(), ["3.md"]);
+    // When the changes are forgotten that were of it, all are read again.
+    fs::write(root.join("4.md"), text(4, 2)).unwrap();
+    index.scan(None).unwrap();
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
+                INSERT INTO touched(unit) SELECT 0 FROM n";
+    index.db.write(|tx| Ok(tx.execute_batch(many)?)).unwrap();
+    assert_eq!(held(&index.meanings, &index), held(&Meanings::default(), &index));
+    let kept = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM touched", [], |row| row.get::<_, i64>(0))?));
+    assert!((4096..6000).contains(&kept.unwrap()));
+    assert!(paths().iter().all(|(id, path)| !Arc::ptr_eq(path, &after[id])));
 }

@@ -35,6 +35,7 @@ const PATIENCE_NS: f64 = 30e9;
 const NEAREST: usize = 50;
 /// Units of an answer, as many as when nobody says.
 const UNITS: usize = 5;
+
 /// A first index of all notes, and a look at them when none has changed.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;

@@ -123,8 +123,13 @@ impl<'a> Walk<'a> {
                     return Err(Skip::TooManyNodes);
                 }
             }
-            if !self.skip && row.inside != Inside::Nothing && cursor.goto_first_child() {
-                to_come.push(if row.inside == Inside::First { 0 } else { node.child_count().saturating_sub(1) });
+            let children = match row.inside {
+                Inside::All if !self.skip => node.child_count(),
+                Inside::First if !self.skip => node.child_count().min(1),
+                _ => 0,
+            };
+            if children > 0 && cursor.goto_first_child() {
+                to_come.push(children - 1);
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
                     return Err(Skip::TooDeep);

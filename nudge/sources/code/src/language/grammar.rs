@@ -59,31 +59,6 @@ pub(crate) struct Spec {
     pub heads: &'static [&'static str],
 }
 
-/// The commonest syntax without children, in any language: to look for some takes as long as all the rest.
-const TOKENS: &[&str] = &[
-    "decimal_integer_literal",
-    "false",
-    "field_identifier",
-    "float",
-    "identifier",
-    "integer",
-    "integer_literal",
-    "none",
-    "null",
-    "number",
-    "package_identifier",
-    "pass_statement",
-    "primitive_type",
-    "property_identifier",
-    "self",
-    "shorthand_field_identifier",
-    "shorthand_property_identifier",
-    "string_content",
-    "this",
-    "true",
-    "type_identifier",
-];
-
 /// A language as it is used.
 pub(crate) struct Grammar {
     pub parser: Parser,
@@ -124,14 +99,13 @@ impl Grammar {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
-                if row.comment || TOKENS.contains(&kind) || spec.leaves.contains(&kind) {
+                if row.comment || spec.leaves.contains(&kind) {
                     row.inside = Inside::Nothing;
                 } else if spec.heads.contains(&kind) {
                     row.inside = Inside::First;
                 }
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
-                row.inside = Inside::Nothing;
             }
         }
         let count = u16::try_from(parser.field_count()).unwrap_or(u16::MAX);
