@@ -47,7 +47,7 @@ enum Seen {
 pub struct nudge_match {
     found: Found,
     // What is written when somebody asks for it.
-    reasons: OnceLock<Box<[String]>>,
+    reasons: OnceLock<Vec<String>>,
     json: OnceLock<Option<Box<RawValue>>>,
 }
 
@@ -91,7 +91,7 @@ impl nudge_match {
     }
 
     fn reasons(&self) -> &[String] {
-        self.reasons.get_or_init(|| self.found.reasons().into())
+        self.reasons.get_or_init(|| self.found.reasons())
     }
 
     fn json(&self) -> Option<&RawValue> {
