@@ -131,6 +131,13 @@ impl Store {
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
+    /// Whether a hint is stored, and is the only variant of its key.
+    pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
+        let map = self.map.read();
+        let slots = map.find(&hint.component, &hint.key);
+        slots.is_some_and(|slots| matches!(&slots[..], [only] if Arc::ptr_eq(&only.hint, hint)))
+    }
+
     /// Chooses among the variants of a key, under the lock, so that only the chosen one is copied out: among the best
     /// class of those that fit, and where `choose` takes none of these, as they have expired, among all. `memo` has the
     /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under the

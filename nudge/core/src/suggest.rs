@@ -120,6 +120,11 @@ impl SuggestRequest {
         self.known.needless.get(source).is_some_and(|ids| ids.contains_key(id))
     }
 
+    /// Returns true when there is any offer of `source` that need not be told.
+    pub fn is_any_needless(&self, source: &str) -> bool {
+        self.known.needless.get(source).is_some_and(|ids| !ids.is_empty())
+    }
+
     /// The offers of `source` that the client session was told, by id, with the stamps of then. What does not hold any
     /// more of them is a [`Change`].
     pub fn told(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {

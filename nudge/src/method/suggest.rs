@@ -129,8 +129,10 @@ impl Nudge {
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
         // Of a key, only what `get_hint` returns is told. What there are no steps left to compare is held back.
+        let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
-            !request.is_needless(NAME, &id(hint)) && self.is_winner(hint, request, &mut steps).unwrap_or(true)
+            let is_needless = is_any_needless && request.is_needless(NAME, &id(hint));
+            !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
         let mut is_nearly_full = false;
         // The heap is sorted only as far as it is popped.
@@ -169,10 +171,10 @@ impl Nudge {
 
     /// Returns true when a hint that fits is the variant of its key that `get_hint` returns.
     fn is_winner(&self, hint: &Arc<Hint>, request: &SuggestRequest, steps: &mut Steps) -> Result<bool, TooMany> {
-        let variants = self.store.variants(hint.component(), hint.key()).1;
-        if let [only] = &variants[..] {
-            return Ok(Arc::ptr_eq(only, hint));
+        if self.store.is_only_variant(hint) {
+            return Ok(true);
         }
+        let variants = self.store.variants(hint.component(), hint.key()).1;
         let winner = winner(&variants, request, steps)?;
         Ok(winner.is_some_and(|winner| Arc::ptr_eq(winner.hint(), hint)))
     }

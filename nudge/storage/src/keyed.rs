@@ -19,11 +19,16 @@ CREATE TABLE made(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
   answer TEXT NOT NULL) STRICT;
 CREATE INDEX made_at ON made(at);";
+/// The migration that takes away what [`KEYS`] has and nobody needs: calls are made in the order of their times. Each write
+/// has a page less to write.
+pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
 /// How long a call is known. A key is sent again within seconds; what has to outlive that is the death of a server.
 const KEPT_MS: Millis = 60 * 60 * 1000;
-/// Most calls that are known; the oldest go first.
+/// Most calls that are kept when some were just forgotten; the oldest go first.
 const MAX_CALLS: i64 = 1_024;
+/// How many calls are made between two times when old ones are forgotten, which takes as long as a write.
+const FORGET_AFTER: i64 = 64;
 
 /// The answer of a call that changes something.
 #[derive(Debug)]
@@ -56,7 +61,7 @@ impl Once for Db {
         call: Call,
         make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
-        match self.read(|c| known(c, key, Some(call)))? {
+        match self.read(|c| known(c, key, Some(call), self.clock.now()))? {
             Some(result) => Ok(result),
             // Two at once with one key both come here: the second finds the first in its transaction.
             None => make(None),
@@ -95,7 +100,7 @@ impl Db {
         let now = self.clock.now();
         self.write(|tx| {
             if let Some(key) = by.key
-                && let Some(result) = known(tx, key, by.call)?
+                && let Some(result) = known(tx, key, by.call, now)?
             {
                 return Ok(Answer { result, again: true });
             }
@@ -110,9 +115,10 @@ impl Db {
 }
 
 /// The answer of the call that was made with a key, if there was one.
-fn known(c: &Connection, key: &str, call: Option<Call>) -> Result<Option<Box<RawValue>>, Failure> {
-    let mut statement = c.prepare_cached("SELECT call, answer FROM made WHERE key = ?1")?;
-    let found = statement.query_row([key], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+fn known(c: &Connection, key: &str, call: Option<Call>, now: Millis) -> Result<Option<Box<RawValue>>, Failure> {
+    let mut statement = c.prepare_cached("SELECT call, answer FROM made WHERE key = ?1 AND at >= ?2")?;
+    let found = statement
+        .query_row(params![key, now - KEPT_MS], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
     let Some((made, answer)) = found.optional()? else { return Ok(None) };
     if let Some(call) = call {
         call.check(&made)?;
@@ -123,14 +129,13 @@ fn known(c: &Connection, key: &str, call: Option<Call>) -> Result<Option<Box<Raw
 
 fn note(tx: &Transaction<'_>, key: &str, call: Option<Call>, now: Millis, result: &RawValue) -> rusqlite::Result<()> {
     let call = call.map(|call| call.text(false)).unwrap_or_default();
-    tx.prepare_cached("INSERT INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?.execute(params![
-        key,
-        call,
-        now,
-        result.get()
-    ])?;
-    let oldest = tx.last_insert_rowid() - MAX_CALLS;
-    tx.prepare_cached("DELETE FROM made WHERE seq <= ?1")?.execute([oldest])?;
-    tx.prepare_cached("DELETE FROM made WHERE at < ?1")?.execute([now - KEPT_MS])?;
+    // One that is known no longer may be there still.
+    let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?;
+    let seq = insert.insert(params![key, call, now, result.get()])?;
+    if seq % FORGET_AFTER == 0 {
+        let of_the_hour = "(SELECT seq FROM made WHERE at >= ?2 ORDER BY seq LIMIT 1)";
+        tx.prepare_cached(&format!("DELETE FROM made WHERE seq <= ?1 OR seq < {of_the_hour}"))?
+            .execute([seq - MAX_CALLS, now - KEPT_MS])?;
+    }
     Ok(())
 }

@@ -36,6 +36,6 @@ pub use backup::restore;
 pub use check::Health;
 pub use db::Db;
 pub use fault::Failure;
-pub use keyed::{Answer, KEYS};
+pub use keyed::{Answer, KEYS, KEYS_IN_ORDER};
 /// The bindings of SQLite, in whose terms statements are written.
 pub use rusqlite;

@@ -1,12 +1,19 @@
 //! Vectors: as bytes in a database, and together in memory, where the nearest ones are found by comparing all.
 //!
-//! That is exact, so a filter costs nothing and hides nothing, and another model needs no other table. Of 10,000
-//! vectors with 384 numbers it takes half a millisecond.
+//! None is left out, so a filter costs nothing and hides nothing, and another model needs no other table. Numbers have 16
+//! bits in memory, which takes half the bytes and a third of the time of `f32`: of 10,000 vectors with 384 numbers, a fifth
+//! of a millisecond. A cosine is wrong by no more than the root of the numbers of a vector, divided by 32,767, which is 0.0006
+//! for 384 of them, and mostly by 0.00001.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use nudge_core::embed::cosine;
+use wide::{i16x8, i32x4};
+
+/// What 1 is in memory. The products of two vectors of length 1 then sum to less than 2^31, whatever their signs.
+const ONE: f32 = i16::MAX as f32;
+/// The square of a length that is 1 but for rounding, at the most.
+const MAX_SQUARE: f32 = 1.01;
 
 /// Scales a vector to length 1. `None` for one without a direction, or with a number that is none.
 ///
@@ -56,8 +63,10 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
 /// vectors.upsert(7, 1, &[0.0, 1.0]);
 /// vectors.upsert(8, 0, &[0.6, 0.8]);
 /// // Of each text its best part counts.
-/// assert_eq!(vectors.top(&[0.0, 1.0], 10, |_| true), [(7, 1.0), (8, 0.8)]);
-/// assert_eq!(vectors.top(&[0.0, 1.0], 1, |id| id != 7), [(8, 0.8)]);
+/// let near = vectors.top(&[0.0, 1.0], 10, |_| true);
+/// assert_eq!((near[0], near[1].0), ((7, 1.0), 8));
+/// assert!((near[1].1 - 0.8).abs() < 0.0001);
+/// assert_eq!(vectors.top(&[0.0, 1.0], 1, |id| id != 7), near[1..]);
 /// vectors.remove(7);
 /// assert_eq!(vectors.len(), 1);
 /// ```
@@ -68,7 +77,7 @@ pub struct Vectors {
     /// Whose each vector is.
     owners: Vec<(i64, u32)>,
     /// The numbers of all, one vector after the other.
-    numbers: Vec<f32>,
+    numbers: Vec<i16>,
     /// Where the vectors of a text are.
     rows: HashMap<i64, Vec<usize>, RandomState>,
 }
@@ -100,19 +109,17 @@ impl Vectors {
         self.rows.len()
     }
 
-    /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions or
-    /// with a number that is none.
+    /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions,
+    /// that is longer, or with a number that is none.
     pub fn upsert(&mut self, id: i64, part: u32, vector: &[f32]) -> bool {
-        if vector.len() != self.dims || !vector.iter().all(|x| x.is_finite()) {
-            return false;
-        }
+        let Some(vector) = self.rounded(vector) else { return false };
         let rows = self.rows.entry(id).or_default();
         if let Some(row) = rows.iter().copied().find(|row| self.owners[*row].1 == part) {
-            self.numbers[row * self.dims..][..self.dims].copy_from_slice(vector);
+            self.numbers[row * self.dims..][..self.dims].copy_from_slice(&vector);
         } else {
             rows.push(self.owners.len());
             self.owners.push((id, part));
-            self.numbers.extend_from_slice(vector);
+            self.numbers.extend_from_slice(&vector);
         }
         true
     }
@@ -142,10 +149,34 @@ impl Vectors {
 
     /// Compares a vector of length 1 with all; with none, if it has other dimensions.
     pub fn cosines(&self, vector: &[f32]) -> Cosines<'_> {
-        let fits = vector.len() == self.dims && self.dims > 0;
-        let numbers = if fits { &self.numbers[..] } else { &[] };
-        Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, vector)).collect() }
+        let asked = self.rounded(vector).unwrap_or_default();
+        let numbers = if asked.is_empty() { &[] } else { &self.numbers[..] };
+        Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, &asked)).collect() }
     }
+
+    /// A vector as it is in memory. `None` for one that is none of these.
+    fn rounded(&self, vector: &[f32]) -> Option<Vec<i16>> {
+        let square: f32 = vector.iter().map(|x| x * x).sum();
+        // Where a number is none, the square is none either. What is not whole is cut off, and a number beyond the last one
+        // becomes that.
+        #[allow(clippy::cast_possible_truncation)]
+        let rounded = || vector.iter().map(|x| (x * ONE + 0.5_f32.copysign(*x)) as i16).collect();
+        (vector.len() == self.dims && square <= MAX_SQUARE).then(rounded)
+    }
+}
+
+/// By eights, one instruction for each two products: a plain loop over numbers of 16 bits takes twice as long.
+fn cosine(a: &[i16], b: &[i16]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut sums = i32x4::ZERO;
+    for (a, b) in a.iter().zip(b) {
+        sums += i16x8::new(*a).dot(i16x8::new(*b));
+    }
+    let rest: i32 = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+    // Of 31 bits, those that are lost are below the rounding of the numbers.
+    #[allow(clippy::cast_precision_loss)]
+    let sum = (sums.reduce_add() + rest) as f32;
+    sum / (ONE * ONE)
 }
 
 /// The cosines of a vector and all of [`Vectors`].

@@ -323,11 +323,17 @@ fn a_key_is_known_for_an_hour_and_among_1024() {
     assert_eq!(add("first"), first);
     desk.clock.advance(1);
     add("later");
-    assert_ne!(add("first"), first, "it was forgotten with the next change");
-    for number in 0..1_100 {
-        add(&number.to_string());
-    }
-    assert_eq!(keys().unwrap(), 1_024);
-    assert_eq!(add("76"), r#"{"id":81,"not":null}"#);
-    assert_ne!(add("75"), r#"{"id":80,"not":null}"#);
+    let again = add("first");
+    assert_ne!(again, first, "the hour is over");
+    assert_eq!(add("first"), again, "and another begins");
+    let answers: Vec<_> = (0..1_100).map(|number| add(&number.to_string())).collect();
+    // They are forgotten some at a time.
+    let kept = keys().unwrap();
+    assert!((1_024..1_024 + 64).contains(&kept), "{kept}");
+    let forgotten = 1_100 - usize::try_from(kept).unwrap();
+    assert_eq!(add(&forgotten.to_string()), answers[forgotten]);
+    assert_ne!(add("0"), answers[0]);
+    desk.clock.advance(HOUR + 1);
+    (0..64).for_each(|number| drop(add(&format!("an hour later still {number}"))));
+    assert!(keys().unwrap() <= 64, "nothing of the hour before is kept");
 }

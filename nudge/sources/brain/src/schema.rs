@@ -1,7 +1,7 @@
 //! The index: a database that can be made again from the files at any time.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{App, KEYS, Kept};
+use nudge_storage::{App, KEYS, KEYS_IN_ORDER, Kept};
 
 /// The tables, and the triggers that keep the full-text index in step.
 ///
@@ -95,7 +95,7 @@ CREATE TRIGGER touched_meaning AFTER UPDATE OF meaning ON chunk BEGIN INSERT INT
 /// The database of one brain.
 pub static APP: App = App {
     name: "brain",
-    migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS, TOUCHED],
+    migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS, TOUCHED, KEYS_IN_ORDER],
     full_text: &["chunk_fts"],
     kept: Kept::Cache,
 };

@@ -128,7 +128,11 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     let peer = sqlite_vec::Nearest::new(&vectors);
     let first = |found: Vec<(i64, f32)>| found.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
     for vector in &asked {
-        assert_eq!(first(ours.top(vector, LIMIT, |_| true)), peer.top(vector, LIMIT), "both are exact");
+        assert_eq!(
+            first(ours.top(vector, LIMIT, |_| true)),
+            peer.top(vector, LIMIT),
+            "the nearest are as far from each other as no rounding is"
+        );
     }
     let times = interleave(
         scale.turns,
