@@ -106,13 +106,13 @@ pub trait Models: Send + Sync {
 impl dyn Models {
     /// Returns the model for work that nobody waits for, `None` where there is nothing to do. A model that is in memory
     /// is used without asking for it: such work comes again and again, and asking keeps a model from being dropped. One
-    /// that is not in memory is loaded only where something `is_missing`.
+    /// that is not in memory is loaded only where something `is_missing`; where there is none, nobody looks.
     ///
     /// # Errors
     /// What `is_missing` says.
     pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<Model>> {
         match self.look() {
-            Model::Ready(model) => Ok(Some(Model::Ready(model))),
+            found @ (Model::Ready(_) | Model::Absent) => Ok(Some(found)),
             _ if is_missing()? => Ok(Some(self.get(wait))),
             _ => Ok(None),
         }
@@ -304,8 +304,8 @@ mod tests {
         }
     }
 
-    /// Is in memory or not, and counts who asks for it.
-    struct Asked(bool, std::sync::atomic::AtomicU32);
+    /// Is in memory, on the disk, or not there, and counts who asks for it.
+    struct Asked(Model, std::sync::atomic::AtomicU32);
 
     impl Models for Asked {
         fn get(&self, _: Duration) -> Model {
@@ -314,22 +314,29 @@ mod tests {
         }
 
         fn look(&self) -> Model {
-            if self.0 { Model::Ready(Arc::new(Counts)) } else { Model::Loading }
+            self.0.clone()
         }
     }
 
     #[test]
     fn work_asks_for_no_model_that_is_there_or_has_nothing_to_do() {
-        for (is_there, is_missing, model, asked) in [
-            (true, false, Some("ready"), 0),
-            (true, true, Some("ready"), 0),
-            (false, true, Some("loading"), 1),
-            (false, false, None, 0),
+        let ready = || Model::Ready(Arc::new(Counts));
+        for (there, is_missing, model, asked, looked) in [
+            (ready(), false, Some("ready"), 0, 0),
+            (ready(), true, Some("ready"), 0, 0),
+            (Model::Loading, true, Some("loading"), 1, 1),
+            (Model::Loading, false, None, 0, 1),
+            (Model::Absent, true, Some("absent"), 0, 0),
         ] {
-            let models = Asked(is_there, 0.into());
-            let found = (&models as &dyn Models).for_work(Duration::ZERO, || Ok(is_missing)).unwrap();
-            assert_eq!(found.map(|model| model.state()), model, "{is_there} {is_missing}");
-            assert_eq!(models.1.into_inner(), asked, "{is_there} {is_missing}");
+            let (what, mut looks) = (format!("{} {is_missing}", there.state()), 0);
+            let models = Asked(there, 0.into());
+            let look = || {
+                looks += 1;
+                Ok(is_missing)
+            };
+            let found = (&models as &dyn Models).for_work(Duration::ZERO, look).unwrap();
+            assert_eq!(found.map(|model| model.state()), model, "{what}");
+            assert_eq!((models.1.into_inner(), looks), (asked, looked), "{what}");
         }
     }
 

@@ -246,7 +246,11 @@ impl Brains {
             let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
                 None => continue,
                 Some(Model::Ready(model)) => model,
-                Some(_) => return Ok(false),
+                // Other brains have files that are to be read all the same.
+                Some(_) => {
+                    is_done = false;
+                    continue;
+                }
             };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {}
             // The next prompt does not wait for them to be read.
