@@ -20,6 +20,9 @@ use crate::fault::{Failure, Place};
 const MAX_LOG_BYTES: i64 = 16 << 20;
 /// Statements that a connection remembers.
 const STATEMENTS: usize = 64;
+/// What a connection keeps of the file, in KiB: half of what SQLite would. The system has the file in memory anyway, and
+/// a session has three connections for each source.
+const PAGES_KIB: i64 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -127,6 +130,7 @@ fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Conne
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Nothing of it is written to a folder of everybody's.
     c.pragma_update(None, "temp_store", "MEMORY")?;
+    c.pragma_update(None, "cache_size", -PAGES_KIB)?;
     Ok(c)
 }
 
