@@ -132,7 +132,8 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     for vector in &asked {
         let found = ours.top(vector, LIMIT, |_| true);
         for ((id, _), exact) in found.iter().zip(peer.top(vector, LIMIT)) {
-            let [one, other] = [*id, exact].map(|id| cosine(&vectors[id as usize - 1], vector));
+            let numbered = |id: i64| &vectors[usize::try_from(id - 1).expect("they are counted from 1")];
+            let [one, other] = [*id, exact].map(|id| cosine(numbered(id), vector));
             assert!((one - other).abs() < ROUNDING, "{id} is no nearer than {exact}: {one} {other}");
         }
     }
