@@ -130,7 +130,8 @@ fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Conne
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Nothing of it is written to a folder of everybody's.
     c.pragma_update(None, "temp_store", "MEMORY")?;
-    c.pragma_update(None, "cache_size", -PAGES_KIB)?;
+    // It reads the schema. Where that is damaged, whoever reads on is told so, and may put a backup in its place.
+    let _ = c.pragma_update(None, "cache_size", -PAGES_KIB);
     Ok(c)
 }
 
