@@ -1,7 +1,7 @@
 //! Vectors: as bytes in a database, and together in memory, where the nearest ones are found by comparing all.
 //!
 //! None is left out, so a filter costs nothing and hides nothing, and another model needs no other table. Numbers have 16
-//! bits in memory, which takes half the bytes and a third of the time of `f32`: of 10,000 vectors with 384 numbers, a fifth
+//! bits in memory, which takes half the bytes and a third of the time of `f32`: of 10,000 vectors with 384 numbers, a third
 //! of a millisecond. A cosine is wrong by no more than the root of the numbers of a vector, divided by 32,767, which is 0.0006
 //! for 384 of them, and mostly by 0.00001.
 
