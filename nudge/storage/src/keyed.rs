@@ -19,15 +19,15 @@ CREATE TABLE made(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
   answer TEXT NOT NULL) STRICT;
 CREATE INDEX made_at ON made(at);";
-/// The migration that takes away what [`KEYS`] has and nobody needs: calls are made in the order of their times. Each write
-/// has a page less to write.
+/// The migration that takes away the index by time of [`KEYS`], among the last of every [`App`](crate::App) that has it:
+/// calls are in the order of their times anyway, and each write has a page less to write.
 pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
 /// How long a call is known. A key is sent again within seconds; what has to outlive that is the death of a server.
 const KEPT_MS: Millis = 60 * 60 * 1000;
 /// Most calls that are kept when some were just forgotten; the oldest go first.
 const MAX_CALLS: i64 = 1_024;
-/// How many calls are made between two times when old ones are forgotten, which takes as long as a write.
+/// Every so many calls old ones are forgotten, all at once: to forget one with each call would change further pages each time.
 const FORGET_AFTER: i64 = 64;
 
 /// The answer of a call that changes something.

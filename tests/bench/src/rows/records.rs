@@ -19,8 +19,8 @@ use crate::table::{Line, Scale, time, versus};
 const LIMIT: usize = 5;
 /// The goal of what vectors add to the statement for words, without the time that the model takes, in milliseconds.
 const MEANING_MS: f64 = 1.0;
-/// By how much a cosine of ours may be wrong, twice: of two texts that are about as near, either may come first.
-const ROUNDING: f32 = 2.0 * 0.0006;
+/// Of two texts whose cosines differ by less, either may come first: ours are rounded.
+const ROUNDING: f32 = 0.0001;
 
 /// What a search asks the indexes for, found out beforehand: the words and trigrams that are not too common.
 struct Asked {
@@ -130,8 +130,9 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     }
     let peer = sqlite_vec::Nearest::new(&vectors);
     for vector in &asked {
-        let found = ours.top(vector, LIMIT, |_| true);
-        for ((id, _), exact) in found.iter().zip(peer.top(vector, LIMIT)) {
+        let (found, exact) = (ours.top(vector, LIMIT, |_| true), peer.top(vector, LIMIT));
+        assert_eq!(found.len(), exact.len());
+        for ((id, _), exact) in found.iter().zip(exact) {
             let numbered = |id: i64| &vectors[usize::try_from(id - 1).expect("they are counted from 1")];
             let [one, other] = [*id, exact].map(|id| cosine(numbered(id), vector));
             assert!((one - other).abs() < ROUNDING, "{id} is no nearer than {exact}: {one} {other}");
