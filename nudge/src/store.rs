@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use crate::hint::Hint;
 
 use rows::Rows;
-pub(crate) use rows::{Filter, Found, Sizes, component_bytes, component_held};
+pub(crate) use rows::{Filter, Found, Only, Sizes, component_bytes, component_held};
 pub(crate) use verdicts::{Judged, Verdicts};
 
 /// One change to the store, as a [`Log`](crate::Log) gets it.
@@ -255,6 +255,17 @@ impl Store {
                 Err(_) => verdicts.leave_undecided(),
             }
         }
+    }
+
+    /// Returns the rows of the components for which `is_meant` is true, in no order. It runs under the lock, so it must be
+    /// quick.
+    pub fn rows_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
+        self.rows.read().of_components(is_meant)
+    }
+
+    /// Returns how many hints have left their row so far.
+    pub fn gone(&self) -> u64 {
+        self.rows.read().gone
     }
 
     /// Returns the hints of rows, as far as there are any.

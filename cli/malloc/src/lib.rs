@@ -14,14 +14,29 @@ const ARENAS: std::ffi::c_int = 4;
 pub fn keep_little() {
     const M_TRIM_THRESHOLD: std::ffi::c_int = -1;
     const M_MMAP_THRESHOLD: std::ffi::c_int = -3;
-    const M_ARENA_MAX: std::ffi::c_int = -8;
+    for (param, value) in [(M_TRIM_THRESHOLD, KEPT_BYTES), (M_MMAP_THRESHOLD, KEPT_BYTES), (M_ARENA_MAX, ARENAS)] {
+        set(param, value);
+    }
+}
+
+/// Has all threads share one arena, for a short process in which one thread allocates: glibc maps another, and unmaps
+/// what of it does not lie right, for the few bytes that a second thread begins with. To be called before there are
+/// threads.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn share_one_arena() {
+    set(M_ARENA_MAX, 1);
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const M_ARENA_MAX: std::ffi::c_int = -8;
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn set(param: std::ffi::c_int, value: std::ffi::c_int) {
     unsafe extern "C" {
         fn mallopt(param: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
     }
-    for (param, value) in [(M_TRIM_THRESHOLD, KEPT_BYTES), (M_MMAP_THRESHOLD, KEPT_BYTES), (M_ARENA_MAX, ARENAS)] {
-        // SAFETY: glibc's function of this name and type, with params and values that it knows; it takes its own locks.
-        unsafe { mallopt(param, value) };
-    }
+    // SAFETY: glibc's function of this name and type, with params and values that it knows; it takes its own locks.
+    unsafe { mallopt(param, value) };
 }
 
 /// Gives back the pages between blocks that are in use, in every arena. It takes milliseconds where there are many.
@@ -37,6 +52,10 @@ pub fn trim() {
 /// Does nothing: only glibc keeps much of what was freed.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_little() {}
+
+/// Does nothing: only glibc has an arena for each thread.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share_one_arena() {}
 
 /// Does nothing: only glibc keeps much of what was freed.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

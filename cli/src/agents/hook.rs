@@ -55,6 +55,7 @@ pub fn run(global: &Global) -> ! {
         std::process::exit(0);
     };
     std::panic::set_hook(Box::new(|_| {}));
+    nudge_malloc::share_one_arena();
     if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok() {
         let _ = std::panic::catch_unwind(|| answer(global, &values, patience_ms));
     }

@@ -176,13 +176,13 @@ fn is_code(word: &str) -> bool {
 
 /// A text that the words bring to mind.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Relevant {
+pub struct Relevant<'a> {
     /// The number of the text.
     pub text: u32,
     /// The sum of what its words count; 0.6 is one rare word in a name.
     pub relevance: f64,
     /// The words that it has, folded, as they were asked with, those that count most first.
-    pub words: Vec<Box<str>>,
+    pub words: SmallVec<[&'a str; 4]>,
     /// Whether all of them stand in paths and identifiers alone (`lib/kv.ts`, `Escrow.release`): there they say what some
     /// code is called.
     pub in_code: bool,
@@ -268,8 +268,8 @@ impl Index {
 
     /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
     /// number of these.
-    pub fn search(&self, terms: &Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant> {
-        let mut found: HashMap<u32, Vec<(f64, &Term)>, RandomState> = HashMap::default();
+    pub fn search<'a>(&self, terms: &'a Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant<'a>> {
+        let mut found: HashMap<u32, SmallVec<[(f64, &Term); 4]>, RandomState> = HashMap::default();
         let mut likenesses = MAX_LIKENESSES;
         for term in &terms.all {
             let mut texts = self.texts_of(&term.word, &counts);
@@ -287,7 +287,7 @@ impl Index {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             let relevance = words.iter().map(|(worth, _)| worth).sum();
             let in_code = words.iter().all(|(_, term)| term.in_code);
-            let words = words.into_iter().map(|(_, term)| term.word.folded.clone()).collect();
+            let words = words.into_iter().map(|(_, term)| &*term.word.folded).collect();
             Relevant { text, relevance, words, in_code }
         });
         relevant.collect()
@@ -360,8 +360,8 @@ mod tests {
         index
     }
 
-    fn found(index: &Index, prompt: &str, total: usize) -> Vec<Relevant> {
-        let mut found = index.search(&Terms::of_prompt(prompt), total, |_| true);
+    fn found<'a>(index: &Index, terms: &'a Terms, total: usize) -> Vec<Relevant<'a>> {
+        let mut found = index.search(terms, total, |_| true);
         found.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then(a.text.cmp(&b.text)));
         found
     }
@@ -388,7 +388,8 @@ mod tests {
             ("please do it again, thanks", None),
             ("sketch a game of chess", None),
         ] {
-            let best = found(&index, prompt, texts.len());
+            let terms = Terms::of_prompt(prompt);
+            let best = found(&index, &terms, texts.len());
             let best = best.first().filter(|best| best.relevance >= FLOOR);
             assert_eq!(best.map(|best| best.text), told, "{prompt}: {best:?}");
         }
@@ -397,17 +398,18 @@ mod tests {
     #[test]
     fn rare_words_count_more_and_names_more_than_prose() {
         let index = index(&["a/build", "b/build", "c/build", "c/lint", "d/x: build it, lint"]);
-        let of = |prompt: &str| found(&index, prompt, 5);
-        assert!(of("lint")[0].relevance > of("building")[0].relevance);
-        assert_eq!(of("lint").iter().map(|found| found.text).collect::<Vec<_>>(), [3, 4]);
-        assert_eq!(of("lint c")[0].words, [Box::from("lint")]);
+        let all = ["lint", "building", "lint c"].map(Terms::of_prompt);
+        let [lint, building, both] = all.each_ref().map(|terms| found(&index, terms, 5));
+        assert!(lint[0].relevance > building[0].relevance);
+        assert_eq!(lint.iter().map(|found| found.text).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(both[0].words[..], ["lint"]);
     }
 
     #[test]
     fn the_shorter_a_word_the_less_a_wrong_letter_is_forgiven() {
         let of = |name: &str, prompt: &str| {
             let index = index(&[name, "other"]);
-            found(&index, prompt, 2).first().map_or(0.0, |found| found.relevance)
+            found(&index, &Terms::of_prompt(prompt), 2).first().map_or(0.0, |found| found.relevance)
         };
         let (longer, five, four) = (of("docker", "dockre"), of("proxy", "prxoy"), of("test", "tset"));
         assert!(longer > five && five > 0.0 && four == 0.0, "{longer} {five} {four}");
@@ -418,8 +420,9 @@ mod tests {
     #[test]
     fn only_what_could_be_told_counts() {
         let index = index(&["a/deploy", "b/deploy", "c/deploy", "d/deploys", "e/x"]);
-        let all = index.search(&Terms::of_prompt("deploy"), 5, |_| true);
-        let one = index.search(&Terms::of_prompt("deploy"), 2, |text| text == 1 || text == 4);
+        let terms = Terms::of_prompt("deploy");
+        let all = index.search(&terms, 5, |_| true);
+        let one = index.search(&terms, 2, |text| text == 1 || text == 4);
         assert_eq!((all.len(), one.len()), (4, 1));
         assert!(one[0].relevance > all[0].relevance);
     }
@@ -431,7 +434,8 @@ mod tests {
             "  File \"starlette/core.py\", line 100\n".repeat(40)
         );
         let index = index(&["starlette/x", "cuda/x"]);
-        let found = found(&index, &pasted, 2);
+        let terms = Terms::of_prompt(&pasted);
+        let found = found(&index, &terms, 2);
         assert_eq!(found[0].text, 1, "{found:?}");
         assert!(found[1].relevance < FLOOR, "{found:?}");
     }
@@ -440,8 +444,9 @@ mod tests {
     fn a_text_that_is_set_anew_is_found_by_its_new_words_alone() {
         let mut index = index(&["a/build", "b/test"]);
         index.put(0, [("a/lint", NAME)]);
-        assert_eq!(found(&index, "building", 2), []);
-        assert_eq!(found(&index, "lint", 2)[0].text, 0);
+        let [building, lint] = ["building", "lint"].map(Terms::of_prompt);
+        assert_eq!(found(&index, &building, 2), []);
+        assert_eq!(found(&index, &lint, 2)[0].text, 0);
         index.remove(0);
         index.remove(1);
         assert_eq!(
@@ -462,7 +467,7 @@ mod tests {
             ("sevre", true),
             ("sxrvx", false),
         ] {
-            assert_eq!(!found(&index, word, 3).is_empty(), is_found, "{word}");
+            assert_eq!(!found(&index, &Terms::of_prompt(word), 3).is_empty(), is_found, "{word}");
         }
     }
 

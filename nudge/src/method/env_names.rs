@@ -95,10 +95,9 @@ impl Nudge {
                 component,
                 keys,
                 tags,
-                context: &context,
                 include_ineligible: true,
                 only: Some(&|_, hint| only(hint)),
-                now,
+                ..Filter::all(&context, now)
             }),
         };
         for (name, by_value) in scopes.iter().flat_map(|scope| scope.env_names()) {

@@ -138,10 +138,8 @@ impl Nudge {
             component: params.component.as_deref(),
             keys: &params.keys,
             tags: &params.tags,
-            context: &context,
             include_ineligible: params.include_ineligible,
-            only: None,
-            now,
+            ..Filter::all(&context, now)
         };
         // The conversion cannot fail: the limit is at most 1,000.
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);

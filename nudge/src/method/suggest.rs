@@ -138,9 +138,9 @@ impl Nudge {
         // The heap is sorted only as far as it is popped.
         while count > 0
             && bytes >= SHORTEST_LINE
-            && let Some(Ranked { found, parts, why, .. }) = ranked.pop()
+            && let Some(best) = ranked.pop()
         {
-            let hint = Arc::clone(&found.hint);
+            let hint = Arc::clone(&best.found.hint);
             if !is_told(&hint) {
                 continue;
             }
@@ -159,8 +159,9 @@ impl Nudge {
                 continue;
             };
             (count, bytes) = (count - 1, bytes - line.len());
-            match row(found, &request.context, request.now, &mut row_steps) {
-                Ok(found) => out.offers.push(offer(found, line, parts, why.to_string())),
+            let (parts, why) = (best.parts(), best.why.to_string());
+            match row(best.found, &request.context, request.now, &mut row_steps) {
+                Ok(found) => out.offers.push(offer(found, line, parts, why)),
                 Err(TooMany { .. }) => out.omitted += 1,
             }
         }

@@ -13,7 +13,7 @@ use nudge_core::held::heap;
 use crate::hint::Hint;
 use crate::scoring;
 
-pub(crate) use search::{Filter, Found};
+pub(crate) use search::{Filter, Found, Only};
 
 const FREE: u32 = u32::MAX;
 
@@ -37,6 +37,7 @@ struct Row {
     component: u32,
     specificity: u8,
     doubtful: bool,
+    secret: bool,
 }
 
 #[derive(Default)]
@@ -57,6 +58,8 @@ pub(super) struct Rows {
     /// Row numbers by tag, ascending.
     tags: HashMap<Arc<str>, Vec<u32>, RandomState>,
     pub(super) epoch: u64,
+    /// How many hints have left their row.
+    pub(super) gone: u64,
 }
 
 #[derive(Default)]
@@ -135,6 +138,7 @@ impl Rows {
 
     /// Puts another version of the same hint into its row.
     pub fn replace(&mut self, id: u32, hint: &Arc<Hint>) {
+        self.gone += 1;
         let old = self.hints[id as usize].as_ref();
         if let Some(old) = old.filter(|old| old.tags == hint.tags) {
             // With equal tags the lists stay, as taking a row out of long lists is the most expensive part.
@@ -165,6 +169,7 @@ impl Rows {
     }
 
     pub fn remove(&mut self, id: u32) {
+        self.gone += 1;
         self.empty(id);
         let component = self.details[id as usize].component;
         let slot = &mut self.components[component as usize];
@@ -237,6 +242,7 @@ impl Row {
             component: 0,
             specificity: 0,
             doubtful: false,
+            secret: false,
         }
     }
 
@@ -250,6 +256,7 @@ impl Row {
             component: 0,
             specificity: hint.scope.specificity(),
             doubtful: hint.is_doubtful(),
+            secret: hint.is_secret(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct FileFacts {
     pub(crate) exprs: Exprs,
     pub(crate) nodes: Vec<Node>,
     /// The numbers of the nodes by their names, those of one name in the order of the file.
-    pub(crate) named: Vec<u32>,
+    pub(crate) named: Vec<Number>,
     /// Names of parameters, node after node.
     pub(crate) params: Vec<Name>,
     /// Bases, node after node: types.
@@ -407,10 +407,10 @@ impl FileFacts {
 
     /// The nodes of a name with their numbers, in the order of the file.
     pub(crate) fn nodes_of(&self, name: Name) -> impl Iterator<Item = (u32, &Node)> {
-        let node = |number: &u32| self.nodes.get(*number as usize);
+        let node = |number: &Number| self.nodes.get(number.get() as usize);
         let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
         let rest = self.named.get(from..).unwrap_or_default();
-        rest.iter().map_while(move |number| Some((*number, node(number).filter(|node| node.name == name)?)))
+        rest.iter().map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
     }
 
     /// The name that a call calls; none for `Self(..)`.

@@ -1,8 +1,9 @@
 //! What may mend a command that failed (semantics section 10).
 
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
 use nudge_core::relevance::{CUT, Terms, rarity};
 use nudge_core::shell::{self, Line};
@@ -50,6 +51,8 @@ const NAME_NOT_KNOWN: [&str; 8] = [
 /// A command that failed.
 pub(super) struct Failure<'a> {
     line: Option<Line>,
+    /// The words of its commands, in order, each once.
+    words: Vec<String>,
     /// Its programs, as hints name them.
     programs: Vec<String>,
     /// A program was not there, or could not be run.
@@ -102,7 +105,8 @@ impl<'a> Failure<'a> {
         let terms = Terms::of_error(&spoken.join("\n"));
         let of_error = Terms::of_error(&request.error);
         let message = Message::of_error(&request.error);
-        Self { line, programs, not_found, name_not_known, request, terms, of_error, message }
+        let words = line.iter().flat_map(words).map(str::to_owned).collect();
+        Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message }
     }
 
     /// Whether a hint can be of use at all: who gets a name wrong is helped by what a file says of it, and nobody else.
@@ -135,13 +139,18 @@ impl<'a> Failure<'a> {
         self.programs.iter().map(String::as_str).find(tells)
     }
 
+    /// Whether a word is one of the command that failed.
+    fn says(&self, word: &str) -> bool {
+        self.words.binary_search_by(|own| own.as_str().cmp(word)).is_ok()
+    }
+
     fn speaks_of_a_program(&self, hint: &Hint) -> bool {
         let text = hint.value().command_line();
         text.is_some_and(|text| self.programs.iter().any(|program| text.contains(program.as_str())))
     }
 
     /// Returns those of the hints that may mend it; `relevant` says what their words have in common with it.
-    pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow) -> BinaryHeap<Ranked> {
+    pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow<'_>) -> BinaryHeap<Ranked> {
         let lines = Lines::read(self, &found);
         let mends = found.into_iter().filter_map(|found| {
             let relevant = relevant.remove(&found.row);
@@ -154,7 +163,8 @@ impl<'a> Failure<'a> {
                 None if self.message.is_not_of(&found.hint) => return None,
                 None if let Some(named) = &named => (0.0, named.why()),
                 None if is_fix(&found.hint) && relevance * of_place >= FIX_FLOOR => {
-                    (0.0, Mends::Fix(relevant.map(|relevant| relevant.words).unwrap_or_default()))
+                    let words = relevant.iter().flat_map(|relevant| &relevant.words);
+                    (0.0, Mends::Fix(words.map(|word| Box::from(*word)).collect()))
                 }
                 None => return None,
             };
@@ -180,8 +190,8 @@ impl<'a> Failure<'a> {
         if mends.iter().any(|mends| matches!(mends.why, Why::Mends(Mends::Message))) {
             mends.retain(|mends| !matches!(mends.why, Why::Mends(Mends::Fix(_))));
         }
-        let best = mends.iter().map(|mends| mends.parts.sum()).fold(0.0, f64::max);
-        mends.retain(|mends| mends.parts.sum() >= CUT * best);
+        let best = mends.iter().map(|mends| mends.strength).fold(0.0, f64::max);
+        mends.retain(|mends| mends.strength >= CUT * best);
         mends.into()
     }
 
@@ -211,10 +221,11 @@ impl<'a> Failure<'a> {
         let failed = self.line.as_ref()?;
         let hint = lines.by_row.get(&found.row)?;
         let is_behind = is_behind(&found.hint);
-        if is_behind && words(hint).is_subset(&words(failed)) {
+        let of_hint = words(hint);
+        if is_behind && of_hint.iter().all(|word| self.says(word)) {
             return None;
         }
-        let like = lines.likeness(failed, hint);
+        let like = lines.likeness(&self.words, &of_hint);
         let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
@@ -223,7 +234,8 @@ impl<'a> Failure<'a> {
         {
             return Some((PROGRAM + NEAR_WORDS * like, Mends::Program(program.clone())));
         }
-        let is_nearest = like >= LEAST_LIKENESS.max(CUT * lines.nearest) || words(failed).is_subset(&words(hint));
+        let is_nearest = like >= LEAST_LIKENESS.max(CUT * lines.nearest)
+            || self.words.iter().all(|word| of_hint.binary_search(&&**word).is_ok());
         let may_be_near = !is_behind || self.name_not_known;
         (may_be_near && failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
     }
@@ -260,11 +272,12 @@ impl Named<'_> {
 /// `run manage.py` of `uv`) say little of what somebody wanted.
 #[derive(Default)]
 struct Lines {
-    by_row: HashMap<u32, Line>,
-    /// How many of them have a word.
-    having: HashMap<String, usize>,
-    /// How many of them there are. Neither this nor what follows counts those that are behind.
-    count: usize,
+    by_row: HashMap<u32, Line, RandomState>,
+    /// 1 for a word that one line has, near 0 for one that all have. Neither this nor what follows counts those that are
+    /// behind.
+    rarities: HashMap<String, f64, RandomState>,
+    /// That of a word that none has.
+    rarest: f64,
     /// The likeness of the one most like the line that failed, of those that are near or have the same command: where
     /// what failed is known by itself, what is merely near is for something else.
     nearest: f64,
@@ -281,36 +294,45 @@ impl Lines {
         // What is behind decides nothing about the others.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
-        let mut having = HashMap::new();
-        for word in of_others().flat_map(words) {
-            *having.entry(word.to_owned()).or_default() += 1;
+        let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);
+        for line in of_others() {
+            for word in words(line) {
+                *having.entry(word).or_default() += 1;
+            }
+            count += 1;
         }
-        (lines.count, lines.having) = (of_others().count(), having);
+        let rarities = having.into_iter().map(|(word, having)| (word.to_owned(), rarity(having, count))).collect();
+        (lines.rarities, lines.rarest) = (rarities, rarity(1, count));
         let is_known = |line: &Line| failed.heads().any(|mine| line.heads().any(|other| mine.is_same(other)));
         let near = of_others().filter(|line| failed.is_near(line) || is_known(line));
-        let nearest = near.map(|line| lines.likeness(failed, line)).fold(0.0, f64::max);
+        let nearest = near.map(|line| lines.likeness(&failure.words, &words(line))).fold(0.0, f64::max);
         lines.nearest = nearest;
         lines
     }
 
     /// The share of the words of both lines that they have in common, each by its rarity: 0 to 1.
-    fn likeness(&self, a: &Line, b: &Line) -> f64 {
-        let (a, b) = (words(a), words(b));
-        let common: f64 = a.intersection(&b).map(|word| self.rarity(word)).sum();
-        let all: f64 = a.union(&b).map(|word| self.rarity(word)).sum();
+    fn likeness(&self, a: &[String], b: &[&str]) -> f64 {
+        let rarity = |word: &str| self.rarities.get(word).copied().unwrap_or(self.rarest);
+        let mut common = 0.0;
+        let mut all: f64 = b.iter().map(|word| rarity(word)).sum();
+        for word in a {
+            let rarity = rarity(word);
+            if b.binary_search(&word.as_str()).is_ok() {
+                common += rarity;
+            } else {
+                all += rarity;
+            }
+        }
         if all > 0.0 { common / all } else { 0.0 }
-    }
-
-    /// 1 for a word that one line has at most, near 0 for one that all have.
-    fn rarity(&self, word: &str) -> f64 {
-        let having = self.having.get(word).copied().unwrap_or_default();
-        rarity(having.max(1), self.count)
     }
 }
 
-/// The words of the commands of a line, each once.
-fn words(line: &Line) -> BTreeSet<&str> {
-    line.heads().flat_map(|command| &command.words).map(String::as_str).collect()
+/// The words of the commands of a line, in order, each once.
+fn words(line: &Line) -> Vec<&str> {
+    let mut words: Vec<_> = line.heads().flat_map(|command| &command.words).map(String::as_str).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// The name by which people speak of a program: without its version (`python3`, `godot4`), and of a project's wrapper

@@ -36,6 +36,8 @@ pub(crate) struct WordIndex {
     index: Index,
     /// The hint of each row as it was read. It keeps nothing of it alive but its place in memory, by which it is known.
     read: Vec<Weak<Hint>>,
+    /// How many hints had left their row when the words of those were forgotten.
+    gone: u64,
     /// There was more to read than could be read at once.
     is_behind: bool,
 }
@@ -43,14 +45,15 @@ pub(crate) struct WordIndex {
 impl WordIndex {
     /// Returns what the words have in common with the hints of these rows, by row. Hints that it has not read yet are
     /// read, but not very many at a time: the others are found the next time.
-    pub(super) fn search(&mut self, store: &Store, fitting: &[(u32, *const Hint)], terms: &Terms) -> ByRow {
+    pub(super) fn search<'a>(&mut self, store: &Store, fitting: &[(u32, *const Hint)], terms: &'a Terms) -> ByRow<'a> {
         if terms.is_empty() {
             return ByRow::default();
         }
         self.follow(store, fitting);
         let mut fits = vec![false; self.read.len()];
-        for (row, _) in fitting {
-            fits[*row as usize] = true;
+        for (row, hint) in fitting {
+            // Where it is not read yet, the words are another hint's.
+            fits[*row as usize] = self.read[*row as usize].as_ptr() == *hint;
         }
         let found = self.index.search(terms, fitting.len(), |row| fits[row as usize]);
         found.into_iter().map(|relevant| (relevant.text, relevant)).collect()
@@ -62,10 +65,13 @@ impl WordIndex {
         if rows > self.read.len() {
             self.read.resize(rows, Weak::new());
         }
-        for (row, read) in (0..).zip(&mut self.read) {
-            if read.strong_count() == 0 && !read.ptr_eq(&Weak::new()) {
-                *read = Weak::new();
-                self.index.remove(row);
+        let gone = store.gone();
+        if std::mem::replace(&mut self.gone, gone) != gone {
+            for (row, read) in (0..).zip(&mut self.read) {
+                if read.strong_count() == 0 && !read.ptr_eq(&Weak::new()) {
+                    *read = Weak::new();
+                    self.index.remove(row);
+                }
             }
         }
         let is_new = |(row, hint): &&(u32, *const Hint)| self.read[*row as usize].as_ptr() != *hint;
@@ -86,8 +92,7 @@ impl Nudge {
     pub(crate) fn read_words(&self) {
         if self.words.lock().is_behind {
             let context = Context::default();
-            let only = |_, hint: &Hint| !hint.is_secret();
-            let all = Filter { include_ineligible: true, only: Some(&only), ..Filter::all(&context, self.now()) };
+            let all = Filter { include_ineligible: true, no_secrets: true, ..Filter::all(&context, self.now()) };
             let (fitting, _) = self.store.fitting(&all, Steps::of_a_call());
             self.words.lock().follow(&self.store, &fitting);
         }
@@ -95,7 +100,7 @@ impl Nudge {
 }
 
 /// What somebody's words have in common with hints, by the hint's row.
-pub(super) type ByRow = HashMap<u32, Relevant, RandomState>;
+pub(super) type ByRow<'a> = HashMap<u32, Relevant<'a>, RandomState>;
 
 /// The texts of a hint, each with its weight.
 fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {

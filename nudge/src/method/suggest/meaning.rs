@@ -65,8 +65,8 @@ impl Nudge {
     /// meanwhile.
     pub(crate) fn read_meanings(&self) {
         let Model::Ready(model) = self.meanings.models.look() else { return };
-        let (context, only) = (Context::default(), |_: u32, hint: &Hint| !hint.is_secret());
-        let all = Filter { include_ineligible: true, only: Some(&only), ..Filter::all(&context, self.now()) };
+        let context = Context::default();
+        let all = Filter { include_ineligible: true, no_secrets: true, ..Filter::all(&context, self.now()) };
         let (rows, _) = self.store.fitting(&all, Steps::of_a_call());
         let missing = self.meanings.missing(&*model, &rows);
         let hints: Vec<_> = self.store.hints_of(missing).into_iter().filter(|(_, hint)| !hint.is_secret()).collect();

@@ -9,6 +9,7 @@ use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
 use nudge_core::steps::Steps;
 use nudge_core::suggest::{Moment, SuggestRequest};
 use nudge_core::words::{Language, words};
+use smallvec::SmallVec;
 
 use super::failure::{Failure, Mends};
 use super::index::ByRow;
@@ -16,7 +17,7 @@ use super::meaning::NearByRow;
 use super::place::{Around, Place};
 use crate::cache::Nudge;
 use crate::hint::{Hint, Source};
-use crate::store::{Filter, Found};
+use crate::store::{Filter, Found, Only};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
 const IMPORTANT: u8 = 8;
@@ -51,9 +52,11 @@ const MAX_WORDS: usize = 3;
 /// A hint that is worth telling.
 pub(super) struct Ranked {
     pub found: Found,
-    /// The addends of its strength.
-    pub parts: Parts,
-    strength: f64,
+    /// The addends of its strength; `None` for those of its place.
+    parts: Option<Box<Parts>>,
+    pub strength: f64,
+    /// [`is_behind`], where that decides.
+    is_behind: bool,
     pub why: Why,
 }
 
@@ -97,45 +100,53 @@ impl Nudge {
         let around = Around::new(request);
         let failure = (request.moment == Moment::Failure).then(|| Failure::new(request));
         // What is of no use here does not make words common, either.
-        let is_of_use = |hint: &Hint| failure.as_ref().is_none_or(|failure| failure.may_need(hint));
-        let told = |_, hint: &Hint| !hint.is_secret() && is_of_use(hint);
-        let filter = Filter { only: Some(&told), ..Filter::all(&request.context, request.now) };
-        let found = |only: &dyn Fn(u32, &Hint) -> bool| {
-            let worth_it = |row, hint: &Hint| told(row, hint) && only(row, hint);
-            let (found, undecided) =
-                self.store.best_first(&Filter { only: Some(&worth_it), ..filter }, Steps::of_a_call());
+        let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
+        let only = may_need.as_ref().map(|only| only as &Only<'_>);
+        let filter = Filter { no_secrets: true, only, ..Filter::all(&request.context, request.now) };
+        let found = |filter: &Filter<'_>| {
+            let (found, undecided) = self.store.best_first(filter, Steps::of_a_call());
             (found.into_vec(), undecided)
-        };
-        let relevant = |terms: &Terms| {
-            if terms.is_empty() {
-                return (ByRow::default(), 0);
-            }
-            let (fitting, undecided) = self.store.fitting(&filter, Steps::of_a_call());
-            (self.words.lock().search(&self.store, &fitting, terms), undecided)
         };
         match request.moment {
             Moment::Start => {
-                let (found, undecided) = found(&|_, hint| around.place(hint) != Place::Elsewhere || is_important(hint));
+                let is_worth_it = |_, hint: &Hint| around.place(hint) != Place::Elsewhere || is_important(hint);
+                let (found, undecided) = found(&Filter { only: Some(&is_worth_it), ..filter });
                 (of_start(&around, found), undecided)
             }
             Moment::Prompt | Moment::Recall => {
-                let (mut relevant, undecided) = relevant(&request.terms);
+                let (mut relevant, undecided) = self.relevant(&request.terms, &filter);
                 let near = self.meanings.near(request);
                 // What is a little less near decides whether the nearest one counts.
                 let least = if request.moment == Moment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
-                let is_near = |row: &u32| near.get(row).is_some_and(|cosine| *cosine >= least);
-                let worth = |row, hint: &Hint| relevant.contains_key(&row) || around.speak_of(hint) || is_near(&row);
-                let (found, _) = found(&worth);
+                let mut rows: Vec<_> = relevant.keys().copied().collect();
+                rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
+                if around.speaks() {
+                    rows.extend(self.store.rows_of(|component| around.speak_of(component)));
+                }
+                rows.sort_unstable();
+                rows.dedup();
+                let (found, _) = found(&Filter { rows: Some(&rows), ..filter });
                 (of_words(request, &around, found, &mut relevant, &near), undecided)
             }
             Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
             Moment::Failure => {
                 let Some(failure) = &failure else { return (BinaryHeap::new(), 0) };
-                let (mut relevant, undecided) = relevant(failure.terms());
-                let (found, more) = found(&|_, hint| failure.concerns(hint));
+                let (mut relevant, undecided) = self.relevant(failure.terms(), &filter);
+                let concerns = |_, hint: &Hint| failure.may_need(hint) && failure.concerns(hint);
+                let (found, more) = found(&Filter { only: Some(&concerns), ..filter });
                 (failure.mend(&around, found, &mut relevant), undecided.max(more))
             }
         }
+    }
+
+    /// Returns what words have in common with the hints that pass a filter, and the number of those that take too long to
+    /// compare.
+    fn relevant<'a>(&self, terms: &'a Terms, filter: &Filter<'_>) -> (ByRow<'a>, usize) {
+        if terms.is_empty() {
+            return (ByRow::default(), 0);
+        }
+        let (fitting, undecided) = self.store.fitting(filter, Steps::of_a_call());
+        (self.words.lock().search(&self.store, &fitting, terms), undecided)
     }
 }
 
@@ -153,7 +164,29 @@ pub(super) fn is_behind(hint: &Hint) -> bool {
 
 impl Ranked {
     pub(super) fn new(found: Found, parts: Parts, why: Why) -> Self {
-        Self { strength: parts.sum(), parts, found, why }
+        Self { strength: parts.sum(), parts: Some(parts.into()), is_behind: false, found, why }
+    }
+
+    /// At a start, where most of many are never told: what is said of one is worked out when it is.
+    fn of_place(found: Found, place: Place) -> Self {
+        Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: Why::Place(place) }
+    }
+
+    /// The addends of its strength.
+    pub(super) fn parts(&self) -> Parts {
+        let by_place = || {
+            let place = match self.why {
+                Why::Place(Place::Near) => -0.05,
+                Why::Place(Place::Elsewhere) => -0.15,
+                _ => 0.0,
+            };
+            let mut parts = Parts::from([("standing", standing(&self.found, 1.0)), ("place", place)]);
+            if self.is_behind {
+                parts.push("behind", BEHIND_AT_A_START);
+            }
+            parts
+        };
+        self.parts.as_deref().cloned().unwrap_or_else(by_place)
     }
 
     /// Greater is better: at a start what is behind comes last, then the place decides, then the order of semantics section 3; else the strength.
@@ -161,8 +194,7 @@ impl Ranked {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
                 (Why::Place(place), Why::Place(other_place)) => {
-                    let is_before = |ranked: &Self| !is_behind(&ranked.found.hint);
-                    is_before(self).cmp(&is_before(other)).then_with(|| place.cmp(other_place))
+                    other.is_behind.cmp(&self.is_behind).then_with(|| place.cmp(other_place))
                 }
                 _ => self.strength.total_cmp(&other.strength),
             })
@@ -201,27 +233,18 @@ pub(super) fn counted(relevance: f64, most: f64) -> f64 {
 }
 
 fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
-    let ranked = found.into_iter().map(|found| {
+    let placed = found.into_iter().map(|found| {
         let place = around.place(&found.hint);
-        let part = match place {
-            Place::Here => 0.0,
-            Place::Near => -0.05,
-            Place::Elsewhere => -0.15,
-        };
-        let mut parts = Parts::from([("standing", standing(&found, 1.0)), ("place", part)]);
-        if is_behind(&found.hint) {
-            parts.push("behind", BEHIND_AT_A_START);
-        }
-        Ranked::new(found, parts, Why::Place(place))
+        Ranked::of_place(found, place)
     });
-    ranked.collect()
+    placed.collect()
 }
 
 fn of_words(
     request: &SuggestRequest,
     around: &Around,
     found: Vec<Found>,
-    relevant: &mut ByRow,
+    relevant: &mut ByRow<'_>,
     near: &NearByRow,
 ) -> BinaryHeap<Ranked> {
     let moment = request.moment;
@@ -229,7 +252,7 @@ fn of_words(
     let says_much = moment == Moment::Prompt && request.terms.say_much();
     let weighed = found.into_iter().map(|found| {
         let Relevant { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
-        let spoken_of = if around.speak_of(&found.hint) { SPOKEN_OF } else { 0.0 };
+        let spoken_of = if around.speak_of(found.hint.component()) { SPOKEN_OF } else { 0.0 };
         let place = around.place(&found.hint);
         let share = around.share(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
@@ -266,6 +289,7 @@ fn of_words(
             parts.push("meaning", all - of_words);
         }
         let cosine = cosine.filter(|_| by_meaning > 0.0);
+        let words = words.into_iter().map(Box::from).collect();
         Ranked::new(found, parts, Why::Words { moment, words, cosine, place })
     })
     .collect()
@@ -282,16 +306,16 @@ fn is_in_another_language(hint: &Hint) -> bool {
 }
 
 /// A hint, and what words and meaning say of it.
-struct Weighed {
+struct Weighed<'a> {
     by_words: f64,
     by_meaning: f64,
     found: Found,
     place: Place,
-    words: Vec<Box<str>>,
+    words: SmallVec<[&'a str; 4]>,
     cosine: Option<f64>,
 }
 
-impl Weighed {
+impl Weighed<'_> {
     fn sum(&self) -> f64 {
         self.by_words + self.by_meaning
     }
@@ -302,11 +326,14 @@ fn nearest(moment: Moment, found: &[Found], near: &NearByRow) -> Option<u32> {
     if moment == Moment::Recall {
         return None;
     }
-    let cosine = |found: &Found| near.get(&found.row).copied().unwrap_or_default();
     let nobody = Some(u32::MAX);
+    if near.is_empty() {
+        return nobody;
+    }
+    let cosine = |found: &Found| near.get(&found.row).copied().unwrap_or_default();
     let Some(first) = found.iter().max_by(|a, b| cosine(a).total_cmp(&cosine(b))) else { return nobody };
-    let name = |found: &Found| (found.hint.component().to_owned(), found.hint.key().to_owned());
-    let others = found.iter().filter(|other| name(other) != name(first));
-    let next = others.map(cosine).fold(0.0, f64::max);
+    let is_other =
+        |other: &&Found| (other.hint.component(), other.hint.key()) != (first.hint.component(), first.hint.key());
+    let next = found.iter().filter(is_other).map(cosine).fold(0.0, f64::max);
     (cosine(first) >= NEAR && cosine(first) - next >= NEARER).then_some(first.row).or(nobody)
 }

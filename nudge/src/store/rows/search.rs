@@ -20,12 +20,16 @@ pub(crate) type Only<'a> = dyn Fn(u32, &Hint) -> bool + 'a;
 
 /// The criteria of a search; empty lists accept anything.
 pub(crate) struct Filter<'a> {
+    /// The only rows that are looked at, ascending; `None` for all.
+    pub rows: Option<&'a [u32]>,
     pub component: Option<&'a str>,
     pub keys: &'a [String],
     pub tags: &'a [String],
     pub context: &'a Context,
     /// True to include hints whose scope does not fit, after those whose scope does.
     pub include_ineligible: bool,
+    /// True to pass over secrets.
+    pub no_secrets: bool,
     /// A further criterion, checked last before the score, by the row's number and the hint. It runs under the lock, so it
     /// must be quick.
     pub only: Option<&'a Only<'a>>,
@@ -35,7 +39,8 @@ pub(crate) struct Filter<'a> {
 impl<'a> Filter<'a> {
     /// Accepts every hint that fits a context.
     pub fn all(context: &'a Context, now: Millis) -> Self {
-        Self { component: None, keys: &[], tags: &[], context, include_ineligible: false, only: None, now }
+        let (rows, component, keys, tags) = (None, None, &[][..], &[][..]);
+        Self { rows, component, keys, tags, context, include_ineligible: false, no_secrets: false, only: None, now }
     }
 }
 
@@ -146,8 +151,17 @@ impl Rows {
         found
     }
 
-    /// Returns the smallest set of rows that covers the filter's component or tags.
-    fn postings(&self, filter: &Filter<'_>) -> Postings<'_> {
+    /// Returns the rows of the components for which `is_meant` is true.
+    pub fn of_components(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
+        let meant = self.component_ids.iter().filter(|(name, _)| is_meant(name));
+        meant.flat_map(|(_, &id)| &self.components[id as usize].rows).copied().collect()
+    }
+
+    /// Returns the smallest set of rows that covers the filter's rows, component or tags.
+    fn postings<'a>(&'a self, filter: &'a Filter<'_>) -> Postings<'a> {
+        if let Some(rows) = filter.rows {
+            return Postings::One(rows);
+        }
         if let Some(name) = filter.component {
             return Postings::One(self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows));
         }
@@ -244,7 +258,7 @@ impl<'a, 'b> Search<'a, 'b> {
     fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
-        if filter.now >= row.expires_at {
+        if filter.now >= row.expires_at || (filter.no_secrets && row.secret) {
             return None;
         }
         // A free row has no hint.

@@ -456,8 +456,8 @@ impl<'a> Walk<'a> {
         facts.rest = super::takes::rest(self.src, &facts.nodes);
         facts.names = self.names.finish();
         facts.exprs = self.exprs.finish();
-        facts.named = (0..number(facts.nodes.len())).collect();
-        facts.named.sort_by_key(|&node| facts.nodes[node as usize].name);
+        facts.named = (0..number(facts.nodes.len())).map(Number::new).collect();
+        facts.named.sort_by_key(|node| facts.nodes[node.get() as usize].name);
         facts.bindings.sort_by_key(|b| b.name);
         super::anew::bind(&mut facts, &self.anew);
         super::unasked::drop(&mut facts);
