@@ -110,6 +110,7 @@ impl Map {
         table.reserve(more, |slots| rehash(hasher, slots));
     }
 
+    #[inline]
     fn find(&self, component: &str, key: &str) -> Option<&SmallVec<[Slot; 1]>> {
         self.table.find(self.hash(component, key), |slots| is(slots, component, key))
     }
