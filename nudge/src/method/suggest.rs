@@ -134,7 +134,8 @@ impl Nudge {
             let is_needless = is_any_needless && request.is_needless(NAME, &id(hint));
             !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
-        let mut is_nearly_full = false;
+        // The room for which the rest was looked through.
+        let mut looked_for = usize::MAX;
         // The heap is sorted only as far as it is popped.
         while count > 0
             && bytes >= SHORTEST_LINE
@@ -149,7 +150,7 @@ impl Nudge {
             let Some(line) = (!is_longer(&hint, bytes)).then(made).filter(fits) else {
                 out.omitted += 1;
                 // Once the room is used up, most of the rest have none; they go at once, not one by one in their order.
-                if !std::mem::replace(&mut is_nearly_full, true) {
+                if bytes < std::mem::replace(&mut looked_for, bytes) {
                     ranked.retain(|Ranked { found, .. }| {
                         let may_fit = !is_longer(&found.hint, bytes);
                         out.omitted += usize::from(!may_fit && is_told(&found.hint));
