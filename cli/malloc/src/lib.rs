@@ -19,9 +19,8 @@ pub fn keep_little() {
     }
 }
 
-/// Has all threads share one arena, for a short process in which one thread allocates: glibc maps another, and unmaps
-/// what of it does not lie right, for the few bytes that a second thread begins with. To be called before there are
-/// threads.
+/// Has all threads share one arena, for a short process in which one thread allocates. Without it glibc maps another
+/// arena for the few bytes with which a second thread begins. To be called before there are threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn share_one_arena() {
     set(M_ARENA_MAX, 1);

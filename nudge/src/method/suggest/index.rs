@@ -155,6 +155,15 @@ mod tests {
         }
     }
 
+    /// Where its words say nothing, as a path a component is spoken of all the same.
+    #[test]
+    fn a_component_in_a_path_brings_its_hints_to_mind() {
+        let store = Nudge::default();
+        store.set(SetHint::new("all", "serve", "vite")).unwrap();
+        assert_eq!(told(&store, "what is in all of them"), Vec::<String>::new());
+        assert_eq!(told(&store, "look at all/main.c"), ["serve"]);
+    }
+
     #[test]
     fn the_words_follow_the_store() {
         let store = Nudge::default();

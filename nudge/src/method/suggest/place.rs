@@ -71,14 +71,9 @@ impl Around {
         Self { names, spoken_of, is_nowhere, known: RefCell::default() }
     }
 
-    /// Returns true when the prompt, the command or the error names any path or identifier.
-    pub(super) fn speaks(&self) -> bool {
-        !self.spoken_of.is_empty()
-    }
-
-    /// Returns true when they speak of a component as of a path or an identifier.
+    /// Returns true when the prompt, the command or the error speaks of a component as of a path or an identifier.
     pub(super) fn speak_of(&self, component: &str) -> bool {
-        self.speaks() && self.spoken_of.contains(&identifier(component))
+        !self.spoken_of.is_empty() && self.spoken_of.contains(&identifier(component))
     }
 
     fn look_up(&self, component: &str) -> (bool, bool) {

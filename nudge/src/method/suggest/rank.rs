@@ -120,9 +120,7 @@ impl Nudge {
                 let least = if request.moment == Moment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
-                if around.speaks() {
-                    rows.extend(self.store.rows_of(|component| around.speak_of(component)));
-                }
+                rows.extend(self.store.rows_of(|component| around.speak_of(component)));
                 rows.sort_unstable();
                 rows.dedup();
                 let (found, _) = found(&Filter { rows: Some(&rows), ..filter });
