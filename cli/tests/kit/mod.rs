@@ -28,7 +28,8 @@ use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Until a test gives up on what must come. A busy machine takes long for much.
+pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Polls until `probe` gives something.
 #[track_caller]

@@ -46,6 +46,7 @@ mod source;
 mod stamp;
 mod tests_of;
 mod walk;
+mod worked;
 
 pub use extract::{EXTRACTOR, Skip, extract};
 pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};

@@ -23,6 +23,7 @@ use crate::live::{Live, Worker};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
 use crate::root::Root;
+use crate::worked::worked;
 
 /// The code, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
@@ -346,19 +347,5 @@ impl Source for Code {
         }
         self.finished.lock().iter_mut().for_each(Worker::close);
         self.roots.lock().clear();
-    }
-}
-
-/// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
-fn worked() -> Duration {
-    #[cfg(unix)]
-    {
-        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Duration::try_from(spent).unwrap_or_default()
-    }
-    #[cfg(not(unix))]
-    {
-        static BEGUN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
-        BEGUN.elapsed()
     }
 }

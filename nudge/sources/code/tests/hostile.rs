@@ -82,6 +82,20 @@ fn a_deadline_holds() {
     }
 }
 
+/// A file is given up for what it takes, not for what else the machine does: as many read it at once as would take each a
+/// second and more.
+#[test]
+fn no_file_is_skipped_because_the_machine_is_busy() {
+    let text = "for x in x: x()\n".repeat(3_000);
+    let many = 16 * std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|threads| {
+        let reading: Vec<_> = (0..many).map(|_| threads.spawn(|| extract("a.py", text.as_bytes()).map(drop))).collect();
+        for one in reading {
+            assert_eq!(one.join().expect("it ends"), Ok(()));
+        }
+    });
+}
+
 /// Each call looks at each loop and each binding once, not at each loop for each binding.
 #[test]
 fn a_file_of_loops_alone_is_asked_in_time() {

@@ -22,14 +22,12 @@ pub(super) fn name(hint: &Hint) -> String {
 /// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: what it says; how
 /// old it is, who stored it, how often it worked; where it applies, when that is narrower than the repository; why.
 pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
-    let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
-    let source = source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source);
     let mut line = format!(
         "{}: {} ({}, {}",
         name(hint),
         one_line(hint.text(), MAX_VALUE_CHARS),
         age(hint.updated_at(), now),
-        one_line(source, MAX_REASON_CHARS)
+        one_line(source(hint), MAX_REASON_CHARS)
     );
     if hint.failure_count() > 0 {
         let _ = write!(line, "; failed {}x since it last worked", hint.failure_count());
@@ -46,13 +44,25 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
     line
 }
 
+/// Who stored a hint.
+fn source(hint: &Hint) -> &str {
+    let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
+    source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source)
+}
+
 /// Whether the line of a hint is surely longer than so many bytes, so that it need not be made: of a large store, most
 /// have no room.
 pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
     /// What stands around name, value and source, and the shortest age.
     const AROUND: usize = "/: (1s, )".len();
-    let mut known = AROUND;
-    for (text, most) in [(hint.component(), usize::MAX), (hint.key(), usize::MAX), (hint.text(), MAX_VALUE_CHARS)] {
+    let mut known = AROUND + hint.reason().map_or(0, |_| "; ".len());
+    for (text, most) in [
+        (hint.component(), usize::MAX),
+        (hint.key(), usize::MAX),
+        (hint.text(), MAX_VALUE_CHARS),
+        (source(hint), MAX_REASON_CHARS),
+        (hint.reason().unwrap_or_default(), MAX_REASON_CHARS),
+    ] {
         // No byte more than it takes to know.
         known += plain_bytes(text, most.min((bytes + 1).saturating_sub(known)));
     }
@@ -99,16 +109,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Nudge, SetHint};
+    use crate::{HintMeta, Nudge, SetHint};
 
     proptest! {
         #[test]
-        fn no_line_is_shorter_than_is_said(text in "[a-z \\n\u{200b}\u{e9}]{1,400}", key in "[a-z.]{1,20}", plain in "[a-z]{290,310}") {
+        fn no_line_is_shorter_than_is_said(
+            text in "[a-z \\n\u{200b}\u{e9}]{1,400}",
+            key in "[a-z.]{1,20}",
+            reason in proptest::option::of("[a-z \\n\u{e9}]{1,200}"),
+            added_by in proptest::option::of("(agent:)?[a-z ]{0,200}"),
+            plain in "[a-z]{290,310}",
+        ) {
             // What is written as it stands is counted whole, or no line would ever be spared.
-            let counted = plain.len().min(MAX_VALUE_CHARS) + "api".len() + key.len();
-            for (text, at_least) in [(text, 0), (plain, counted)] {
+            let counted = plain.len().min(MAX_VALUE_CHARS) + MAX_REASON_CHARS + "api".len() + key.len();
+            let odd = HintMeta { reason, added_by, ..HintMeta::default() };
+            let usual = HintMeta { reason: Some(plain.clone()), ..HintMeta::default() };
+            for (text, meta, at_least) in [(text, odd, 0), (plain, usual, counted)] {
                 let store = Nudge::default();
-                let Ok(stored) = store.set(SetHint::new("api", &*key, text)) else { continue };
+                let Ok(stored) = store.set(SetHint { meta, ..SetHint::new("api", &*key, text) }) else { continue };
                 let shown = line(&stored.hint, &Context::default(), store.now());
                 prop_assert!(!is_longer(&stored.hint, shown.len()), "{shown}");
                 prop_assert!(is_longer(&stored.hint, at_least), "{shown}");
