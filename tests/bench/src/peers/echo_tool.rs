@@ -1,4 +1,4 @@
-//! An MCP server of rmcp with one tool that gives back what it got.
+//! An MCP server of rmcp with one tool that gives back what it got, as many times as it is told to.
 
 use std::io;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl ServerHandler for Echo {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let Value::Object(schema) = json!({"type": "object", "properties": {"say": {"type": "string"}}}) else {
+        let properties = json!({"say": {"type": "string"}, "times": {"type": "integer"}});
+        let Value::Object(schema) = json!({"type": "object", "properties": properties}) else {
             return Err(ErrorData::internal_error("no schema", None));
         };
         Ok(ListToolsResult::with_all_items(vec![Tool::new("echo", "Gives back what it got.", Arc::new(schema))]))
@@ -48,6 +49,7 @@ impl ServerHandler for Echo {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let said = arguments.get("say").and_then(Value::as_str).unwrap_or_default();
-        Ok(CallToolResult::success(vec![ContentBlock::text(said)]).into())
+        let times = arguments.get("times").and_then(Value::as_u64).map_or(1, |times| times as usize);
+        Ok(CallToolResult::success(vec![ContentBlock::text(said.repeat(times))]).into())
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nudge::Export;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::data;
@@ -15,9 +15,11 @@ use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
 /// Ours as `cargo install` builds it and as it is released, and the peers built the same ways.
-pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide"];
+pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide", "ask"];
 /// The same for the hook.
-pub const HOOK_PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static"];
+pub const HOOK_PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "ask"];
+/// The program that knows its question and asks it: what a command that asks a session takes at least.
+const ASK: &str = "Rust, one call to the session";
 /// Folders that zoxide knows.
 const FOLDERS: usize = 50;
 
@@ -54,13 +56,36 @@ pub fn get(scale: &Scale) -> Vec<Line> {
         };
         program("zoxide").map(|program| Contender { program, run: Box::new(run), says: "folder-17" })
     };
+    let question = json!({"component": KEY.0, "key": KEY.1, "context": {"cwd": here}});
     let contenders = [
         program("nudge").map(ours),
         program("hello").map(hello),
         program("nudge-static").map(ours),
         database.and_then(zoxide),
+        ask(&temp, &runtime, "nudge.get_hint", &question, VALUE),
     ];
-    measure(scale, &contenders)
+    let (times, at) = times(scale, &contenders);
+    let line = |what, limit, pair, peer| line(&times, &at, what, limit, pair, peer);
+    vec![
+        line("nudge get, process, static", 1.3, (2, 1), "Rust hello-world"),
+        line("nudge get, process, static", 0.85, (2, 3), "zoxide query"),
+        line("nudge get, process, static", 1.3, (2, 4), ASK),
+        line("nudge get, process, cargo install", 2.0, (0, 1), "Rust hello-world"),
+        line("nudge get, process, cargo install", 1.5, (0, 4), ASK),
+    ]
+}
+
+/// The least that can ask a session: a program that sends this call, and prints what comes.
+fn ask(temp: &TempDir, runtime: &Path, method: &str, params: &Value, says: &'static str) -> Option<Contender> {
+    let (socket, body) = (runtime.join("server.sock"), temp.path().join("question.json"));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    std::fs::write(&body, call.to_string()).expect("a file");
+    let run = move |program: &Path| {
+        let mut command = Command::new(program);
+        command.arg(&socket).arg(&body);
+        command
+    };
+    program("ask").map(|program| Contender { program, run: Box::new(run), says })
 }
 
 fn hello(program: PathBuf) -> Contender {
@@ -73,8 +98,8 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     let here = repository(&temp).expect("git makes a repository");
     let event = temp.path().join("event.json");
     // No session: then every call is like the first.
-    let said =
-        json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": format!("how do I {} {}?", KEY.1, KEY.0)});
+    let prompt = format!("how do I {} {}?", KEY.1, KEY.0);
+    let said = json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": prompt});
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
         // As many as fit beside the one that is asked for.
@@ -98,25 +123,28 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
         };
         Contender { program, run: Box::new(run), says: "additionalContext" }
     };
-    let contenders = [program("nudge").map(ours), program("hello").map(hello), program("nudge-static").map(ours), None];
+    let question = json!({"event": "prompt", "limit": 6, "prompt": prompt, "context": {"cwd": here}});
+    let contenders = [
+        program("nudge").map(ours),
+        program("hello").map(hello),
+        program("nudge-static").map(ours),
+        ask(&temp, &runtime, "nudge.suggest", &question, VALUE),
+    ];
     let (times, at) = times(scale, &contenders);
+    let line = |what, limit, pair, peer| line(&times, &at, what, limit, pair, peer);
     vec![
-        line(&times, &at, "nudge hook, process, static", 2.5, (2, 1), "Rust hello-world"),
-        line(&times, &at, "nudge hook, process, cargo install", 2.5, (0, 1), "Rust hello-world"),
-    ]
-}
-
-fn measure(scale: &Scale, contenders: &[Option<Contender>; 4]) -> Vec<Line> {
-    let (times, at) = times(scale, contenders);
-    vec![
-        line(&times, &at, "nudge get, process, static", 1.3, (2, 1), "Rust hello-world"),
-        line(&times, &at, "nudge get, process, static", 0.85, (2, 3), "zoxide query"),
-        line(&times, &at, "nudge get, process, cargo install", 2.0, (0, 1), "Rust hello-world"),
+        line("nudge hook, process, static", 2.5, (2, 1), "Rust hello-world"),
+        line("nudge hook, process, static", 1.3, (2, 3), ASK),
+        line("nudge hook, process, cargo install", 2.5, (0, 1), "Rust hello-world"),
+        line("nudge hook, process, cargo install", 1.5, (0, 3), ASK),
     ]
 }
 
 /// Times of those that are there, and which of them each contender is.
-fn times(scale: &Scale, contenders: &[Option<Contender>; 4]) -> (Times, [Option<usize>; 4]) {
+fn times<const COUNT: usize>(
+    scale: &Scale,
+    contenders: &[Option<Contender>; COUNT],
+) -> (Times, [Option<usize>; COUNT]) {
     let present: Vec<_> = contenders.iter().flatten().collect();
     for contender in &present {
         check(contender);
@@ -130,7 +158,7 @@ fn times(scale: &Scale, contenders: &[Option<Contender>; 4]) -> (Times, [Option<
 
 fn line(
     times: &Times,
-    at: &[Option<usize>; 4],
+    at: &[Option<usize>],
     what: &str,
     limit: f64,
     (ours, theirs): (usize, usize),

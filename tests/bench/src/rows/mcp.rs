@@ -1,5 +1,6 @@
 //! One call over stdio, as an agent makes it.
 
+use std::cell::RefCell;
 use std::process::Command;
 
 use serde_json::json;
@@ -13,18 +14,18 @@ use crate::table::{Line, Scale, versus};
 /// Who says where it is, and who leaves that to the server, which then looks at git's files.
 const CALLERS: [&str; 2] = ["MCP call over stdio, context given", "MCP call over stdio, inferred"];
 
-/// `nudge_get_hint` beside an rmcp tool that gives back as many bytes as the hint's value has.
+/// What ours is compared with, and how long it may take beside each.
+const PEERS: [(&str, f64); 2] = [("bare rmcp echo tool", 1.3), ("bare rmcp tool, an answer as long", 1.3)];
+
+/// `nudge_get_hint` beside an rmcp tool that gives back as many bytes as the hint's value has, and as the whole answer has.
 pub fn call(scale: &Scale) -> Vec<Line> {
-    let line = |what: &str, measured, absolute| Line {
-        what: what.into(),
-        limit: 1.3,
-        unit: "x",
-        measured,
-        peer: "bare rmcp echo tool".into(),
-        absolute,
+    let line = |what: &str, peer: usize, measured, absolute| {
+        let (name, limit) = PEERS[peer];
+        Line { what: what.into(), limit, unit: "x", measured, peer: name.into(), absolute }
     };
     let Some(nudge) = program("nudge") else {
-        return CALLERS.map(|what| line(what, None, "not built here".into())).into();
+        let unknown = |what| [0, 1].map(|peer| line(what, peer, None, "not built here".into()));
+        return CALLERS.map(unknown).into_iter().flatten().collect();
     };
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
@@ -44,21 +45,29 @@ pub fn call(scale: &Scale) -> Vec<Line> {
         server.send(call);
         let answer = server.receive();
         assert!(answer.contains(VALUE) && answer.contains("\"isError\":false"), "{answer}");
+        answer.len()
     };
-    check(&mut ours.mcp, &given);
+    let length = check(&mut ours.mcp, &given);
     check(&mut ours.mcp, &inferred);
     check(&mut echo, &say);
-    let clocks = [&ours.mcp, &echo].map(|server| Clock::Asking(server.pid()));
+    let say_more = tool_call("echo", &json!({"say": VALUE, "times": length / VALUE.len()}));
+    check(&mut echo, &say_more);
+    let [our_clock, clock] = [&ours.mcp, &echo].map(|server| Clock::Asking(server.pid()));
     let turn = |server: &mut Lines, call: &str| {
         server.send(call);
         server.receive().len()
     };
     // Long enough for either process to be warm for most of its turn.
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
+    let echo = RefCell::new(echo);
     let lines = [(CALLERS[0], given), (CALLERS[1], inferred)].map(|(what, get)| {
-        let mut contenders = [work(|_| turn(&mut ours.mcp, &get)), work(|_| turn(&mut echo, &say))];
-        let times = take_turns(turns, &clocks, &mut contenders);
-        line(what, Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)))
+        let mut contenders = [
+            work(|_| turn(&mut ours.mcp, &get)),
+            work(|_| turn(&mut echo.borrow_mut(), &say)),
+            work(|_| turn(&mut echo.borrow_mut(), &say_more)),
+        ];
+        let times = take_turns(turns, &[our_clock, clock, clock], &mut contenders);
+        [1, 2].map(|peer| line(what, peer - 1, Some(times.ratio(0, peer)), versus(times.median(0), times.median(peer))))
     });
-    lines.into()
+    lines.into_iter().flatten().collect()
 }

@@ -1,0 +1,17 @@
+//! What work takes, whatever else the machine does meanwhile.
+
+use std::time::Duration;
+
+/// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
+pub(crate) fn worked() -> Duration {
+    #[cfg(unix)]
+    {
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::try_from(spent).unwrap_or_default()
+    }
+    #[cfg(not(unix))]
+    {
+        static BEGUN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+        BEGUN.elapsed()
+    }
+}
