@@ -124,10 +124,8 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
 fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let (start, begun) = (Instant::now(), worked());
     // The time that has passed is asked first, as it is read without a call of the system.
-    let mut late = |_: &ParseState| match start.elapsed() > PARSE_MAX && worked().saturating_sub(begun) > PARSE_MAX {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
+    let is_late = || start.elapsed() > PARSE_MAX && worked().saturating_sub(begun) > PARSE_MAX;
+    let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
     let bytes = src.as_bytes();
     let mut rest = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();

@@ -49,7 +49,7 @@ impl ServerHandler for Echo {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let said = arguments.get("say").and_then(Value::as_str).unwrap_or_default();
-        let times = arguments.get("times").and_then(Value::as_u64).map_or(1, |times| times as usize);
+        let times = arguments.get("times").and_then(Value::as_u64).and_then(|times| times.try_into().ok()).unwrap_or(1);
         Ok(CallToolResult::success(vec![ContentBlock::text(said.repeat(times))]).into())
     }
 }
