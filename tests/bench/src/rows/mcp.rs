@@ -5,28 +5,36 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::measure::{Clock, Turns, take_turns, work};
+use crate::measure::{Clock, Times, Turns, take_turns, work};
 use crate::peers::echo_tool::ECHO_TOOL;
 use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
 /// Who says where it is, and who leaves that to the server, which then looks at git's files.
-const CALLERS: [&str; 2] = ["MCP call over stdio, context given", "MCP call over stdio, inferred"];
+const GIVEN: &str = "MCP call over stdio, context given";
+const INFERRED: &str = "MCP call over stdio, inferred";
 
-/// What ours is compared with, and how long it may take beside each.
-const PEERS: [(&str, f64); 2] = [("bare rmcp echo tool", 1.3), ("bare rmcp tool, an answer as long", 1.3)];
+/// An rmcp tool that gives back as many bytes as the hint's value has, and one that gives back as many as our whole answer.
+const ECHO: &str = "bare rmcp echo tool";
+const AS_LONG: &str = "bare rmcp tool, an answer as long";
 
-/// `nudge_get_hint` beside an rmcp tool that gives back as many bytes as the hint's value has, and as the whole answer has.
+/// `nudge_get_hint` beside tools that only answer.
 pub fn call(scale: &Scale) -> Vec<Line> {
-    let line = |what: &str, peer: usize, measured, absolute| {
-        let (name, limit) = PEERS[peer];
-        Line { what: what.into(), limit, unit: "x", measured, peer: name.into(), absolute }
+    let line = |what: &str, peer: &str, measured: Option<(&Times, usize)>| Line {
+        what: what.into(),
+        limit: 1.3,
+        unit: "x",
+        measured: measured.map(|(times, at)| times.ratio(0, at)),
+        peer: peer.into(),
+        absolute: measured
+            .map_or_else(|| "not built here".into(), |(times, at)| versus(times.median(0), times.median(at))),
     };
-    let Some(nudge) = program("nudge") else {
-        let unknown = |what| [0, 1].map(|peer| line(what, peer, None, "not built here".into()));
-        return CALLERS.map(unknown).into_iter().flatten().collect();
+    let lines = |of: Option<[Times; 2]>| {
+        let of = |caller: usize, at| of.as_ref().map(|of| (&of[caller], at));
+        vec![line(GIVEN, ECHO, of(0, 1)), line(GIVEN, AS_LONG, of(0, 2)), line(INFERRED, ECHO, of(1, 1))]
     };
+    let Some(nudge) = program("nudge") else { return lines(None) };
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
     let mut command = Command::new(&nudge);
@@ -60,14 +68,12 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     // Long enough for either process to be warm for most of its turn.
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let echo = RefCell::new(echo);
-    let lines = [(CALLERS[0], given), (CALLERS[1], inferred)].map(|(what, get)| {
+    lines(Some([given, inferred].map(|get| {
         let mut contenders = [
             work(|_| turn(&mut ours.mcp, &get)),
             work(|_| turn(&mut echo.borrow_mut(), &say)),
             work(|_| turn(&mut echo.borrow_mut(), &say_more)),
         ];
-        let times = take_turns(turns, &[our_clock, clock, clock], &mut contenders);
-        [1, 2].map(|peer| line(what, peer - 1, Some(times.ratio(0, peer)), versus(times.median(0), times.median(peer))))
-    });
-    lines.into_iter().flatten().collect()
+        take_turns(turns, &[our_clock, clock, clock], &mut contenders)
+    })))
 }
