@@ -18,9 +18,6 @@ use serde_json::{Value, json};
 
 const START: Duration = Duration::from_secs(4);
 
-/// Within which one that must not start says so.
-const SOON: Duration = Duration::from_secs(10);
-
 fn private(path: &Path) {
     fs::DirBuilder::new().mode(0o700).create(path).unwrap();
 }
@@ -38,7 +35,7 @@ fn starts(runtime: &Path, after: &str) -> Serve {
 fn refuses(runtime: &Path, after: &str) -> String {
     let begun = Instant::now();
     let said = sentence(&run_to_end(command(runtime)));
-    assert!(begun.elapsed() < SOON, "{after}: {:?}", begun.elapsed());
+    assert!(begun.elapsed() < PATIENCE, "{after}: {:?}", begun.elapsed());
     said
 }
 

@@ -22,7 +22,7 @@ const PATIENCE_MS: u64 = 45;
 /// Hooks side by side; each runs one client session after the other.
 const WORKERS: usize = 4;
 /// Most hooks of one client session. What is held back is free again after [`PATIENCE_MS`], in which a few dozen run.
-const MAX_TRIES: usize = 4_000;
+const MAX_TRIES: usize = 400;
 const HINTS: [(&str, &str); 3] =
     [("build", "cargo build --workspace"), ("test", "cargo test --workspace"), ("lint", "cargo clippy --workspace")];
 

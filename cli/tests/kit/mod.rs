@@ -28,8 +28,9 @@ use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Until a test gives up on what must come. A busy machine takes long for much.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Until a test gives up on an answer: a test build takes seconds for a large import, and longer beside other tests.
+const ANSWER: Duration = Duration::from_secs(40);
 
 /// Polls until `probe` gives something.
 #[track_caller]
@@ -194,7 +195,7 @@ impl Serve {
 
     /// The next line of stdout, which must be JSON.
     pub fn receive(&self) -> Value {
-        let line = self.lines.recv_timeout(PATIENCE).expect("an answer on stdout");
+        let line = self.lines.recv_timeout(ANSWER).expect("an answer on stdout");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("stdout carries something else than JSON: {line}"))
     }
 
@@ -310,7 +311,7 @@ impl Incoming {
     /// Sends one request on a connection of its own and reads the head of the answer.
     pub fn request(serve: &Serve, line: &str, headers: &[String], body: &str) -> Self {
         let mut stream = serve.connect();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(ANSWER)).unwrap();
         let headers = headers.join("\r\n");
         let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{length}\r\n{body}");

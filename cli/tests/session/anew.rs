@@ -94,7 +94,7 @@ fn without_its_file_the_session_is_the_same() {
     let file = session.runtime.join("session");
     std::fs::remove_file(&file).unwrap();
     // Whether it comes back is not what is asked here.
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + PATIENCE;
     while !file.exists() && Instant::now() < until {
         thread::sleep(Duration::from_millis(50));
     }

@@ -82,8 +82,8 @@ fn a_deadline_holds() {
     }
 }
 
-/// A file is given up for what it takes, not for what else the machine does: as many read it at once as would take each a
-/// second and more.
+/// A file is given up for what it takes, not for what else the machine does: here so many read it at once that each waits for
+/// a processor most of the time.
 #[test]
 fn no_file_is_skipped_because_the_machine_is_busy() {
     let text = "for x in x: x()\n".repeat(3_000);

@@ -1,6 +1,6 @@
-//! The smallest program that asks a session something and prints the answer: ask SOCKET BODY. It knows the question already, a
-//! file, and looks at nothing else; built by `tests/bench/run` as Nudge's own is, so that it tells what a command that asks a
-//! session takes at least.
+//! The smallest program that asks a session and prints the answer: ask SOCKET BODY. The question is a file that was written
+//! before, and nothing else is looked at. Built by `tests/bench/run` as Nudge's own is: what a command that asks a session
+//! takes at least.
 
 use std::fs;
 use std::io::{self, Read, Write};
