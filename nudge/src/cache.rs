@@ -156,8 +156,7 @@ impl Nudge {
 
     /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
-        let mut variants = self.store.variants(component, key).1;
-        variants.retain(|hint| hint.variant() == variant);
+        let variants = [self.store.variant(component, key, variant)?];
         let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
         found
     }

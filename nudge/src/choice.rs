@@ -31,7 +31,7 @@ pub(crate) fn pick<E>(
     Ok(chosen.map(|hint| Match { hint: Arc::clone(hint), open_file, context: context.clone(), now }))
 }
 
-/// Returns the best of `hints` that is live. Among variants, doubt and specificity decide before the score, which is
+/// Returns the best of `hints`, variants of one key, that is live. Among them, doubt and specificity decide before the score, which is
 /// therefore computed only for variants that are equal in both.
 pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
@@ -40,7 +40,8 @@ pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) ->
     let mut best = live.next()?;
     for hint in live {
         let by_score = || match scoring::plainly(hint, best) {
-            Some(Ordering::Equal) => scoring::compare_names(hint, best),
+            // Of their names, only that of the variant differs; the smaller one wins.
+            Some(Ordering::Equal) => best.variant().cmp(hint.variant()),
             Some(plain) => plain,
             None => scoring::compare_variants((hint, score(hint)), (best, score(best))),
         };

@@ -132,6 +132,13 @@ impl Store {
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
+    /// Returns one variant of a key, even if it has expired.
+    pub fn variant(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
+        let map = self.map.read();
+        let mut slots = map.find(component, key)?.iter();
+        slots.find(|slot| slot.hint.variant() == variant).map(|slot| Arc::clone(&slot.hint))
+    }
+
     /// Whether a hint is stored, and is the only variant of its key.
     pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
         let map = self.map.read();

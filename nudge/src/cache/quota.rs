@@ -8,7 +8,7 @@ use nudge_core::error::{Error, Result};
 
 use super::{Nudge, Writer};
 use crate::hint::{Hint, Source};
-use crate::store::{Change, Store, component_bytes, component_held};
+use crate::store::{Change, component_bytes, component_held};
 
 impl Nudge {
     /// Refuses changes that would not fit, after dropping expired hints.
@@ -38,7 +38,10 @@ impl Nudge {
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
         for change in changes {
             let (component, old, new) = match change {
-                Change::Put(hint) => (&*hint.component, stored(&self.store, hint), Some(hint)),
+                Change::Put(hint) => {
+                    let old = self.store.variant(&hint.component, &hint.key, hint.variant());
+                    (&*hint.component, old, Some(hint))
+                }
                 Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
                 // A person's must be kept beside what an agent puts in its place.
                 Change::Replaced(hint) if by_agent && hint.source() == Some(Source::User) => {
@@ -97,11 +100,6 @@ impl Nudge {
     pub(super) fn room_for_trash(&self) -> usize {
         self.config.max_held().saturating_sub(self.store.sizes().held)
     }
-}
-
-/// Returns the hint that `hint` replaces.
-fn stored(store: &Store, hint: &Hint) -> Option<Arc<Hint>> {
-    store.variants(&hint.component, &hint.key).1.into_iter().find(|old| old.variant() == hint.variant())
 }
 
 fn full(limit: &str, max: usize) -> Error {

@@ -34,10 +34,11 @@ pub(crate) use index::WordIndex;
 use line::{is_longer, line, name};
 pub(crate) use meaning::Meanings;
 pub(crate) use paths::named as named_paths;
-use rank::Ranked;
 
 /// Bytes of the shortest line that there can be.
 const SHORTEST_LINE: usize = 16;
+/// Hints for which there was no room, after which no shorter one is looked for.
+const MAX_WITHOUT_ROOM: usize = 1_000;
 
 pub(super) static ROW: Row<Nudge> =
     Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
@@ -134,11 +135,11 @@ impl Nudge {
             let is_needless = is_any_needless && request.is_needless(NAME, &id(hint));
             !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
-        // The room for which the rest was looked through.
-        let mut looked_for = usize::MAX;
+        let mut without_room = 0;
         // The heap is sorted only as far as it is popped.
         while count > 0
             && bytes >= SHORTEST_LINE
+            && without_room < MAX_WITHOUT_ROOM
             && let Some(best) = ranked.pop()
         {
             let hint = Arc::clone(&best.found.hint);
@@ -148,15 +149,7 @@ impl Nudge {
             let fits = |line: &String| line.len() <= bytes;
             let made = || line(&hint, &request.context, request.now);
             let Some(line) = (!is_longer(&hint, bytes)).then(made).filter(fits) else {
-                out.omitted += 1;
-                // Once the room is used up, most of the rest have none; they go at once, not one by one in their order.
-                if bytes < std::mem::replace(&mut looked_for, bytes) {
-                    ranked.retain(|Ranked { found, .. }| {
-                        let may_fit = !is_longer(&found.hint, bytes);
-                        out.omitted += usize::from(!may_fit && is_told(&found.hint));
-                        may_fit
-                    });
-                }
+                without_room += 1;
                 continue;
             };
             (count, bytes) = (count - 1, bytes - line.len());
@@ -167,7 +160,7 @@ impl Nudge {
             }
         }
         // Of what there is no room for, only the number matters.
-        out.omitted += ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
+        out.omitted += without_room + ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
         out
     }
 
@@ -206,5 +199,34 @@ fn offer(found: QueryRow, line: String, parts: Parts, why: String) -> Offer<Sugg
         // Serializing strings cannot fail.
         more: More { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
         item: SuggestedHint { score: found.score, hint: found.hint },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::suggest::SuggestEvent;
+
+    use super::*;
+    use crate::{Config, SetHint};
+
+    #[test]
+    fn a_shorter_line_is_looked_for_among_so_many() {
+        for (long, is_short_told) in [(MAX_WITHOUT_ROOM, true), (MAX_WITHOUT_ROOM + 1, false)] {
+            let store = Nudge::new(Config { max_hints_per_component: long + 1, ..Config::default() });
+            let set = |key: &str, value: &str, priority| {
+                let mut hint = SetHint::new("api", key, value);
+                hint.meta.priority = Some(priority);
+                store.set(hint).unwrap();
+            };
+            (0..long).for_each(|at| set(&format!("k{at}"), &"make it ".repeat(30), 9));
+            set("short", "make", 8);
+            let mut start = Suggest::at(SuggestEvent::Start);
+            // One of the long ones has room, and the short one beside it.
+            start.max_bytes = Some(320);
+            let told = store.suggest(start).unwrap();
+            let short = told.suggestions.iter().filter(|told| told.item.hint.key() == "short").count();
+            assert_eq!((told.suggestions.len() - short, short == 1), (1, is_short_told), "{long}");
+            assert_eq!(told.suggestions.len() + told.omitted, long + 1, "whatever is not told is counted");
+        }
     }
 }

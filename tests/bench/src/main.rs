@@ -21,7 +21,7 @@ use peers::{bare_http::BARE_HTTP, echo_tool::ECHO_TOOL};
 use table::Scale;
 
 const USAGE: &str = "usage: nudge-bench --list | --head | [--smoke] --row NAME \
-    | --probe HINTS QUERIES | --growth [(fill | ask) SOURCE ITEMS FOLDER] | --bare-http BYTES | --echo-tool";
+    | --probe HINTS QUERIES | --growth [(fill | ask) SOURCE ITEMS FOLDER] | --bare-http [BYTES] | --echo-tool";
 
 const FULL: Scale = Scale {
     small: 5_000,
@@ -75,7 +75,8 @@ fn main() -> ExitCode {
             let done = if does == "fill" { growth::fill } else { growth::ask }(source, folder, items);
             ExitCode::from(u8::from(!done) * 2)
         }
-        [BARE_HTTP, bytes] => served(peers::bare_http::serve(bytes.parse().unwrap_or_default())),
+        [BARE_HTTP] => served(peers::bare_http::serve(None)),
+        [BARE_HTTP, bytes] => served(peers::bare_http::serve(bytes.parse().ok())),
         [ECHO_TOOL] => served(peers::echo_tool::serve()),
         _ => {
             eprintln!("{USAGE}");

@@ -316,12 +316,11 @@ pub fn collapse(text: &str) -> String {
 /// Returns true for a folder below the root in its normal form, as nearly all are: told in one look at its bytes. False may
 /// be said of others, too.
 fn is_plain(cwd: &str) -> bool {
-    let mut last = b' ';
-    let is_odd = |byte: u8| {
-        let after = std::mem::replace(&mut last, byte) == b'/';
-        byte == b'\\' || (after && matches!(byte, b'/' | b'.'))
-    };
-    cwd.len() > 1 && cwd.starts_with('/') && !cwd.ends_with('/') && !cwd.bytes().any(is_odd)
+    let [b'/', .., last] = cwd.as_bytes() else { return false };
+    // No loop ends early, so that many bytes are looked at in one step.
+    let is_odd = |before: u8, byte: u8| byte == b'\\' || before == b'/' && matches!(byte, b'/' | b'.');
+    let pairs = cwd.as_bytes().iter().zip(&cwd.as_bytes()[1..]);
+    *last != b'/' && !pairs.fold(false, |so_far, (before, byte)| so_far | is_odd(*before, *byte))
 }
 
 /// Returns true for a text that [`collapse`] leaves as it is; false may also be said of the root.

@@ -1,7 +1,10 @@
-//! An MCP server of rmcp with one tool that gives back what it got, as many times as it is told to.
+//! An MCP server of rmcp with two tools: one gives back what it got, one makes a call of the library about one hint.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use nudge::context::detect::{Detector, Git};
+use nudge::{Nudge, Service as _, SetHint};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,
@@ -9,18 +12,47 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::{Value, json};
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value, json};
+
+use crate::process::{KEY, VALUE};
 
 /// What makes this binary serve instead of measure.
 pub const ECHO_TOOL: &str = "--echo-tool";
 
-struct Echo;
+struct Echo {
+    store: Nudge,
+    detector: Mutex<Detector>,
+}
+
+impl Echo {
+    fn new() -> Self {
+        let store = Nudge::default();
+        store.set(SetHint::new(KEY.0, KEY.1, VALUE)).expect("it is a hint");
+        Self { store, detector: Mutex::new(Detector::new()) }
+    }
+
+    /// The hint, for the context that was given, or else for this process's folder.
+    fn get(&self, mut arguments: Map<String, Value>) -> Value {
+        if !arguments.contains_key("context") {
+            let cwd = std::env::current_dir().expect("it is in a folder");
+            let Git::Inside(info) = self.detector.lock().expect("nothing has panicked").git(&cwd) else {
+                panic!("the folder is in a repository")
+            };
+            arguments.insert("context".into(), json!({"cwd": cwd, "repo": info.remote, "branch": info.branch}));
+        }
+        let params = to_raw_value(&arguments).expect("it is JSON");
+        let got = self.store.call("nudge.get_hint", &params).expect("it is stored");
+        serde_json::from_str(got.get()).expect("it is JSON")
+    }
+}
 
 /// Serves on one thread until stdin ends.
 pub fn serve() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let running = rmcp::serve_server(Echo, rmcp::transport::stdio_pipes()).await.map_err(io::Error::other)?;
+        let running =
+            rmcp::serve_server(Echo::new(), rmcp::transport::stdio_pipes()).await.map_err(io::Error::other)?;
         running.waiting().await.map(|_| ()).map_err(io::Error::other)
     })
 }
@@ -35,11 +67,8 @@ impl ServerHandler for Echo {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let properties = json!({"say": {"type": "string"}, "times": {"type": "integer"}});
-        let Value::Object(schema) = json!({"type": "object", "properties": properties}) else {
-            return Err(ErrorData::internal_error("no schema", None));
-        };
-        Ok(ListToolsResult::with_all_items(vec![Tool::new("echo", "Gives back what it got.", Arc::new(schema))]))
+        let tools = ["echo", "get_hint"].map(|name| Tool::new(name, "See its name.", Arc::new(Map::new())));
+        Ok(ListToolsResult::with_all_items(tools.into()))
     }
 
     async fn call_tool(
@@ -48,8 +77,10 @@ impl ServerHandler for Echo {
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        if request.name == "get_hint" {
+            return Ok(CallToolResult::structured(self.get(arguments)).into());
+        }
         let said = arguments.get("say").and_then(Value::as_str).unwrap_or_default();
-        let times = arguments.get("times").and_then(Value::as_u64).and_then(|times| times.try_into().ok()).unwrap_or(1);
-        Ok(CallToolResult::success(vec![ContentBlock::text(said.repeat(times))]).into())
+        Ok(CallToolResult::success(vec![ContentBlock::text(said)]).into())
     }
 }

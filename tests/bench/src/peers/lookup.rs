@@ -33,6 +33,32 @@ impl BareMap {
     }
 }
 
+/// What one of several values of a key is chosen by.
+pub struct Variant {
+    pub fits: bool,
+    pub specificity: u8,
+    pub score: f64,
+    pub value: Arc<str>,
+}
+
+/// The same map with several values for a key, of which the best that fits is chosen: everything about them is known
+/// before.
+#[derive(Default)]
+pub struct Choosing(RwLock<HashMap<Key, Box<[Variant]>, RandomState>>);
+
+impl Choosing {
+    pub fn set(&self, component: &str, key: &str, variants: Vec<Variant>) {
+        self.0.write().insert(Key(component.into(), key.into()), variants.into());
+    }
+
+    pub fn get(&self, component: &str, key: &str) -> Option<Arc<str>> {
+        let map = self.0.read();
+        let fitting = map.get(&Borrowed(component, key))?.iter().filter(|variant| variant.fits);
+        let best = fitting.max_by(|a, b| a.specificity.cmp(&b.specificity).then(a.score.total_cmp(&b.score)))?;
+        Some(Arc::clone(&best.value))
+    }
+}
+
 /// A stock moka cache; its keys are joined beforehand, so that lookups allocate nothing.
 pub fn moka(capacity: usize) -> moka::sync::Cache<String, Arc<str>> {
     moka::sync::Cache::new(capacity as u64)

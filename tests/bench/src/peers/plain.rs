@@ -1,8 +1,11 @@
-//! An exported store as plain structs, read and written by `serde_json` alone.
+//! An exported store as plain structs, read and written by `serde_json` alone, and kept so that a hint can be found.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +79,43 @@ struct Scope {
     os: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     repo: Vec<String>,
+}
+
+/// The hints by name and by tag, each shared: the least in which they can be looked up while others are stored.
+#[derive(Default)]
+pub struct Kept {
+    by_name: HashMap<(Arc<str>, String), Arc<Hint>, RandomState>,
+    by_tag: HashMap<String, Vec<Arc<Hint>>, RandomState>,
+}
+
+impl Kept {
+    pub fn new(store: Store) -> Self {
+        let mut kept = Self::default();
+        for (component, Component { hints, .. }) in store.components {
+            let component: Arc<str> = component.into();
+            for (key, hint) in hints {
+                let hint = Arc::new(hint);
+                for tag in &hint.meta.tags {
+                    kept.by_tag.entry_ref(tag).or_default().push(Arc::clone(&hint));
+                }
+                kept.by_name.insert((Arc::clone(&component), key), hint);
+            }
+        }
+        kept
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// In the order of an export.
+    pub fn shown(&self) -> BTreeMap<&str, BTreeMap<&str, &Hint>> {
+        let mut shown: BTreeMap<&str, BTreeMap<&str, &Hint>> = BTreeMap::new();
+        for ((component, key), hint) in &self.by_name {
+            shown.entry(component).or_default().insert(key, hint);
+        }
+        shown
+    }
 }
 
 /// A string, or a command; the data has no other kinds.

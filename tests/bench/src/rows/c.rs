@@ -92,6 +92,16 @@ pub fn typed(scale: &Scale) -> Vec<Line> {
         });
         lines.push(line(&format!("C get, view, {variants}"), "Rust get, View", figures));
     }
+    // A handle is memory of its own.
+    let view = View::new(&one.nudge, context.clone());
+    let figures = Client::start(&one).map(|mut client| {
+        turns(scale, &mut client, "view", |step| {
+            let (component, key) = one.names.at(one.names.asked(step));
+            let handle = black_box(Box::new(view.get(component, key).expect("stored")));
+            black_box(handle.hint().text());
+        })
+    });
+    lines.push(line("C get, view, 1 variant", "Rust get, View, in a Box", figures));
     let mut client = Client::start(&four);
     let figures = client.as_mut().map(|client| {
         turns(scale, client, "get", |step| {

@@ -1,11 +1,12 @@
 //! Point lookups from one place.
 
 use nudge::{Context, HintMeta, Nudge, Os, ScopeSpec, SetHint, View};
+use nudge_core::scope::Scope;
 
 use crate::allocations;
 use crate::data::{self, Random};
 use crate::measure::{interleave, work};
-use crate::peers::lookup::{self, BareMap};
+use crate::peers::lookup::{self, BareMap, Choosing, Variant};
 use crate::table::{Line, Scale, versus};
 
 /// Keys that one agent asks for again and again, spread over the whole store.
@@ -84,6 +85,7 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
         let stores = stores(scale.small, &data::variants(count));
         let view = View::new(&stores.nudge, data::place().build().expect("the place is valid"));
         let Stores { bare, moka, names, .. } = &stores;
+        let choosing = choosing(&stores, &data::variants(count), &view);
         let get = |step| {
             let (component, key) = names.at(names.asked(step));
             view.get(component, key).expect("stored")
@@ -97,6 +99,10 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
                     bare.get(component, key).expect("stored")
                 }),
                 work(|step| moka.get(names.joined(names.asked(step))).expect("stored")),
+                work(|step| {
+                    let (component, key) = names.at(names.asked(step));
+                    choosing.get(component, key).expect("stored")
+                }),
             ],
         );
         let ((), allocated) = allocations::count(|| (0..1000).for_each(|step| drop(get(step))));
@@ -111,6 +117,9 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
         };
         lines.push(line(limit, times.ratio(0, 1), "RwLock<hashbrown> lookup + Arc clone", times.median(1)));
         lines.push(line(0.5, times.ratio(0, 2), "moka get", times.median(2)));
+        if count > 1 {
+            lines.push(line(3.0, times.ratio(0, 3), "the bare map, the best of four known", times.median(3)));
+        }
         lines.push(Line {
             unit: "allocations",
             absolute: format!("{} in 1,000 gets", allocated.calls),
@@ -118,6 +127,20 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
         });
     }
     lines
+}
+
+/// The keys that are asked for, with all that a choice among their variants needs.
+fn choosing(stores: &Stores, scopes: &[ScopeSpec], view: &View<&Nudge>) -> Choosing {
+    let choosing = Choosing::default();
+    for (component, key) in stores.names.all_asked() {
+        let variants = scopes.iter().map(|spec| {
+            let scope = Scope::new(spec).expect("the data is valid");
+            let (fits, specificity) = (scope.matches(view.context()), scope.specificity());
+            Variant { fits, specificity, score: 0.5, value: VALUE.into() }
+        });
+        choosing.set(component, key, variants.collect());
+    }
+    choosing
 }
 
 /// `get` with a Context built for this one call.

@@ -105,48 +105,66 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// `nudge.get_hint` beside a server that only reads and answers as many bytes.
+/// The server that only reads and answers as many bytes, and the one that answers the call besides.
+const BARE: &str = "bare hyper, as many bytes";
+const CALLS: &str = "bare hyper, the same call of the library";
+
+/// `nudge.get_hint` beside both.
 pub fn load(scale: &Scale) -> Vec<Line> {
-    let line = |clients: usize, measured, absolute| Line {
+    let line = |clients: usize, peer: &str, measured, absolute| Line {
         what: format!("HTTP, {clients} clients, time a call"),
         limit: 1.25,
         unit: "x",
         measured,
-        peer: "bare hyper, as many bytes".into(),
+        peer: peer.into(),
         absolute,
     };
     let Some(nudge) = program("nudge") else {
-        return CLIENTS.map(|clients| line(clients, None, "not built here".into())).into();
+        let lines = CLIENTS.map(|clients| [BARE, CALLS].map(|peer| line(clients, peer, None, "not built here".into())));
+        return lines.into_iter().flatten().collect();
     };
     let ours = Server::start(on_processor(SERVERS, &nudge)).expect("the server starts");
     let get = ours.request("nudge.get_hint", &json!({"component": KEY.0, "key": KEY.1}));
     let runtime = runtime();
-    let answer = runtime.block_on(async {
-        let mut client = Client::connect(ours.port, &get).await;
-        let length = client.call().await;
-        client.answer(length)
-    });
+    let answered = |port: u16, request: &[u8]| {
+        runtime.block_on(async {
+            let mut client = Client::connect(port, request).await;
+            let length = client.call().await;
+            client.answer(length)
+        })
+    };
+    let answer = answered(ours.port, &get);
     assert!(answer.contains(VALUE), "{answer}");
-    let body = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+    let bytes = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len()).to_string();
 
-    let mut bare = on_processor(SERVERS, &std::env::current_exe().expect("this program"));
-    bare.args([BARE_HTTP, &body.to_string()]);
-    let mut bare = Lines::start(bare).expect("the peer starts");
-    let port: u16 = bare.receive().trim().parse().expect("it prints its port");
-    // What we send ours, to another port.
+    // What we send ours, to other ports.
     let text = String::from_utf8_lossy(&get);
-    let same = text.split_once("\r\n\r\n").map_or_else(Vec::new, |(_, body)| request(port, &"0".repeat(64), body));
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let peers = [vec![BARE_HTTP, &bytes], vec![BARE_HTTP]].map(|args| {
+        let mut bare = on_processor(SERVERS, &std::env::current_exe().expect("this program"));
+        bare.args(args);
+        let mut bare = Lines::start(bare).expect("the peer starts");
+        let port: u16 = bare.receive().trim().parse().expect("it prints its port");
+        (bare, port, request(port, &"0".repeat(64), body))
+    });
+    let [(_bare, port, same), (_calls, calls_port, same_call)] = &peers;
+    let called = answered(*calls_port, same_call);
+    assert!(called.contains(VALUE), "{called}");
 
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let lines = CLIENTS.map(|clients| {
-        let mut crowds = [Crowd::new(&runtime, clients, ours.port, &get), Crowd::new(&runtime, clients, port, &same)];
-        let [ours, bare] = &mut crowds;
-        let mut contenders: [Work<'_>; 2] = [Box::new(|n| ours.steps(n)), Box::new(|n| bare.steps(n))];
+        let crowd = |port: u16, request: &[u8]| Crowd::new(&runtime, clients, port, request);
+        let mut crowds = [crowd(ours.port, &get), crowd(*port, same), crowd(*calls_port, same_call)];
+        let [ours, bare, calls] = &mut crowds;
+        let mut contenders: [Work<'_>; 3] =
+            [Box::new(|n| ours.steps(n)), Box::new(|n| bare.steps(n)), Box::new(|n| calls.steps(n))];
         let times = interleave_processes(turns, &mut contenders);
         let rate = |contender| clients as f64 / times.median(contender) * 1e6;
-        line(clients, Some(times.ratio(0, 1)), format!("{:.1}k/s / {:.1}k/s", rate(0), rate(1)))
+        [(BARE, 1), (CALLS, 2)].map(|(peer, at)| {
+            line(clients, peer, Some(times.ratio(0, at)), format!("{:.1}k/s / {:.1}k/s", rate(0), rate(at)))
+        })
     });
-    lines.into()
+    lines.into_iter().flatten().collect()
 }
 
 /// How far the slow answers of one length are from its ordinary ones: no length may have a stall.

@@ -15,11 +15,12 @@ use crate::table::{Line, Scale, versus};
 const GIVEN: &str = "MCP call over stdio, context given";
 const INFERRED: &str = "MCP call over stdio, inferred";
 
-/// An rmcp tool that gives back as many bytes as the hint's value has, and one that gives back as many as our whole answer.
+/// An rmcp tool that gives back as many bytes as the hint's value has, and one that makes the same call of the library, and
+/// looks itself where it is if nobody says so.
 const ECHO: &str = "bare rmcp echo tool";
-const AS_LONG: &str = "bare rmcp tool, an answer as long";
+const CALLS: &str = "bare rmcp tool, the same call of the library";
 
-/// `nudge_get_hint` beside tools that only answer.
+/// `nudge_get_hint` beside both.
 pub fn call(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, peer: &str, measured: Option<(&Times, usize)>| Line {
         what: what.into(),
@@ -32,7 +33,10 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     };
     let lines = |of: Option<[Times; 2]>| {
         let of = |caller: usize, at| of.as_ref().map(|of| (&of[caller], at));
-        vec![line(GIVEN, ECHO, of(0, 1)), line(GIVEN, AS_LONG, of(0, 2)), line(INFERRED, ECHO, of(1, 1))]
+        [(GIVEN, 0), (INFERRED, 1)]
+            .into_iter()
+            .flat_map(|(what, caller)| [(ECHO, 1), (CALLS, 2)].map(|(peer, at)| line(what, peer, of(caller, at))))
+            .collect()
     };
     let Some(nudge) = program("nudge") else { return lines(None) };
     let temp = tempfile::tempdir().expect("a folder for temporary files");
@@ -41,7 +45,7 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     command.current_dir(&here).env("PWD", &here);
     let mut ours = Server::start(command).expect("the server starts");
     let mut echo = Command::new(std::env::current_exe().expect("this program"));
-    echo.arg(ECHO_TOOL);
+    echo.arg(ECHO_TOOL).current_dir(&here);
     let mut echo = Lines::start(echo).expect("the peer starts");
     echo.initialize();
 
@@ -53,13 +57,13 @@ pub fn call(scale: &Scale) -> Vec<Line> {
         server.send(call);
         let answer = server.receive();
         assert!(answer.contains(VALUE) && answer.contains("\"isError\":false"), "{answer}");
-        answer.len()
     };
-    let length = check(&mut ours.mcp, &given);
+    check(&mut ours.mcp, &given);
     check(&mut ours.mcp, &inferred);
     check(&mut echo, &say);
-    let say_more = tool_call("echo", &json!({"say": VALUE, "times": length / VALUE.len()}));
-    check(&mut echo, &say_more);
+    let [bare_given, bare_inferred] = [&given, &inferred].map(|call| call.replace("nudge_get_hint", "get_hint"));
+    check(&mut echo, &bare_given);
+    check(&mut echo, &bare_inferred);
     let [our_clock, clock] = [&ours.mcp, &echo].map(|server| Clock::Asking(server.pid()));
     let turn = |server: &mut Lines, call: &str| {
         server.send(call);
@@ -68,11 +72,11 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     // Long enough for either process to be warm for most of its turn.
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let echo = RefCell::new(echo);
-    lines(Some([given, inferred].map(|get| {
+    lines(Some([(given, bare_given), (inferred, bare_inferred)].map(|(get, bare)| {
         let mut contenders = [
             work(|_| turn(&mut ours.mcp, &get)),
             work(|_| turn(&mut echo.borrow_mut(), &say)),
-            work(|_| turn(&mut echo.borrow_mut(), &say_more)),
+            work(|_| turn(&mut echo.borrow_mut(), &bare)),
         ];
         take_turns(turns, &[our_clock, clock, clock], &mut contenders)
     })))

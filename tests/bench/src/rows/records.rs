@@ -1,5 +1,6 @@
 //! Records: searching 10,000 of them, and writing one.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use nudge::SecretGuard;
@@ -164,18 +165,19 @@ pub fn write(scale: &Scale) -> Vec<Line> {
     let to = desk.folder().join("peer.db");
     let file = to.to_str().expect("temporary folders are of UTF-8");
     records.call("backup", &json!({"file": file}));
-    let mut peer = bare_writer(&to);
+    let peer = RefCell::new(bare_writer(&to));
     let texts = Texts::new(7);
-    let mut turn = 0_u64;
+    let (mut turn, mut bare_turn) = (0_u64, 0_u64);
     let ours: Work<'_> = work(|step| {
         let (title, body) = texts.record(step);
         turn += 1;
         let params = json!({"kind": "issue", "title": title, "body": body, "context": {"repo": "github.com/acme/new"}});
         records.save(&format!("key {turn}"), &params)
     });
-    let bare: Work<'_> = work(|step| {
+    let bare = |step, key: Option<String>| {
         let (title, body) = texts.record(step);
         let same = format!("{title}\n{body}").to_lowercase();
+        let mut peer = peer.borrow_mut();
         let tx = peer.transaction_with_behavior(TransactionBehavior::Immediate).expect("nobody else writes");
         let sql = "INSERT INTO record(project_id, kind, title, body, same, origin, created_at, updated_at, seq)
                    VALUES (1, 'issue', ?1, ?2, ?3, 'cli', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z',
@@ -183,22 +185,35 @@ pub fn write(scale: &Scale) -> Vec<Line> {
         tx.prepare_cached(sql)
             .and_then(|mut insert| insert.execute(params![title, body, same]))
             .expect("it is a record");
+        if let Some(key) = key {
+            let answer = json!({"id": tx.last_insert_rowid(), "title": title, "body": body}).to_string();
+            tx.prepare_cached("INSERT INTO made(key, call, at, answer) VALUES (?1, 'a call', 0, ?2)")
+                .and_then(|mut insert| insert.execute(params![key, answer]))
+                .expect("it is a new key");
+        }
         tx.commit().expect("there is room on the disk");
+    };
+    let alone: Work<'_> = work(|step| bare(step, None));
+    let keyed: Work<'_> = work(|step| {
+        bare_turn += 1;
+        bare(step, Some(format!("bare {bare_turn}")));
     });
     let guard = SecretGuard::new();
     let guarding: Work<'_> = work(|step| {
         let (title, body) = texts.record(step);
         guard.check(None, &title).is_some() || guard.check(None, &body).is_some()
     });
-    let times = take_turns(scale.turns, &[Clock::Wall, Clock::Wall, Clock::Thread], &mut [ours, bare, guarding]);
-    vec![Line {
+    let clocks = [Clock::Wall, Clock::Wall, Clock::Wall, Clock::Thread];
+    let times = take_turns(scale.turns, &clocks, &mut [ours, alone, keyed, guarding]);
+    let line = |peer: &str, at| Line {
         what: "records: a write, acknowledged".into(),
         limit: 1.25,
         unit: "x",
-        measured: Some(times.ratio(0, 1)),
-        peer: "bare rusqlite commit, the same tables".into(),
-        absolute: format!("{}, {} for the guard", versus(times.median(0), times.median(1)), time(times.median(2))),
-    }]
+        measured: Some(times.ratio(0, at)),
+        peer: peer.into(),
+        absolute: format!("{}, {} for the guard", versus(times.median(0), times.median(at)), time(times.median(3))),
+    };
+    vec![line("bare rusqlite commit, the same tables", 1), line("the same, with the call's key and answer", 2)]
 }
 
 fn bare_writer(at: &Path) -> Connection {

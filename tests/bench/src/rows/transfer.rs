@@ -32,22 +32,23 @@ fn line(what: &str, hints: usize, limit: f64, peer: &str, (ours, theirs): (&[f64
     }
 }
 
-/// Text to a filled store; to a filled tree of structs.
+/// Text to a filled store; to a filled tree of structs; to structs that are kept so that they can be found.
 pub fn import(scale: &Scale) -> Vec<Line> {
     let text = exported(&data::store(&data::seeds(scale.large)));
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let sides: [fn(&str, usize) -> f64; 3] = [import_own, import_plain, import_kept];
+    let mut times = [const { Vec::new() }; 3];
     for round in 0..=scale.long_rounds {
-        // By turns the first: the second finds the heap as the first has left it.
-        if round % 2 == 0 {
-            theirs.push(import_plain(&text, scale.large));
-        }
-        ours.push(import_own(&text, scale.large));
-        if round % 2 == 1 {
-            theirs.push(import_plain(&text, scale.large));
+        // By turns the first: who comes next finds the heap as the one before has left it.
+        for side in (0..3).map(|at| (at + round) % 3) {
+            times[side].push(sides[side](&text, scale.large));
         }
     }
     // The first turn warms the allocator.
-    vec![line("import", scale.large, 2.0, "serde_json::from_str, plain structs", (&ours[1..], &theirs[1..]))]
+    let [ours, plain, kept] = times.each_ref().map(|times| &times[1..]);
+    vec![
+        line("import", scale.large, 2.0, "serde_json::from_str, plain structs", (ours, plain)),
+        line("import", scale.large, 2.0, "the same, kept by name and by tag", (ours, kept)),
+    ]
 }
 
 fn import_own(text: &str, hints: usize) -> f64 {
@@ -60,23 +61,42 @@ fn import_own(text: &str, hints: usize) -> f64 {
 }
 
 fn import_plain(text: &str, hints: usize) -> f64 {
-    let (store, ns) = timed(|| serde_json::from_str::<plain::Store>(text).expect("the export is JSON"));
+    let (store, ns) = timed(|| read(text));
     let read: usize = store.components.values().map(|component| component.hints.len()).sum();
     assert_eq!(read, hints, "the peer reads another store");
     ns
 }
 
-/// A filled store to text; a tree of structs to text.
+fn import_kept(text: &str, hints: usize) -> f64 {
+    let (kept, ns) = timed(|| plain::Kept::new(read(text)));
+    assert_eq!(kept.len(), hints, "the peer keeps another store");
+    ns
+}
+
+fn read(text: &str) -> plain::Store {
+    serde_json::from_str(text).expect("the export is JSON")
+}
+
+/// A filled store to text; a tree of structs to text; the same of structs that are kept so that they can be found.
 pub fn export(scale: &Scale) -> Vec<Line> {
     let nudge = data::store(&data::seeds(scale.large));
-    let plain: plain::Store = serde_json::from_str(&exported(&nudge)).expect("the export is JSON");
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let text = exported(&nudge);
+    let (plain, kept) = (read(&text), plain::Kept::new(read(&text)));
+    let mut times = [const { Vec::new() }; 3];
     for _ in 0..=scale.long_rounds * 3 {
-        let (text, plain_ns) = timed(|| serde_json::to_string(&plain).expect("structs are JSON"));
+        let (plain, plain_ns) = timed(|| serde_json::to_string(&plain).expect("structs are JSON"));
+        let (kept, kept_ns) = timed(|| serde_json::to_string(&kept.shown()).expect("structs are JSON"));
         let (own, ns) = timed(|| exported(&nudge));
-        assert!(own == text, "the peer writes another text");
-        ours.push(ns);
-        theirs.push(plain_ns);
+        assert!(own == plain, "the peer writes another text");
+        // It has each component's hints without the word around them, and says nothing of the store.
+        assert!(kept.len() > own.len() * 9 / 10, "the peer writes less");
+        for (times, ns) in times.iter_mut().zip([ns, plain_ns, kept_ns]) {
+            times.push(ns);
+        }
     }
-    vec![line("export", scale.large, 1.3, "serde_json::to_string, plain structs", (&ours[1..], &theirs[1..]))]
+    let [ours, plain, kept] = times.each_ref().map(|times| &times[1..]);
+    vec![
+        line("export", scale.large, 1.3, "serde_json::to_string, plain structs", (ours, plain)),
+        line("export", scale.large, 1.3, "the same, kept by name and by tag", (ours, kept)),
+    ]
 }
