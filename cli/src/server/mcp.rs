@@ -287,10 +287,10 @@ impl ServerHandler for Tools {
             let answered = (tool.run)(&methods, &params).await;
             return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
         }
-        let known = self.offered().by_name.get(name).cloned();
+        let known = self.offered().find(name).cloned();
         let known = match known {
             None => match self.ask().await {
-                Ok(offered) => offered.by_name.get(name).cloned(),
+                Ok(offered) => offered.find(name).cloned(),
                 Err(error) => return Ok(self.result(Err(error)).into()),
             },
             known => known,

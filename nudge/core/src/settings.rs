@@ -58,7 +58,11 @@ pub struct Setting {
 impl Setting {
     /// The environment variable: `max_hints` is `NUDGE_MAX_HINTS`, `hook.bytes` is `NUDGE_HOOK_BYTES`.
     pub fn variable(&self) -> String {
-        format!("NUDGE_{}", self.name.replace('.', "_").to_ascii_uppercase())
+        let letter = |letter: char| if letter == '.' { '_' } else { letter.to_ascii_uppercase() };
+        let mut variable = String::with_capacity("NUDGE_".len() + self.name.len());
+        variable.push_str("NUDGE_");
+        variable.extend(self.name.chars().map(letter));
+        variable
     }
 
     /// The variables that set it, the last one counting: the switch of a source has a short one besides, so that
@@ -70,12 +74,16 @@ impl Setting {
 
     /// The long flag, without the dashes.
     pub fn long(&self) -> Option<String> {
-        let name = self.name.replace(['.', '_'], "-");
-        match self.flag {
-            Flag::None => None,
-            Flag::Value(_) | Flag::On => Some(name),
-            Flag::Off => Some(format!("no-{name}")),
-        }
+        let before = match self.flag {
+            Flag::None => return None,
+            Flag::Value(_) | Flag::On => "",
+            Flag::Off => "no-",
+        };
+        let letter = |letter| if letter == '.' || letter == '_' { '-' } else { letter };
+        let mut long = String::with_capacity(before.len() + self.name.len());
+        long.push_str(before);
+        long.extend(self.name.chars().map(letter));
+        Some(long)
     }
 
     /// Refuses a text that the setting cannot have; `given_by` names where it stands.

@@ -1,7 +1,6 @@
 //! The tools that a client is offered: the rows of `nudge.methods`, whoever answers it. So a PROXY offers what its
 //! PRIMARY has, also what it does not know itself, and what the next PRIMARY has after a promotion.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use nudge::{ContextUse, Error, ErrorKind, Result};
@@ -19,8 +18,7 @@ use crate::sources;
 /// The tools that one server offers.
 #[derive(Debug, Default)]
 pub struct OfferedTools {
-    /// By the name of the tool, and by that of the method for clients that know it.
-    pub by_name: HashMap<String, ToolMethod>,
+    methods: Vec<ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
     /// Whether hints are kept for next time, if the server says so.
@@ -42,7 +40,7 @@ impl OfferedTools {
     /// # Errors
     /// `E_UNAVAILABLE` when nobody answers.
     pub async fn ask(backend: &Backend) -> Result<Self> {
-        /// Of each row what is kept: a start asks, and the words for models are most of the answer.
+        /// Of each row what is kept: a start asks, and the words for models are most of what a server of before tells.
         #[derive(Deserialize)]
         struct Told {
             methods: Vec<Row>,
@@ -59,8 +57,9 @@ impl OfferedTools {
         }
         let Some(told) = told(backend, false).await? else { return Ok(Self::of(&of_hints_alone(false))) };
         let Told { methods, guides, keeps } = serde_json::from_str(told.get()).map_err(|_| strange())?;
-        let rows = methods.into_iter().filter(|row| row.tool).map(|row| (row.name, row.context));
-        Ok(Self { by_name: by_name(rows), guides, keeps })
+        let rows = methods.into_iter().filter(|row| row.tool);
+        let methods = rows.map(|Row { name: method, context, .. }| ToolMethod { method, context }).collect();
+        Ok(Self { methods, guides, keeps })
     }
 
     /// Asks the same with the list of tools: their schemas are large, and are not kept.
@@ -73,18 +72,18 @@ impl OfferedTools {
     }
 
     fn of(told: &MethodInfos) -> Self {
-        let rows = told.methods.iter().filter(|row| row.tool).map(|row| (row.name.clone(), row.context));
-        Self { by_name: by_name(rows), guides: told.guides.clone(), keeps: told.keeps }
+        let rows = told.methods.iter().filter(|row| row.tool);
+        let methods = rows.map(|row| ToolMethod { method: row.name.clone(), context: row.context }).collect();
+        Self { methods, guides: told.guides.clone(), keeps: told.keeps }
     }
-}
 
-/// Tools by both of their names.
-fn by_name(rows: impl Iterator<Item = (String, ContextUse)>) -> HashMap<String, ToolMethod> {
-    let both = |(method, context): (String, ContextUse)| {
-        let behind = ToolMethod { method: method.clone(), context };
-        [(tool_name(&method), behind.clone()), (method, behind)]
-    };
-    rows.flat_map(both).collect()
+    /// Returns the method behind a name: that of the tool, or that of the method itself, for clients that know it.
+    pub fn find(&self, name: &str) -> Option<&ToolMethod> {
+        let is_named = |tool: &&ToolMethod| {
+            tool.method == name || tool.method.len() == name.len() && tool_name(&tool.method) == name
+        };
+        self.methods.iter().find(is_named)
+    }
 }
 
 async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {

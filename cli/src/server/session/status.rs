@@ -59,7 +59,7 @@ pub struct ServerStatus {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MethodsAsked {
-    /// False leaves out the JSON Schemas of the params (true).
+    /// False leaves out the JSON Schemas of the params, titles and descriptions (true).
     #[serde(default, deserialize_with = "wire::given")]
     schemas: Option<bool>,
 }
@@ -101,15 +101,15 @@ impl ServerStatus {
         let schemas = asked.schemas.unwrap_or(true);
         let in_use = self.sources.in_use();
         let own = TABLE.methods().into_iter().chain(self.own.iter().copied());
-        let own = own.map(|row| MethodInfo::new(row, None, true, schemas));
-        let each = sources::all().iter().flat_map(|spec| {
+        let mut methods: Vec<_> = own.map(|row| MethodInfo::new(row, None, true, schemas)).collect();
+        let own = methods.len();
+        for spec in sources::all() {
             let is_in_use = in_use.contains(&spec.name);
-            (spec.methods)().into_iter().map(move |row| MethodInfo::new(row, Some(spec.name), is_in_use, schemas))
-        });
-        let mut methods: Vec<MethodInfo> = Vec::new();
-        for row in own.chain(each) {
-            if !methods.iter().any(|known| known.name == row.name) {
-                methods.push(row);
+            for row in (spec.methods)() {
+                // The server answers for its source.
+                if !methods[..own].iter().any(|known| known.name == row.name) {
+                    methods.push(MethodInfo::new(row, Some(spec.name), is_in_use, schemas));
+                }
             }
         }
         let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));

@@ -15,9 +15,11 @@ pub const METHODS: &str = "nudge.methods";
 pub struct MethodInfo {
     /// The JSON-RPC name.
     pub name: String,
-    /// A few words for people.
+    /// A few words for people; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What it does and when to call it, for agents.
+    /// What it does and when to call it, for agents; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The source that answers it; absent where that is the server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,12 +42,14 @@ pub struct MethodInfo {
 }
 
 impl MethodInfo {
-    /// A row of `source`, which is in use or not, with its schema or without.
-    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, has_schema: bool) -> Self {
+    /// A row of `source`, which is in use or not; whole, or without what models and people read: title, description and
+    /// schema, which are most of it.
+    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
+        let words = |words: &str| if is_whole { words.to_owned() } else { String::new() };
         Self {
             name: row.name.into(),
-            title: row.title.into(),
-            description: row.description.into(),
+            title: words(row.title),
+            description: words(row.description),
             source: source.map(Into::into),
             tool: row.tool && is_in_use,
             frequent: row.frequent,
@@ -53,7 +57,7 @@ impl MethodInfo {
             destructive: row.destructive,
             idempotent: row.idempotent,
             context: row.context,
-            params: match has_schema.then(|| (row.params)()) {
+            params: match is_whole.then(|| (row.params)()) {
                 Some(Value::Object(schema)) => schema,
                 _ => Map::new(),
             },

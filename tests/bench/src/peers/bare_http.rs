@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -91,7 +91,7 @@ async fn accept(listener: TcpListener, answers: Answers) {
             let answers = answers.clone();
             async move {
                 // A body that breaks off ends its connection, not the server.
-                let body = request.into_body().collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+                let body = request.into_body().collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
                 let mut response = Response::new(Full::new(answers.to(&body)));
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 Ok::<_, Infallible>(response)
