@@ -102,9 +102,9 @@ fn globs(patterns: &[String]) -> GlobSet {
 pub struct Scan(RwLock<Vec<Arc<Hint>>>);
 
 impl Scan {
-    pub fn new(seeds: &[Seed], scopes: usize) -> Self {
+    pub fn new<'a>(seeds: impl IntoIterator<Item = &'a Seed>, scopes: usize) -> Self {
         let scopes: Vec<_> = (0..scopes).map(|at| Arc::new(Scope::new(&crate::data::scope(at)))).collect();
-        let hints = seeds.iter().map(|seed| {
+        let hints = seeds.into_iter().map(|seed| {
             Arc::new(Hint {
                 component: seed.set.component.clone(),
                 key: seed.set.key.clone(),

@@ -55,10 +55,11 @@ pub fn top(scale: &Scale) -> Vec<Line> {
 /// Top 10 with the commonest tag, beside a touch of every row, and a look at each hint that has it.
 pub fn tag(scale: &Scale) -> Vec<Line> {
     let lines = |hints| {
-        let mut seeds = data::seeds(hints);
+        let seeds = data::seeds(hints);
         let (nudge, floor) = (data::store(&seeds), Floor::new(hints));
-        seeds.retain(|seed| seed.set.meta.tags.iter().any(|tag| tag == TAG));
-        let (scan, now, tagged) = (Scan::new(&seeds, SCOPES), nudge.now(), seeds.len());
+        let is_tagged = |seed: &&data::Seed| seed.set.meta.tags.iter().any(|tag| tag == TAG);
+        let tagged = seeds.iter().filter(is_tagged).count();
+        let (scan, now) = (Scan::new(seeds.iter().filter(is_tagged), SCOPES), nudge.now());
         // One after the other: a scan takes the caches from whoever comes next.
         let line = |limit, peer: &str, beside: Work<'_>| {
             let ours = work(|_| nudge.query(ask(Some(TAG))).expect("the query is valid"));
