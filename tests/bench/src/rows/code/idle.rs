@@ -1,20 +1,21 @@
 //! A session that never asks for code, beside one of a build without it.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::measure::{Clock, Turns, interleave_processes, take_turns, work};
+use crate::measure::{Clock, Turns, interleave_processes, median, take_turns, work};
 use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
 use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 
 /// Ours, and ours without the feature.
 pub const PROGRAMS: &[&str] = &["nudge", "nudge-without-code"];
-/// Starts at the most, and servers whose memory is looked at.
-const STARTS: usize = 201;
-const SERVERS: usize = 5;
+/// Starts of each copy at the most.
+const STARTS: usize = 51;
 /// Calls before the memory is looked at.
 const CALLS: usize = 1000;
 
@@ -39,9 +40,6 @@ pub fn session(scale: &Scale) -> Vec<Line> {
         server.send(INITIALIZE);
         server.receive();
     };
-    let turns = Turns { rounds: scale.turns.rounds.min(STARTS), slice: std::time::Duration::ZERO };
-    let starts = interleave_processes(turns, &mut [work(|_| start(&with)), work(|_| start(&without))]);
-
     let get = tool_call("nudge_get_hint", &json!({"component": KEY.0, "key": KEY.1, "context": {"cwd": "/"}}));
     let call = |server: &mut Server| {
         server.mcp.send(&get);
@@ -54,14 +52,26 @@ pub fn session(scale: &Scale) -> Vec<Line> {
         }
         resident_bytes(server.mcp.pid())
     };
-    let least = |nudge: &Path| -> Option<f64> {
-        (0..SERVERS.min(scale.long_rounds))
-            .map(|_| resident(nudge))
-            .collect::<Option<Vec<_>>>()?
-            .into_iter()
-            .reduce(f64::min)
-    };
-    let memory = least(&with).zip(least(&without));
+    // Where the system keeps the pages of a file makes a start up to 5 % longer or shorter, and as much more memory of it
+    // counts as the process's, so each round has copies of its own.
+    let turns = Turns { rounds: scale.turns.rounds.min(STARTS), slice: Duration::ZERO };
+    let (mut starts, mut memory) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for _ in 0..=scale.long_rounds * 2 {
+        let [with, without] = [(&with, "with"), (&without, "without")].map(|(nudge, name)| {
+            let copy = temp.path().join(name);
+            // A file that is written over keeps its pages.
+            let _ = fs::remove_file(&copy);
+            fs::copy(nudge, &copy).expect("there is room for a copy");
+            copy
+        });
+        starts.push(interleave_processes(turns, &mut [work(|_| start(&with)), work(|_| start(&without))]));
+        for (of, nudge) in memory.iter_mut().zip([&with, &without]) {
+            of.extend(resident(nudge));
+        }
+    }
+    let took = |at| median(starts.iter().map(|times| times.median(at)).collect());
+    let ratio = median(starts.iter().map(|times| times.ratio(0, 1)).collect());
+    let [with_bytes, without_bytes] = memory.map(median);
 
     let [mut ours, mut theirs] =
         [&with, &without].map(|nudge| Server::start(Command::new(nudge)).expect("the server starts"));
@@ -69,14 +79,11 @@ pub fn session(scale: &Scale) -> Vec<Line> {
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let gets = take_turns(turns, &clocks, &mut [work(|_| call(&mut ours)), work(|_| call(&mut theirs))]);
     vec![
-        line("start", Some(starts.ratio(0, 1)), versus(starts.median(0), starts.median(1))),
+        line("start", Some(ratio), versus(took(0), took(1))),
         line(
             "memory",
-            memory.map(|(with, without)| with / without),
-            memory.map_or_else(
-                || "needs /proc".into(),
-                |(with, without)| format!("{:.2} MB vs {:.2} MB", with / 1e6, without / 1e6),
-            ),
+            Some(with_bytes / without_bytes).filter(|ratio| ratio.is_finite()),
+            format!("{:.2} MB vs {:.2} MB", with_bytes / 1e6, without_bytes / 1e6),
         ),
         line("get", Some(gets.ratio(0, 1)), versus(gets.median(0), gets.median(1))),
     ]
