@@ -31,8 +31,8 @@ pub(crate) fn pick<E>(
     Ok(chosen.map(|hint| Match { hint: Arc::clone(hint), open_file, context: context.clone(), now }))
 }
 
-/// Returns the best of `hints`, variants of one key, that is live. Among them, doubt and specificity decide before the score, which is
-/// therefore computed only for variants that are equal in both.
+/// Returns the best of `hints`, variants of one key, that is live. Doubt and specificity decide before the score, which
+/// is therefore computed only for those that are equal in both.
 pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
     let score = |hint: &Hint| scoring::score(hint, open_file, now);

@@ -161,7 +161,7 @@ fn can_be_told(text: &str) -> bool {
 }
 
 fn has_control(text: &str) -> bool {
-    // No loop over the bytes ends early, so that many are looked at in one step; those of nearly all texts say it.
+    // No loop over the bytes ends early, so that many are looked at in one step. Nearly all texts are plain by these alone.
     let may_have = text.bytes().fold(false, |so_far, byte| so_far | !matches!(byte, b' '..=b'~'));
     may_have && text.chars().any(char::is_control)
 }

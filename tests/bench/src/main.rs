@@ -76,7 +76,7 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!done) * 2)
         }
         [BARE_HTTP] => served(peers::bare_http::serve(None)),
-        [BARE_HTTP, bytes] => served(peers::bare_http::serve(bytes.parse().ok())),
+        [BARE_HTTP, bytes] => served(peers::bare_http::serve(Some(bytes.parse().unwrap_or_default()))),
         [ECHO_TOOL] => served(peers::echo_tool::serve()),
         _ => {
             eprintln!("{USAGE}");

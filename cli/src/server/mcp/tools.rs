@@ -18,6 +18,7 @@ use crate::sources;
 /// The tools that one server offers.
 #[derive(Debug, Default)]
 pub struct OfferedTools {
+    /// The method behind each.
     methods: Vec<ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
@@ -40,7 +41,7 @@ impl OfferedTools {
     /// # Errors
     /// `E_UNAVAILABLE` when nobody answers.
     pub async fn ask(backend: &Backend) -> Result<Self> {
-        /// Of each row what is kept: a start asks, and the words for models are most of what a server of before tells.
+        /// Of each row what is kept. An older server also tells the words for models, which are most of its answer.
         #[derive(Deserialize)]
         struct Told {
             methods: Vec<Row>,

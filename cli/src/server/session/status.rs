@@ -106,7 +106,7 @@ impl ServerStatus {
         for spec in sources::all() {
             let is_in_use = in_use.contains(&spec.name);
             for row in (spec.methods)() {
-                // The server answers for its source.
+                // What the server answers itself, such as `nudge.status` of the hints, is listed once.
                 if !methods[..own].iter().any(|known| known.name == row.name) {
                     methods.push(MethodInfo::new(row, Some(spec.name), is_in_use, schemas));
                 }
