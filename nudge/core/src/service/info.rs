@@ -87,3 +87,22 @@ pub struct MethodInfos {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<bool>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::table::{NoParams, schema};
+
+    #[test]
+    fn a_row_is_told_whole_or_without_what_is_read() {
+        let row = Method::new("nudge.x.y", "A title", "What it is for.", schema::<NoParams>);
+        let told = |is_whole| serde_json::to_value(MethodInfo::new(&row, Some("x"), true, is_whole)).unwrap();
+        let names = |told: &Value| told.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        let (whole, short) = (told(true), told(false));
+        let left_out = &names(&whole) - &names(&short);
+        assert_eq!(left_out, ["title", "description", "params"].map(str::to_owned).into());
+        assert_eq!(serde_json::from_value::<MethodInfo>(short).unwrap().name, "nudge.x.y");
+    }
+}
