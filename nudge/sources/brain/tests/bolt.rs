@@ -119,10 +119,10 @@ mod failing {
     #[test]
     fn one_that_takes_calls_and_says_nothing() {
         let (desk, fake) = fails(Manner::Silent, "did not answer within 300 ms");
-        assert_eq!(fake.calls(), 1, "who was silent once is left alone");
+        assert_eq!(fake.calls(1), 1, "who was silent once is left alone");
         desk.clock.advance(60_000);
         ask(&desk, "retry", 5, 2);
-        assert_eq!(fake.calls(), 2);
+        assert_eq!(fake.calls(2), 2);
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod failing {
             let fake = Fake::start(Manner::OfTheWeb);
             (desk(vec![("brain.bolt", fake.address())], 12), fake)
         };
-        let answer = ask(&desk, "retry", 5, 2);
+        let answer = ask_patiently(&desk, "retry", 5, 2);
         assert!(said(&answer)[0].contains(" cannot be used ("), "{answer}");
     }
 
@@ -160,9 +160,10 @@ mod failing {
         let address = fake.address().replace("bolt://", "bolt+s://");
         let settings = [("brain.bolt", &address), ("brain.bolt_password", &word), ("brain.bolt_user", &"me".into())];
         let desk = desk(settings.map(|(name, text)| (name, text.clone())).into(), 12);
-        let answer = ask(&desk, "retry", 5, 2);
+        let answer = ask_patiently(&desk, "retry", 5, 2);
         assert!(said(&answer)[0].starts_with(&format!("bolt: {address} ")), "{answer}");
-        assert!(fake.calls() == 1 && !fake.heard(&word));
+        assert!(fake.calls(1) > 0, "it was called");
+        assert!(!fake.heard(&word), "and not told");
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod failing {
         desk.clock.advance(60_000);
         let why = format!("bolt: {} has left 8 questions without an answer", fake.address());
         assert_eq!(said(&ask(&desk, "retry", 5, 2)), [why]);
-        assert_eq!(fake.calls(), 8);
+        assert_eq!(fake.calls(8), 8);
     }
 }
 

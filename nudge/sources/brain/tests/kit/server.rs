@@ -3,8 +3,9 @@
 use std::env;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// What a fake server does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Manner {
 /// A server on this machine.
 pub struct Fake {
     port: u16,
-    calls: Arc<Mutex<Vec<TcpStream>>>,
+    calls: Arc<(Mutex<Vec<TcpStream>>, Condvar)>,
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -42,7 +43,8 @@ impl Fake {
         thread::spawn(move || {
             for call in listener.incoming() {
                 let call = call.unwrap();
-                calls.lock().unwrap().push(call.try_clone().unwrap());
+                calls.0.lock().unwrap().push(call.try_clone().unwrap());
+                calls.1.notify_all();
                 let heard = Arc::clone(&heard);
                 thread::spawn(move || drop(serve(call, manner, &heard)));
             }
@@ -54,9 +56,11 @@ impl Fake {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// How often it was called.
-    pub fn calls(&self) -> usize {
-        self.calls.lock().unwrap().len()
+    /// How often it was called, once it was called so often: who asks may give up before the call is taken.
+    pub fn calls(&self, at_least: usize) -> usize {
+        let (calls, more) = &*self.calls;
+        let few = |calls: &mut Vec<TcpStream>| calls.len() < at_least;
+        more.wait_timeout_while(calls.lock().unwrap(), Duration::from_secs(60), few).unwrap().0.len()
     }
 
     pub fn heard(&self, word: &str) -> bool {
