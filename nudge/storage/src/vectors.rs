@@ -12,6 +12,8 @@ use wide::{i16x8, i32x4};
 
 /// What 1 is in memory. The products of two vectors of length 1 then sum to less than 2^31, whatever their signs.
 const ONE: f32 = i16::MAX as f32;
+/// Vectors that the fastest memory of a processor holds at once: 24 KiB of 384 numbers each.
+const NEAR_ROWS: usize = 32;
 /// The square of a length that is 1 but for rounding, at the most.
 const MAX_SQUARE: f32 = 1.01;
 
@@ -152,6 +154,37 @@ impl Vectors {
         let asked = self.rounded(vector).unwrap_or_default();
         let numbers = if asked.is_empty() { &[] } else { &self.numbers[..] };
         Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, &asked)).collect() }
+    }
+
+    /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error that
+    /// numbers of 16 bits make, so what is to be exact is compared once more.
+    ///
+    /// ```
+    /// use nudge_storage::vectors::Vectors;
+    ///
+    /// let mut vectors = Vectors::new("tiny@1", 2);
+    /// for (id, vector) in [(7, [1.0, 0.0]), (8, [0.0, 1.0]), (9, [0.6, 0.8])] {
+    ///     vectors.upsert(id, 0, &vector);
+    /// }
+    /// let mut pairs = Vec::new();
+    /// vectors.pairs(0.7, |one, other| pairs.push([one, other]));
+    /// assert_eq!(pairs, [[8, 9]]);
+    /// ```
+    pub fn pairs(&self, least: f32, mut take: impl FnMut(i64, i64)) {
+        // Twice the most that a cosine is wrong by, for `f32` rounds as well.
+        #[allow(clippy::cast_precision_loss)]
+        let least = least - 2.0 * (self.dims as f32).sqrt() / ONE;
+        let rows: Vec<_> = self.numbers.chunks_exact(self.dims.max(1)).zip(&self.owners).collect();
+        // Some at a time, which stay near the processor while all that follow pass by.
+        for begin in (0..rows.len()).step_by(NEAR_ROWS) {
+            for (at, (other, (other_id, _))) in rows.iter().enumerate().skip(begin + 1) {
+                for (one, (id, _)) in &rows[begin..at.min(begin + NEAR_ROWS)] {
+                    if cosine(one, other) >= least {
+                        take(*id, *other_id);
+                    }
+                }
+            }
+        }
     }
 
     /// A vector as it is in memory. `None` for one that is none of these.

@@ -381,6 +381,31 @@ proptest! {
     }
 }
 
+proptest! {
+    /// The same as comparing each with each, of more than are compared at once.
+    #[test]
+    fn every_pair_that_is_near_is_told_once(
+        vectors in prop::collection::vec(prop::array::uniform4(-1.0_f32..1.0), 0..100),
+        least in 0.0_f32..1.0,
+    ) {
+        let units: Vec<_> = vectors.iter().filter_map(|vector| unit(vector)).collect();
+        let mut vectors = Vectors::new("tiny@1", 4);
+        for (id, vector) in (0..).zip(&units) {
+            prop_assert!(vectors.upsert(id, 0, vector));
+        }
+        let mut told = HashMap::new();
+        vectors.pairs(least, |one, other| *told.entry((one, other)).or_insert(0) += 1);
+        for ((other, b), (one, a)) in (0..).zip(&units).flat_map(|b| (0..b.0).zip(&units).map(move |a| (b, a))) {
+            let exact: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+            match told.remove(&(one, other)) {
+                Some(times) => prop_assert!(times == 1 && exact >= least - 4.0 * rounding(4), "{one} {other}: {exact}"),
+                None => prop_assert!(exact < least, "{one} {other}: {exact}"),
+            }
+        }
+        prop_assert_eq!(told, HashMap::new());
+    }
+}
+
 /// By how much a cosine may be wrong.
 #[allow(clippy::cast_precision_loss)]
 fn rounding(dims: usize) -> f32 {

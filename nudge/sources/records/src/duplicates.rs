@@ -9,7 +9,7 @@ use nudge_core::explain::rounded;
 use nudge_core::wire;
 use nudge_storage::Failure;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::vectors::decode;
+use nudge_storage::vectors::{Vectors, decode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -145,22 +145,31 @@ impl Records {
         };
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
-        let uncompared = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(ones.len());
-        if uncompared > 0 {
-            self.work_on();
-        }
         // Those that are compared with each other stand side by side.
         ones.sort_by_key(|one| (one.of.0, one.of.1.as_str(), one.id));
+        let mut compared = 0;
         let mut nearest = Nearest { limit, all: 0, pairs: Vec::new() };
         for group in ones.chunk_by(|a, b| a.of == b.of) {
-            for (at, one) in group.iter().enumerate() {
-                for other in &group[at + 1..] {
-                    let distance = (1.0 - cosine(&one.vector, &other.vector)).max(0.0);
-                    if f64::from(distance) <= most {
-                        nearest.take(distance, [one.id, other.id]);
-                    }
-                }
+            let mut vectors = Vectors::new(model.id(), model.dims());
+            for (at, one) in (0..).zip(group) {
+                vectors.upsert(at, 0, &one.vector);
             }
+            compared += vectors.len();
+            let one = |at| usize::try_from(at).ok().and_then(|at| group.get(at));
+            // Whatever the rounding of this lets through is measured below.
+            #[allow(clippy::cast_possible_truncation)]
+            let least = (1.0 - most) as f32;
+            vectors.pairs(least, |first, second| {
+                let (Some(first), Some(second)) = (one(first), one(second)) else { return };
+                let distance = (1.0 - cosine(&first.vector, &second.vector)).max(0.0);
+                if f64::from(distance) <= most {
+                    nearest.take(distance, [first.id, second.id]);
+                }
+            });
+        }
+        let uncompared = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(compared);
+        if uncompared > 0 {
+            self.work_on();
         }
         nearest.cut();
         let omitted = nearest.all - nearest.pairs.len();
@@ -203,7 +212,7 @@ fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(V
     let mut rows = statement.query(params![project, model.id(), limit])?;
     let mut ones = Vec::new();
     while let Some(row) = rows.next()? {
-        let vector = decode(&row.get::<_, Vec<u8>>(3)?).filter(|vector| vector.len() == model.dims());
+        let vector = decode(&row.get::<_, Vec<u8>>(3)?);
         ones.extend(vector.map_or(Ok(None), |vector| {
             Ok::<_, Failure>(Some(One { id: row.get(0)?, of: (row.get(1)?, row.get(2)?), vector }))
         })?);
