@@ -30,18 +30,23 @@ use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Until a test gives up on an answer: a test build takes seconds for a large import, and longer beside other tests.
-const ANSWER: Duration = Duration::from_secs(40);
+const ANSWER: Duration = Duration::from_mins(2);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
 
-/// Polls until `probe` gives something.
+/// Polls until `probe` gives something, for so many pauses as `patience` has: a machine that is so busy that this thread
+/// itself comes late has as little time for the process that is waited for.
 #[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + patience;
+    let (begun, mut slept) = (Instant::now(), Duration::ZERO);
     loop {
         if let Some(found) = probe() {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        let is_over = slept >= patience && begun.elapsed() >= patience;
+        assert!(!is_over, "waited in vain for {what}");
+        std::thread::sleep(PAUSE);
+        slept += PAUSE;
     }
 }
 
@@ -165,7 +170,7 @@ impl Serve {
 
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.file.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_read_timeout(Some(ANSWER)).unwrap();
         stream
     }
 

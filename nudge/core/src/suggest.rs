@@ -42,10 +42,16 @@ pub use params::{
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
-/// The time that sources have to offer something. A hook has 45 ms in all, from its start to its last word.
+/// The time that sources have to offer something unasked. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
-/// The part of it that a model may take to understand a prompt: a good one takes a third of that.
-pub(crate) const THOUGHT_PATIENCE: Duration = Duration::from_millis(15);
+/// The time that they have to answer somebody who asks.
+const RECALL_PATIENCE: Duration = Duration::from_millis(250);
+
+/// The time that sources have to offer something to a caller who confirms it within `confirm_ms`, which is how long a hook
+/// lives: where it was given more than 45 ms, they have more as well.
+fn patience(confirm_ms: Option<u64>) -> Duration {
+    confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
+}
 
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +167,11 @@ impl SuggestRequest {
         }
     }
 
+    /// The time until the answer is given.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     /// Returns true when a source is asked.
     pub fn asks(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
@@ -190,7 +201,7 @@ impl SuggestRequest {
             file: None,
             client_session: None,
             now,
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + RECALL_PATIENCE,
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
             confirm_ms: None,
@@ -228,7 +239,7 @@ impl SuggestRequest {
             file: params.file,
             client_session: params.client_session,
             now,
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + patience(params.confirm_ms),
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -18,8 +17,7 @@ use crate::service::{Caller, ContextUse, Method};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
     self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, Confirmed, DIGEST, DigestText, OUTCOME, Offered, Offers,
-    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions,
-    THOUGHT_PATIENCE, TOLD, Told,
+    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions, TOLD, Told,
 };
 use crate::table::{NoParams, Row, Table, TableService, answer};
 
@@ -102,7 +100,8 @@ impl SuggestService {
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
-        request.understand(&*self.models, THOUGHT_PATIENCE);
+        // A good model takes a fifth of the time that there is, and the sources have the rest.
+        request.understand(&*self.models, request.time_left() * 3 / 5);
         let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
         // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
         let here = asked.next();
@@ -110,8 +109,7 @@ impl SuggestService {
         let mut offered: Vec<_> = here.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
         let mut late = Vec::new();
         for (name, offers) in others {
-            let left = request.deadline.saturating_duration_since(Instant::now());
-            match offers.and_then(|offers| offers.recv_timeout(left).ok()) {
+            match offers.and_then(|offers| offers.recv_timeout(request.time_left()).ok()) {
                 Some(offers) => offered.push((name, offers)),
                 None => late.push(name),
             }
@@ -315,6 +313,21 @@ mod tests {
         };
         assert_eq!(names(&again, "suggestions"), ["slow"], "the others were told");
         fell.join().unwrap();
+    }
+
+    /// 45 ms are those of a hook that was given no other time.
+    #[test]
+    fn who_waits_longer_is_told_of_slower_sources() {
+        let barrier = Arc::new(Barrier::new(2));
+        let service = service(vec![One("first", None), One("slow", Some(Arc::clone(&barrier)))]);
+        std::thread::scope(|threads| {
+            let asked =
+                threads.spawn(|| ask(&service, "nudge.suggest", &json!({"event": "start", "confirm_ms": 60_000})));
+            std::thread::sleep(std::time::Duration::from_millis(45));
+            barrier.wait();
+            let told = asked.join().unwrap();
+            assert_eq!((names(&told, "suggestions").len(), told.get("late")), (2, None));
+        });
     }
 
     #[test]

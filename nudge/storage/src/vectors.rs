@@ -198,12 +198,15 @@ impl Vectors {
     }
 }
 
-/// By eights, one instruction for each two products: a plain loop over numbers of 16 bits takes twice as long.
+/// By eights, one instruction for each two products, and four of these at a time: a plain loop over numbers of 16 bits takes
+/// twice as long.
 fn cosine(a: &[i16], b: &[i16]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     let mut sums = i32x4::ZERO;
     for (a, b) in a.iter().zip(b) {
-        sums += i16x8::new(*a).dot(i16x8::new(*b));
+        for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+            sums += i16x8::new(*a).dot(i16x8::new(*b));
+        }
     }
     let rest: i32 = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
     // Of 31 bits, those that are lost are below the rounding of the numbers.

@@ -194,19 +194,18 @@ impl Records {
     }
 }
 
-/// The newest records with a vector of this model, and how many there are with and without one.
+/// Those of the newest records that have a vector of this model, and how many there are in all.
 ///
 /// From the database and not from the memory that searches share: comparing takes seconds where there are thousands, and
 /// nobody waits for it.
 fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(Vec<One>, i64), Failure> {
-    let of = "(?1 IS NULL OR r.project_id = ?1)";
-    let all = c
-        .prepare_cached(&format!("SELECT count(*) FROM record r WHERE {of}"))?
-        .query_row([project], |row| row.get(0))?;
+    let of = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
+    let all = c.prepare_cached(&format!("SELECT count(*) {of}"))?.query_row([project], |row| row.get(0))?;
+    // The newest are found first, for what is sorted takes its vector along.
     let mut statement = c.prepare_cached(&format!(
-        "SELECT r.id, r.project_id, r.kind, e.vector FROM record r
-           JOIN embedding e ON e.record_id = r.id AND e.part = 0 AND e.model = ?2
-         WHERE {of} ORDER BY r.id DESC LIMIT ?3"
+        "SELECT r.id, r.project_id, r.kind, e.vector
+           FROM (SELECT id, project_id, kind {of} ORDER BY id DESC LIMIT ?3) r
+           JOIN embedding e ON e.record_id = r.id AND e.part = 0 AND e.model = ?2"
     ))?;
     let limit = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![project, model.id(), limit])?;

@@ -11,7 +11,7 @@ use nudge_storage::vectors::Vectors;
 use serde_json::json;
 
 use crate::data::Random;
-use crate::measure::{Clock, Work, interleave, take_turns, work};
+use crate::measure::{Clock, Turns, Work, interleave, take_turns, work};
 use crate::peers::sqlite_vec;
 use crate::records::{DIMS, Desk, QUESTIONS, Records, Texts, vector_of};
 use crate::table::{Line, Scale, time, versus};
@@ -20,6 +20,8 @@ use crate::table::{Line, Scale, time, versus};
 const LIMIT: usize = 5;
 /// The goal of what vectors add to the statement for words, without the time that the model takes, in milliseconds.
 const MEANING_MS: f64 = 1.0;
+/// The cosine from which two records may be duplicates.
+const NEAR: f32 = 0.7;
 /// Of two texts whose cosines differ by less, either may come first: ours are rounded.
 const ROUNDING: f32 = 0.0001;
 
@@ -117,7 +119,36 @@ pub fn search(scale: &Scale) -> Vec<Line> {
         },
     ];
     lines.push(nearest(scale, count));
+    lines.push(duplicates(scale, &c, &by_meaning));
     lines
+}
+
+/// The pairs of a project that may say the same. The peer compares as many vectors, each with each, and reads none.
+fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
+    let sql = "SELECT count(*) FROM record JOIN project ON project.id = project_id WHERE name = 'acme/p1'";
+    let count: i64 = c.query_row(sql, [], |row| row.get(0)).expect("the tables are there");
+    let vectors: Vec<_> = (0..count.unsigned_abs()).map(vector_of).collect();
+    let asked = Records::raw(&json!({"project": "acme/p1"}));
+    let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
+    let times = interleave(
+        turns,
+        &mut [
+            work(|_| records.ask("duplicates", &asked)),
+            work(|_| {
+                let pairs =
+                    vectors.iter().zip(1..).flat_map(|(one, next)| vectors[next..].iter().map(move |two| (one, two)));
+                pairs.filter(|(one, other)| cosine(one, other) >= NEAR).count()
+            }),
+        ],
+    );
+    Line {
+        what: format!("records: duplicates among {count}"),
+        limit: 1.0,
+        unit: "x",
+        measured: Some(times.ratio(0, 1)),
+        peer: "each vector beside each other, in memory".into(),
+        absolute: versus(times.median(0), times.median(1)),
+    }
 }
 
 /// The nearest of so many vectors.

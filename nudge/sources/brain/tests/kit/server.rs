@@ -60,7 +60,7 @@ impl Fake {
     pub fn calls(&self, at_least: usize) -> usize {
         let (calls, more) = &*self.calls;
         let few = |calls: &mut Vec<TcpStream>| calls.len() < at_least;
-        more.wait_timeout_while(calls.lock().unwrap(), Duration::from_secs(60), few).unwrap().0.len()
+        more.wait_timeout_while(calls.lock().unwrap(), Duration::from_mins(1), few).unwrap().0.len()
     }
 
     pub fn heard(&self, word: &str) -> bool {
