@@ -11,7 +11,7 @@ use nudge_core::error::{Error, Result};
 use nudge_core::scope::Scope;
 use nudge_core::wire;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -133,12 +133,13 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-/// A payload as read: its hints in document order, each parsed on its own so that a broken hint
-/// does not affect the others.
-#[derive(Debug)]
-pub(crate) struct Document<'a> {
-    pub hints: Vec<Entry<'a>>,
-    pub extra: Extra,
+/// Takes the hints of a payload while it is read: what is needed of a component is made of it before the next one is read,
+/// so that both have the same memory.
+pub(crate) trait Reader {
+    /// Takes the next hint in document order.
+    fn take(&mut self, entry: Entry<'_>);
+    /// Forgets those that were taken: they come once more.
+    fn forget(&mut self);
 }
 
 /// One entry of a document, which may be broken.
@@ -161,82 +162,86 @@ pub(crate) enum Body<'a> {
     Wrong,
 }
 
-impl<'a> Document<'a> {
-    /// Reads the structure of a payload.
-    ///
-    /// # Errors
-    /// `E_INVALID` when it is no store, or one of another schema.
-    pub fn read(payload: &'a RawValue) -> Result<Self> {
-        let not_a_store =
-            || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
-        // One pass is enough when every hint is right; else the structure is read first and then each hint on its own.
-        let (top, well) = match serde_json::from_str::<WellFormed<'a>>(payload.get()) {
-            Ok(WellFormed { rest, components }) => (rest, Some(components)),
-            Err(_) => (serde_json::from_str::<Pairs<'a>>(payload.get()).map_err(|_| not_a_store())?.0, None),
-        };
-        let mut document = Self { hints: Vec::new(), extra: Extra::new() };
-        let mut components = None;
-        for (name, value) in top {
-            match &*name {
-                "schema_version" => check_schema(value)?,
-                "components" => components = Some(value),
-                "created_at" | "session_id" => {}
-                _ => {
-                    let value = wire::compact(value.get())
-                        .map_err(|why| Error::invalid(format!("A top-level key of the payload is wrong: {why}.")))?;
-                    document.extra.insert(name, value);
-                }
+/// Reads a payload, each hint on its own so that a broken one does not affect the others, and returns what it holds
+/// beside the store.
+///
+/// # Errors
+/// `E_INVALID` when it is no store, or one of another schema.
+pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra> {
+    let not_a_store =
+        || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
+    // One pass is enough when every hint is right; else the structure is read first and then each hint on its own.
+    let mut json = serde_json::Deserializer::from_str(payload.get());
+    let well = WellFormed(reader).deserialize(&mut json);
+    let well = well.and_then(|top| json.end().map(|()| top)).ok();
+    let is_read = well.is_some();
+    let top = if let Some(top) = well {
+        top
+    } else {
+        reader.forget();
+        serde_json::from_str::<Pairs<'_>>(payload.get()).map_err(|_| not_a_store())?.0
+    };
+    let (mut extra, mut components) = (Extra::new(), None);
+    for (name, value) in top {
+        match &*name {
+            "schema_version" => check_schema(value)?,
+            "components" => components = Some(value),
+            "created_at" | "session_id" => {}
+            _ => {
+                let value = wire::compact(value.get())
+                    .map_err(|why| Error::invalid(format!("A top-level key of the payload is wrong: {why}.")))?;
+                extra.insert(name, value);
             }
         }
-        check_extra_size(&document.extra)?;
-        if let Some(components) = well {
-            components
-                .0
-                .into_iter()
-                .for_each(|(name, Object(component))| document.take_component(&name.into(), component));
-            return Ok(document);
-        }
-        let Members(components): Pairs<'a> =
+    }
+    check_extra_size(&extra)?;
+    if !is_read {
+        let Members(components): Pairs<'_> =
             components.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or_else(not_a_store)?;
         for (name, component) in components {
-            document.read_component(&name.into(), component);
-        }
-        Ok(document)
-    }
-
-    fn take_component(&mut self, name: &Arc<str>, component: WellFormedComponent) {
-        let entry = |key, Whole(hint)| Entry { component: Arc::clone(name), key, body: Body::Hint(hint) };
-        self.hints.extend(component.hints.into_iter().flat_map(|all| all.0).map(|(key, hint)| entry(key, hint)));
-        for (key, hints) in component.variants.into_iter().flat_map(|all| all.0) {
-            self.hints.extend(hints.into_iter().map(|hint| entry(key.clone(), hint)));
+            read_component(&name.into(), component, reader);
         }
     }
+    Ok(extra)
+}
 
-    fn read_component(&mut self, name: &Arc<str>, raw: &'a RawValue) {
-        let wrong = |key: String| Entry { component: Arc::clone(name), key, body: Body::Wrong };
-        let Ok(Members(fields)) = serde_json::from_str::<Pairs<'a>>(raw.get()) else {
-            return self.hints.push(wrong(String::new()));
+fn take_component(name: &Arc<str>, component: WellFormedComponent, reader: &mut impl Reader) {
+    let entry = |key, Whole(hint)| Entry { component: Arc::clone(name), key, body: Body::Hint(hint) };
+    for (key, hint) in component.hints.into_iter().flat_map(|all| all.0) {
+        reader.take(entry(key, hint));
+    }
+    for (key, hints) in component.variants.into_iter().flat_map(|all| all.0) {
+        for hint in hints {
+            reader.take(entry(key.clone(), hint));
+        }
+    }
+}
+
+fn read_component(name: &Arc<str>, raw: &RawValue, reader: &mut impl Reader) {
+    let wrong = |key: String| Entry { component: Arc::clone(name), key, body: Body::Wrong };
+    let Ok(Members(fields)) = serde_json::from_str::<Pairs<'_>>(raw.get()) else {
+        return reader.take(wrong(String::new()));
+    };
+    for (field, members) in fields {
+        if is_nothing(members) || !matches!(&*field, "hints" | "variants") {
+            continue;
+        }
+        let Ok(Members(members)) = serde_json::from_str::<Pairs<'_>>(members.get()) else {
+            reader.take(wrong(String::new()));
+            continue;
         };
-        for (field, members) in fields {
-            if is_nothing(members) || !matches!(&*field, "hints" | "variants") {
+        for (key, hint) in members {
+            if field == "variants" && is_nothing(hint) {
                 continue;
             }
-            let Ok(Members(members)) = serde_json::from_str::<Pairs<'a>>(members.get()) else {
-                self.hints.push(wrong(String::new()));
-                continue;
-            };
-            for (key, hint) in members {
-                if field == "variants" && is_nothing(hint) {
-                    continue;
+            if field == "hints" {
+                reader.take(Entry { component: Arc::clone(name), key, body: Body::Raw(hint) });
+            } else if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(hint.get()) {
+                for hint in list {
+                    reader.take(Entry { component: Arc::clone(name), key: key.clone(), body: Body::Raw(hint) });
                 }
-                if field == "hints" {
-                    self.hints.push(Entry { component: Arc::clone(name), key, body: Body::Raw(hint) });
-                } else if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(hint.get()) {
-                    let entry = |hint| Entry { component: Arc::clone(name), key: key.clone(), body: Body::Raw(hint) };
-                    self.hints.extend(list.into_iter().map(entry));
-                } else {
-                    self.hints.push(wrong(key));
-                }
+            } else {
+                reader.take(wrong(key));
             }
         }
     }
@@ -273,12 +278,12 @@ struct Members<V>(Vec<(String, V)>);
 /// Members as raw JSON text, parsed one by one.
 type Pairs<'a> = Members<&'a RawValue>;
 
-/// A document in which every hint is right, such as an export. Reading it takes one pass, where the tolerant
-/// reader takes five.
-struct WellFormed<'a> {
-    rest: Vec<(String, &'a RawValue)>,
-    components: Members<Object<WellFormedComponent>>,
-}
+/// Reads a document in which every hint is right, such as an export, and returns its other members. That takes one pass,
+/// where the tolerant reader takes five.
+struct WellFormed<'r, R>(&'r mut R);
+
+/// The components of one.
+struct WellFormedComponents<'r, R>(&'r mut R);
 
 #[derive(Deserialize)]
 struct WellFormedComponent {
@@ -294,30 +299,56 @@ struct Whole(Box<HintDocument>);
 /// Accepts only a JSON object, as serde would read a struct from a list as well.
 struct Object<T>(T);
 
-impl<'de: 'a, 'a> Deserialize<'de> for WellFormed<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct StoreVisitor;
-        impl<'de> Visitor<'de> for StoreVisitor {
-            type Value = WellFormed<'de>;
+impl<'de, R: Reader> DeserializeSeed<'de> for WellFormed<'_, R> {
+    type Value = Vec<(String, &'de RawValue)>;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a store")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WellFormed<'de>, A::Error> {
-                let (mut rest, mut components) = (Vec::new(), None);
-                while let Some(name) = map.next_key::<String>()? {
-                    if name != "components" {
-                        rest.push((name, map.next_value()?));
-                    } else if components.replace(map.next_value()?).is_some() {
-                        return Err(de::Error::duplicate_field("components"));
-                    }
-                }
-                let components = components.ok_or_else(|| de::Error::missing_field("components"))?;
-                Ok(WellFormed { rest, components })
+impl<'de, R: Reader> Visitor<'de> for WellFormed<'_, R> {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a store")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut rest, mut has_components) = (Vec::new(), false);
+        while let Some(name) = map.next_key::<String>()? {
+            if name != "components" {
+                rest.push((name, map.next_value()?));
+            } else if std::mem::replace(&mut has_components, true) {
+                return Err(de::Error::duplicate_field("components"));
+            } else {
+                map.next_value_seed(WellFormedComponents(&mut *self.0))?;
             }
         }
-        deserializer.deserialize_map(StoreVisitor)
+        if has_components { Ok(rest) } else { Err(de::Error::missing_field("components")) }
+    }
+}
+
+impl<'de, R: Reader> DeserializeSeed<'de> for WellFormedComponents<'_, R> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, R: Reader> Visitor<'de> for WellFormedComponents<'_, R> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, Object(component))) = map.next_entry::<String, _>()? {
+            take_component(&name.into(), component, self.0);
+        }
+        Ok(())
     }
 }
 

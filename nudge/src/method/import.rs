@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Recordable;
 use nudge_core::safety::refusal::check_json;
@@ -20,7 +21,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::set::check_source;
 use crate::cache::{Act, Nudge, Plan};
 use crate::hint::{Hint, Use};
-use crate::snapshot::{self, Body, Document, Entry, Extra, HintDocument};
+use crate::snapshot::{self, Body, Entry, Extra, HintDocument, Reader};
 
 const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
@@ -100,13 +101,69 @@ impl Recordable for Imported {
 }
 
 /// Checked hints in document order; of hints with equal component, key and scope only the last.
-struct Incoming {
+struct Incoming<'n> {
+    nudge: &'n Nudge,
+    allow_secret: bool,
+    by_agent: bool,
+    now: Millis,
     /// Each hint, and true if it has an `updated_at`; one without loses against a stored hint.
     hints: Vec<(Hint, bool)>,
+    /// The hash of the component, key and scope of each, and its index: a table that grows looks at none of them again.
+    places: HashTable<(u64, usize)>,
+    hasher: RandomState,
     /// Number of wrong hints.
     wrong: usize,
     /// The first [`MAX_ERRORS`] of them.
     errors: Vec<ImportError>,
+}
+
+impl<'n> Incoming<'n> {
+    fn new(nudge: &'n Nudge, allow_secret: bool, by_agent: bool) -> Self {
+        Self {
+            nudge,
+            allow_secret,
+            by_agent,
+            now: nudge.now(),
+            hints: Vec::new(),
+            places: HashTable::new(),
+            hasher: RandomState::default(),
+            wrong: 0,
+            errors: Vec::new(),
+        }
+    }
+}
+
+impl Reader for Incoming<'_> {
+    fn take(&mut self, Entry { component, key, body }: Entry<'_>) {
+        let (hint, dated) =
+            match self.nudge.read_hint(&component, &key, body, self.allow_secret, self.by_agent, self.now) {
+                Ok(read) => read,
+                Err(error) => {
+                    self.wrong += 1;
+                    if self.errors.len() < MAX_ERRORS {
+                        let reason = error.kind().reason();
+                        self.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
+                    }
+                    return;
+                }
+            };
+        let Self { hints, places, hasher, .. } = self;
+        let hash = hasher.hash_one((&*hint.component, &*hint.key, hint.variant()));
+        let is_same = |(_, at): &(u64, usize)| {
+            let there = &hints[*at].0;
+            there.key == hint.key && there.component == hint.component && there.variant() == hint.variant()
+        };
+        if let Some((_, at)) = places.find(hash, is_same) {
+            hints[*at] = (hint, dated);
+        } else {
+            places.insert_unique(hash, (hash, hints.len()), |(hash, _)| *hash);
+            hints.push((hint, dated));
+        }
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new(self.nudge, self.allow_secret, self.by_agent);
+    }
 }
 
 impl Nudge {
@@ -120,11 +177,11 @@ impl Nudge {
     }
 
     fn import_by(&self, by: Caller<'_>, params: &Import) -> Result<Imported> {
-        let document = Document::read(&params.payload)?;
+        let mut incoming = Incoming::new(self, params.allow_secret, by.agent);
+        let extra = snapshot::read(&params.payload, &mut incoming)?;
         if self.config().secret_guard && !params.allow_secret {
-            check_extra(&document.extra)?;
+            check_extra(&extra)?;
         }
-        let incoming = self.incoming(document.hints, params.allow_secret, by.agent);
         self.write(Act::adds("import", by), |plan| {
             let replace = params.mode == ImportMode::Replace;
             let removed = replace.then(|| {
@@ -144,41 +201,9 @@ impl Nudge {
                     None => skipped += 1,
                 }
             }
-            plan_extra(plan, document.extra, replace)?;
+            plan_extra(plan, extra, replace)?;
             Ok(Imported { imported, skipped, errors: incoming.errors, removed })
         })
-    }
-
-    fn incoming(&self, entries: Vec<Entry<'_>>, allow_secret: bool, by_agent: bool) -> Incoming {
-        let mut out = Incoming { hints: Vec::with_capacity(entries.len()), wrong: 0, errors: Vec::new() };
-        // The index in `out` of the hint with this component, key and scope.
-        let mut places = HashTable::<usize>::with_capacity(entries.len());
-        let hasher = RandomState::default();
-        let hash = |hint: &Hint| hasher.hash_one((&*hint.component, &*hint.key, hint.variant()));
-        let same = |a: &Hint, b: &Hint| a.key == b.key && a.component == b.component && a.variant() == b.variant();
-        let now = self.now();
-        for Entry { component, key, body } in entries {
-            let read = self.read_hint(&component, &key, body, allow_secret, by_agent, now);
-            let (hint, dated) = match read {
-                Ok(read) => read,
-                Err(error) => {
-                    out.wrong += 1;
-                    if out.errors.len() == MAX_ERRORS {
-                        continue;
-                    }
-                    let reason = error.kind().reason();
-                    out.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
-                    continue;
-                }
-            };
-            if let Some(&at) = places.find(hash(&hint), |&at| same(&out.hints[at].0, &hint)) {
-                out.hints[at] = (hint, dated);
-            } else {
-                places.insert_unique(hash(&hint), out.hints.len(), |&at| hash(&out.hints[at].0));
-                out.hints.push((hint, dated));
-            }
-        }
-        out
     }
 
     /// Reads a hint of a record, which was checked when it was stored.
