@@ -143,7 +143,7 @@ fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
     );
     Line {
         what: format!("records: duplicates among {count}"),
-        limit: 1.0,
+        limit: 2.0,
         unit: "x",
         measured: Some(times.ratio(0, 1)),
         peer: "each vector beside each other, in memory".into(),
