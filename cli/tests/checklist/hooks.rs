@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 /// Most milliseconds that a hook takes: what it gives itself when nobody has set anything.
 const PATIENCE_MS: u64 = 45;
-/// After so many hooks the next ones have as much time again, and so on: a machine may be too busy for any in 45 ms.
+/// Hooks of one client session that run as users have them. After these each so many have as much time again: a machine may
+/// be too busy for any in 45 ms.
 const TRIES: usize = 50;
 /// Hooks side by side; each runs one client session after the other.
 const WORKERS: usize = 4;
@@ -42,9 +43,11 @@ fn event(client: &str, number: usize) -> Value {
 }
 
 /// What one hook says, which may be nothing.
-fn hook(runtime: &Path, event: &Value, patience_ms: u64) -> String {
+fn hook(runtime: &Path, event: &Value, more: usize) -> String {
     let mut hook = nudge(runtime, &["hook"]);
-    hook.env("NUDGE_HOOK_MS", patience_ms.to_string());
+    if more > 0 {
+        hook.env("NUDGE_HOOK_MS", (PATIENCE_MS * (1 + more as u64)).to_string());
+    }
     hook.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = hook.spawn().unwrap();
     // One that has had enough may be gone.
@@ -61,8 +64,7 @@ fn until_all_is_told(runtime: &Path, client: &str, first: usize) -> (usize, BTre
         if told.len() == HINTS.len() {
             return (tries, told);
         }
-        let patience_ms = PATIENCE_MS * (1 + tries / TRIES) as u64;
-        let said = hook(runtime, &event(client, first + tries), patience_ms);
+        let said = hook(runtime, &event(client, first + tries), tries / TRIES);
         for (key, _) in HINTS.iter().filter(|(key, _)| said.contains(&format!("api/{key}"))) {
             *told.entry(*key).or_default() += 1;
         }

@@ -30,12 +30,12 @@ use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Until a test gives up on an answer: a test build takes seconds for a large import, and longer beside other tests.
-const ANSWER: Duration = Duration::from_mins(2);
+const ANSWER: Duration = Duration::from_secs(40);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Polls until `probe` gives something, for so many pauses as `patience` has: a machine that is so busy that this thread
-/// itself comes late has as little time for the process that is waited for.
+/// Polls until `probe` gives something, for as many pauses as fit into `patience`: where the machine is so busy that each
+/// pause takes longer, the process that is waited for does as well.
 #[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let (begun, mut slept) = (Instant::now(), Duration::ZERO);

@@ -47,8 +47,8 @@ const PATIENCE: Duration = Duration::from_millis(25);
 /// The time that they have to answer somebody who asks.
 const RECALL_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The time that sources have to offer something to a caller who confirms it within `confirm_ms`, which is how long a hook
-/// lives: where it was given more than 45 ms, they have more as well.
+/// The time that sources have to offer something to a caller who confirms it within `confirm_ms`. A hook gives all the time
+/// that it has; where that is more than 45 ms, they have more as well.
 fn patience(confirm_ms: Option<u64>) -> Duration {
     confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
 }
@@ -382,4 +382,27 @@ pub struct Counted {
     pub ids: Vec<Box<str>>,
     /// The changed things, as the answer tells them.
     pub matched: Vec<Box<RawValue>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_longer_has_later_deadlines() {
+        let begun = Instant::now();
+        let suggest = |confirm_ms: Option<u64>| {
+            let params =
+                serde_json::from_value(serde_json::json!({"event": "start", "confirm_ms": confirm_ms})).unwrap();
+            let known = Known::default();
+            SuggestRequest::suggest(params, Context::default(), 0, 1, known).deadline
+        };
+        for confirm_ms in [None, Some(1), Some(45)] {
+            let deadline = suggest(confirm_ms);
+            assert!(begun + PATIENCE <= deadline && deadline <= Instant::now() + PATIENCE, "{confirm_ms:?}");
+        }
+        assert!(suggest(Some(450)) >= begun + 10 * PATIENCE);
+        let params = serde_json::from_value(serde_json::json!({"query": "x"})).unwrap();
+        assert!(SuggestRequest::recall(params, &[], 0).unwrap().deadline >= begun + RECALL_PATIENCE);
+    }
 }

@@ -1,6 +1,6 @@
 //! Rows, what they measure, and the table they end up in.
 
-use crate::measure::Turns;
+use crate::measure::{Times, Turns};
 
 /// One entry of the registry in [`crate::rows::ALL`]: a run that yields one or more lines.
 pub struct Row {
@@ -67,6 +67,12 @@ pub struct Line {
 }
 
 impl Line {
+    /// The time of the first contender in terms of the second's.
+    pub fn of_times(what: String, limit: f64, peer: &str, times: &Times) -> Self {
+        let (measured, absolute) = (Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)));
+        Self { what, limit, unit: "x", measured, peer: peer.into(), absolute }
+    }
+
     /// Whether the goal is missed; what cannot be measured is not. A figure that is no number misses.
     pub fn fails(&self) -> bool {
         self.measured.is_some_and(|measured| measured.is_nan() || measured > self.limit)

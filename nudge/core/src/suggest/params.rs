@@ -144,7 +144,7 @@ pub struct Suggest {
     pub limit: Option<usize>,
     /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer, 1 to 60,000. Until then
     /// the session is told nothing of it by other calls; without a confirmation it was not told. Absent: it was told.
-    /// Slow sources have 5/9 of it, and 25 at least.
+    /// Slow sources are waited for 5/9 of it, 25 ms at least.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 60_000))]
     pub confirm_ms: Option<u64>,

@@ -160,10 +160,10 @@ mod failing {
         let address = fake.address().replace("bolt://", "bolt+s://");
         let settings = [("brain.bolt", &address), ("brain.bolt_password", &word), ("brain.bolt_user", &"me".into())];
         let desk = desk(settings.map(|(name, text)| (name, text.clone())).into(), 12);
-        let answer = ask_patiently(&desk, "retry", 5, 2);
+        let answer = ask(&desk, "retry", 5, 2);
         assert!(said(&answer)[0].starts_with(&format!("bolt: {address} ")), "{answer}");
-        assert!(fake.calls(1) > 0, "it was called");
-        assert!(!fake.heard(&word), "and not told");
+        // Who asks may have given up while the root certificates were read; the call is made all the same.
+        assert!(fake.calls(1) == 1 && !fake.heard(&word));
     }
 
     #[test]

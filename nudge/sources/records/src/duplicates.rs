@@ -156,7 +156,7 @@ impl Records {
             }
             compared += vectors.len();
             let one = |at| usize::try_from(at).ok().and_then(|at| group.get(at));
-            // Whatever the rounding of this lets through is measured below.
+            // What this rounds off is less than `pairs` lets through; what it tells is measured below.
             #[allow(clippy::cast_possible_truncation)]
             let least = (1.0 - most) as f32;
             vectors.pairs(least, |first, second| {

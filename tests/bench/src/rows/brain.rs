@@ -195,14 +195,12 @@ pub fn question(scale: &Scale) -> Vec<Line> {
         &mut [work(|step| vault.ask(&params[step % QUESTIONS])), work(|step| bare(&c, &queries[step % QUESTIONS]))],
     );
     let chunks = first["searched"]["chunks"].as_u64().unwrap_or_default();
-    let asked = Line {
-        what: format!("brain: a question to {chunks} sections"),
-        limit: 1.2,
-        unit: "x",
-        measured: Some(times.ratio(0, 1)),
-        peer: "bare FTS5, the same words, five texts".into(),
-        absolute: versus(times.median(0), times.median(1)),
-    };
+    let asked = Line::of_times(
+        format!("brain: a question to {chunks} sections"),
+        1.2,
+        "bare FTS5, the same words, five texts",
+        &times,
+    );
     vec![asked, saved(scale, &vault)]
 }
 

@@ -141,14 +141,12 @@ fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
             }),
         ],
     );
-    Line {
-        what: format!("records: duplicates among {count}"),
-        limit: 2.0,
-        unit: "x",
-        measured: Some(times.ratio(0, 1)),
-        peer: "each vector beside each other, in memory".into(),
-        absolute: versus(times.median(0), times.median(1)),
-    }
+    Line::of_times(
+        format!("records: duplicates among {count}"),
+        2.0,
+        "each vector beside each other, in memory",
+        &times,
+    )
 }
 
 /// The nearest of so many vectors.
@@ -177,14 +175,7 @@ fn nearest(scale: &Scale, count: usize) -> Line {
             work(|step| peer.top(&asked[step % QUESTIONS], LIMIT)),
         ],
     );
-    Line {
-        what: format!("the nearest {LIMIT} of {count} vectors"),
-        limit: 1.0,
-        unit: "x",
-        measured: Some(times.ratio(0, 1)),
-        peer: "sqlite-vec, vec0 in memory".into(),
-        absolute: versus(times.median(0), times.median(1)),
-    }
+    Line::of_times(format!("the nearest {LIMIT} of {count} vectors"), 1.0, "sqlite-vec, vec0 in memory", &times)
 }
 
 /// Writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same into a database of the

@@ -1,8 +1,6 @@
 //! Import and export of a large store, beside `serde_json` on plain structs of the same fields. The
 //! guard is off: its time over the same strings is a row of its own.
 
-use std::hint::black_box;
-
 use nudge::{Export, Import, ImportMode, Nudge};
 use serde_json::value::RawValue;
 
@@ -14,9 +12,6 @@ use crate::table::{Line, Scale, versus};
 
 /// Who imports when: whoever comes next finds the heap as the one before has left it, so each comes after each other once.
 const TURNS: [usize; 6] = [0, 1, 0, 2, 1, 2];
-
-/// From so much on glibc puts together what was freed; from 128 KiB on it asks the system.
-const LARGE_BYTES: usize = 100 << 10;
 
 fn exported(nudge: &Nudge) -> String {
     let export = nudge.export(&Export::default()).expect("the whole store");
@@ -47,8 +42,6 @@ pub fn import(scale: &Scale) -> Vec<Line> {
     let mut times = [const { Vec::new() }; 3];
     for _ in 0..=scale.long_rounds {
         for side in TURNS {
-            // What the one before has freed is put together where somebody next needs much at once: here, in nobody's time.
-            drop(black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
             times[side].push(sides[side](&text, scale.large));
         }
     }

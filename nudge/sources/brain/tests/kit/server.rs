@@ -56,7 +56,7 @@ impl Fake {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// How often it was called, once it was called so often: who asks may give up before the call is taken.
+    /// How often it was called, which is waited for to be `at_least` so often: who asks may give up before a call is taken.
     pub fn calls(&self, at_least: usize) -> usize {
         let (calls, more) = &*self.calls;
         let few = |calls: &mut Vec<TcpStream>| calls.len() < at_least;
