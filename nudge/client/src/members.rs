@@ -35,8 +35,8 @@
 //! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, and asks as in 2 whether
 //! any member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk.
 //! Then it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
-//! a moment; who gets it does the same. So the last one removes the files, in whatever order they leave and ask. When
-//! the session was stopped and still has other members, the empty session file stays for them.
+//! a moment, or longer where nobody serves; who gets it does the same. So the last one removes the files, in whatever
+//! order they leave and ask. When the session was stopped and still has other members, the empty session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
@@ -75,11 +75,11 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which [`RuntimeDir::end_forsaken`] tries for `primary.lock`.
 const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
 const JOIN_POLL: Duration = Duration::from_millis(1);
-/// Time for which an ending server tries for a `primary.lock` that is held.
+/// Time for which an ending server tries for a `primary.lock` that is held by somebody who serves.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
-/// The same where the session was stopped, so that nobody serves it any more: who holds the lock then clears up as well, of
-/// fifty that end at once on a busy machine for longer.
-const STOPPED_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same where nobody serves, because of fifty that end at once: who holds the lock then may have asked for members
+/// already, and a busy machine may let it wait before it gives the lock back.
+const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Membership in the session, which lives as long as it has members. Ends when dropped, and when the
 /// process dies.
@@ -157,14 +157,15 @@ impl RuntimeDir {
         Ok(false)
     }
 
-    /// Tries for `primary.lock` during [`END_TIMEOUT`]. Ending servers and probing clients hold it for
-    /// microseconds; a PRIMARY holds it for as long as it lives, and then removes everything itself. Where there is none to
-    /// do so, because the session was stopped, whoever ends last has to get it.
+    /// Tries for `primary.lock`, which ending servers and probing clients hold for microseconds. A PRIMARY that serves
+    /// holds it for as long as it lives, and then removes everything itself: so this gives up soon. Where nobody serves,
+    /// whoever ends last has to get it.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let begun = Instant::now();
+        let is_served = || self.read_server_file().is_some() && self.session() != SessionState::Stopped;
         let goes_on = || {
             let passed = begun.elapsed();
-            passed < END_TIMEOUT || (passed < STOPPED_TIMEOUT && self.session() == SessionState::Stopped)
+            passed < END_TIMEOUT || (passed < UNSERVED_TIMEOUT && !is_served())
         };
         loop {
             match self.try_lock()? {

@@ -1,6 +1,6 @@
 //! Who belongs to the session, with real processes.
 
-use nudge_client::{Member, PrimaryLock, RuntimeDir, SessionFile, SessionState};
+use nudge_client::{Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -19,11 +19,13 @@ fn puppet() {
             "joined".into()
         }
         "leave" => {
+            lock.iter().for_each(|lock| dir.remove_server_file(lock).unwrap());
             member = None;
             "left".into()
         }
         "lock" => {
             lock = dir.try_lock().unwrap();
+            lock.iter().for_each(|lock| dir.remove_server_file(lock).unwrap());
             if lock.is_some() { "won" } else { "held" }.into()
         }
         "unlock" => {
@@ -41,8 +43,10 @@ fn puppet() {
             member = member.take().or_else(|| Some(dir.join().unwrap()));
             journal.append(b"mine").unwrap();
             dir.write_session(lock, &session()).unwrap();
+            dir.write_server_file(lock, &server()).unwrap();
             format!("{} records", restored.records.len())
         }
+        "alone" => if dir.has_members(lock.as_ref().unwrap()).unwrap() { "no" } else { "yes" }.into(),
         "end" => {
             let over = dir.end(lock.take(), member.take().unwrap(), None).unwrap();
             if over { "over" } else { "not over" }.into()
@@ -57,6 +61,10 @@ fn puppet() {
 
 fn session() -> SessionFile {
     SessionFile { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()), keep: None }
+}
+
+fn server() -> ServerFile {
+    ServerFile { pid: std::process::id(), port: 7, started: "2026-01-01T00:00:00Z".into(), token: None }
 }
 
 fn puppet_in(home: &Home) -> Puppet {
@@ -166,6 +174,27 @@ fn two_that_end_at_once_leave_nothing_on_the_disk() {
         names.sort();
         assert_eq!(names, ["members.lock", "primary.lock"], "{round}");
     }
+}
+
+/// On a busy machine somebody may hold the lock for long after the question whether there are members.
+#[test]
+fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
+    let home = Home::new();
+    let (mut holder, mut last) = (puppet_in(&home), puppet_in(&home));
+    let Home { outer: _outer, dir, lock } = home;
+    drop(lock);
+    wait_for("the lock", || holder.tell("lock") == "won");
+    holder.tell("decide");
+    last.tell("join");
+    holder.tell("leave");
+    assert_eq!(holder.tell("alone"), "no");
+    last.order("end");
+    wait_for("the last one's leaving", || holder.tell("alone") == "yes");
+    // Ten times as long as it tries where somebody serves. A longer or shorter time fails no test that should pass.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(holder.tell("unlock"), "unlocked");
+    assert_eq!(last.answer(), "over");
+    assert_eq!(dir.session(), SessionState::Unknown);
 }
 
 #[test]
