@@ -19,13 +19,17 @@ fn puppet() {
             "joined".into()
         }
         "leave" => {
-            lock.iter().for_each(|lock| dir.remove_server_file(lock).unwrap());
+            if let Some(lock) = &lock {
+                dir.remove_server_file(lock).unwrap();
+            }
             member = None;
             "left".into()
         }
         "lock" => {
             lock = dir.try_lock().unwrap();
-            lock.iter().for_each(|lock| dir.remove_server_file(lock).unwrap());
+            if let Some(lock) = &lock {
+                dir.remove_server_file(lock).unwrap();
+            }
             if lock.is_some() { "won" } else { "held" }.into()
         }
         "unlock" => {
