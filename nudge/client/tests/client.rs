@@ -10,7 +10,7 @@ use nudge_client::{Client, GiveUp, Remote, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use server::{CannedReply, Request, Server};
+use server::{CannedReply, Gate, Request, Server};
 
 mod server;
 
@@ -39,6 +39,11 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn call(client: &Client, method: &str) -> Result<Box<RawValue>> {
     runtime().block_on(client.call(Caller::default(), method, &params()))
+}
+
+/// The best of three: other tests run beside this one.
+fn quickest(took: impl FnMut() -> Duration) -> Duration {
+    std::iter::repeat_with(took).take(3).min().unwrap()
 }
 
 fn keys(seen: &[Request]) -> Vec<Option<&str>> {
@@ -131,19 +136,23 @@ fn the_next_primary_is_found_across_the_gap() {
     let remote = Remote::connect(&dir).unwrap();
     assert!(remote.call("nudge.bump", &params()).is_ok());
     for end in [Server::die, Server::leave] {
-        end(&server);
-        let next = std::thread::spawn({
-            let dir = dir.clone();
-            move || {
-                std::thread::sleep(Duration::from_millis(50));
-                Server::start(&dir, |_, _| CannedReply::Text(200, OK))
-            }
-        });
-        let begun = Instant::now();
-        assert!(remote.call("nudge.bump", &params()).is_ok());
-        assert!(begun.elapsed() < Duration::from_millis(450), "{:?}", begun.elapsed());
-        server = next.join().unwrap();
-        assert_eq!(server.seen().len(), 1);
+        let found = || {
+            end(&server);
+            let next = std::thread::spawn({
+                let dir = dir.clone();
+                move || {
+                    std::thread::sleep(Duration::from_millis(50));
+                    Server::start(&dir, |_, _| CannedReply::Text(200, OK))
+                }
+            });
+            let begun = Instant::now();
+            assert!(remote.call("nudge.bump", &params()).is_ok());
+            let took = begun.elapsed();
+            server = next.join().unwrap();
+            assert_eq!(server.seen().len(), 1);
+            took
+        };
+        assert!(quickest(found) < Duration::from_millis(450));
     }
 }
 
@@ -152,24 +161,24 @@ fn without_a_holder_it_ends_at_once_or_after_the_gap() {
     let (_home, dir) = home();
     let lock = dir.try_lock().unwrap().unwrap();
     let client = Client::new(&dir, "test");
-    let refused = |client: &Client| {
+    let refused = || {
         let begun = Instant::now();
-        assert_eq!(call(client, "nudge.bump").unwrap_err().message(), NO_SERVER);
+        assert_eq!(call(&client, "nudge.bump").unwrap_err().message(), NO_SERVER);
         begun.elapsed()
     };
     dir.write_session(&lock, &session()).unwrap();
     dir.stop_session().unwrap();
     dir.write_server_file(&lock, &ServerFile { pid: 1, port: 1, started: String::new(), token: None }).unwrap();
     drop(lock);
-    assert!(refused(&client) < Duration::from_millis(300), "stopped");
+    assert!(quickest(refused) < Duration::from_millis(300), "stopped");
     let lock = dir.try_lock().unwrap().unwrap();
     dir.remove_session(&lock).unwrap();
     drop(lock);
-    assert!(refused(&client) < Duration::from_millis(300), "unknown");
+    assert!(quickest(refused) < Duration::from_millis(300), "unknown");
     let lock = dir.try_lock().unwrap().unwrap();
     dir.write_session(&lock, &session()).unwrap();
     drop(lock);
-    let waited = refused(&client);
+    let waited = quickest(refused);
     assert!(waited > Duration::from_millis(450) && waited < Duration::from_secs(2), "{waited:?}");
 }
 
@@ -188,9 +197,13 @@ fn no_token_without_a_holder() {
 #[test]
 fn calls_do_not_wait_for_each_other() {
     let (_home, dir) = home();
-    let slow = Duration::from_millis(200);
+    let answers = Gate::default();
+    let slow = answers.clone();
     let server = Server::start(&dir, move |_, request| {
-        if request.body.contains("nudge.slow") { CannedReply::Late(slow, OK) } else { CannedReply::Text(200, OK) }
+        if request.body.contains("nudge.slow") {
+            slow.pass();
+        }
+        CannedReply::Text(200, OK)
     });
     let client = Arc::new(Client::new(&dir, "test"));
     let runtime = runtime();
@@ -199,18 +212,21 @@ fn calls_do_not_wait_for_each_other() {
         // What a call is made of may move between threads.
         runtime.spawn(async move { client.call(Caller::default(), method, &params()).await.map(drop) })
     };
-    let begun = Instant::now();
     let late: Vec<_> = (0..12).map(|_| spawn("nudge.slow")).collect();
     for _ in 0..20 {
         runtime.block_on(spawn("nudge.quick")).unwrap().unwrap();
     }
-    assert!(begun.elapsed() < slow, "{:?}", begun.elapsed());
+    server.wait_for_requests(32);
+    answers.open();
     for late in late {
         runtime.block_on(late).unwrap().unwrap();
     }
-    assert!(begun.elapsed() < slow * 3, "{:?}", begun.elapsed());
     // Of the twelve, eight connections are kept.
-    for late in (0..8).map(|_| spawn("nudge.slow")).collect::<Vec<_>>() {
+    answers.shut();
+    let late: Vec<_> = (0..8).map(|_| spawn("nudge.slow")).collect();
+    server.wait_for_requests(40);
+    answers.open();
+    for late in late {
         runtime.block_on(late).unwrap().unwrap();
     }
     let ways: HashSet<_> = server.seen().iter().map(|request| request.connection).collect();
@@ -233,11 +249,7 @@ fn a_silent_server_is_given_up() {
         );
         assert_eq!((error.reason(), error.message()), ("E_UNAVAILABLE", &*expected));
     }
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while server.seen().len() < 3 {
-        assert!(Instant::now() < deadline, "the server reads all of them");
-        std::thread::yield_now();
-    }
+    server.wait_for_requests(3);
     let seen = server.seen();
     assert_eq!(keys(&seen).into_iter().collect::<HashSet<_>>().len(), 3, "each was sent once");
 }
@@ -264,24 +276,31 @@ fn a_caller_may_give_up_a_silent_server() {
 #[test]
 fn threads_share_a_remote() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |_, _| CannedReply::Late(Duration::from_millis(100), OK));
+    let answers = Gate::default();
+    let answer = answers.clone();
+    let server = Server::start(&dir, move |_, _| {
+        answer.pass();
+        CannedReply::Text(200, OK)
+    });
     let remote = Remote::connect(&dir).unwrap();
-    let begun = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| remote.call("nudge.status", &params()).unwrap());
         }
+        server.wait_for_requests(8);
+        answers.open();
     });
-    assert!(begun.elapsed() < Duration::from_millis(400), "{:?}", begun.elapsed());
     assert_eq!(server.seen().len(), 8);
 }
 
 #[test]
 fn a_call_given_up_leaves_the_client_usable() {
     let (_home, dir) = home();
-    let server = Server::start(&dir, |count, _| match count {
-        0..5 => CannedReply::Late(Duration::from_millis(100), OK),
-        _ => CannedReply::Text(200, OK),
+    let answers = Gate::default();
+    let answer = answers.clone();
+    let server = Server::start(&dir, move |_, _| {
+        answer.pass();
+        CannedReply::Text(200, OK)
     });
     let client = Client::new(&dir, "test");
     let runtime = runtime();
@@ -291,6 +310,7 @@ fn a_call_given_up_leaves_the_client_usable() {
             let call = client.call(Caller::default(), "nudge.bump", &params);
             assert!(tokio::time::timeout(given, call).await.is_err());
         }
+        answers.open();
         for _ in 0..5 {
             assert!(client.call(Caller::default(), "nudge.bump", &params()).await.is_ok());
         }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,27 @@ pub enum CannedReply {
     Nothing,
     /// Closes it in the middle of the answer.
     Part,
+}
+
+/// Keeps answers back until a test opens it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    pub fn shut(&self) {
+        *self.0.0.lock().unwrap() = false;
+    }
+
+    /// Waits until it is open.
+    pub fn pass(&self) {
+        let shut = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(shut, |open| !*open).unwrap());
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -112,6 +133,16 @@ impl Server {
             self.0.dir.remove_server_file(lock).unwrap();
         }
         self.die();
+    }
+
+    /// Waits until so many requests have come.
+    #[track_caller]
+    pub fn wait_for_requests(&self, count: usize) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.0.seen.lock().unwrap().len() < count {
+            assert!(Instant::now() < deadline, "{count} requests come");
+            thread::yield_now();
+        }
     }
 
     /// Waits until so many connections are over.
