@@ -50,19 +50,6 @@ pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Op
     }
 }
 
-/// Measures up to three times, until it takes less than `limit`: what runs beside a test holds one of them up, a defect each.
-#[track_caller]
-pub fn takes_less_than(limit: Duration, mut measure: impl FnMut() -> Duration) {
-    let mut times = Vec::new();
-    while times.len() < 3 {
-        times.push(measure());
-        if times.last().is_some_and(|took| *took < limit) {
-            return;
-        }
-    }
-    panic!("{times:?} where less than {limit:?} was expected");
-}
-
 /// A folder in which runtime directories are made.
 pub fn home() -> TempDir {
     TempDir::with_prefix("nudge-server-").unwrap()

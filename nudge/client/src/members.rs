@@ -36,7 +36,8 @@
 //! any member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk.
 //! Then it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
 //! a moment, or longer where nobody serves; who gets it does the same. So the last one removes the files, in whatever
-//! order they leave and ask. When the session was stopped and still has other members, the empty session file stays for them.
+//! order they leave and ask. When the session was stopped and still has other members, the empty session file stays for
+//! them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the

@@ -194,7 +194,7 @@ fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     assert_eq!(holder.tell("alone"), "no");
     last.order("end");
     wait_for("the last one's leaving", || holder.tell("alone") == "yes");
-    // Ten times as long as it tries where somebody serves. A longer or shorter time fails no test that should pass.
+    // Ten times as long as it would try if somebody served.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(holder.tell("unlock"), "unlocked");
     assert_eq!(last.answer(), "over");
