@@ -12,7 +12,7 @@ use std::process::Command;
 use nudge::ErrorKind;
 
 /// Longest source file.
-const MAX_LINES: usize = 500;
+const MAX_LINES: usize = 1_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
