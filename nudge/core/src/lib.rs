@@ -10,6 +10,7 @@
 //! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
 //! | [`safety`], [`foreign`], [`dir`] | the secret guard and the rules for paths; the reader of files of others; a directory of this user's |
+//! | `walk` | the one walk through a folder of others, and the rules in it for what is not looked at (feature `walk`) |
 //! | `watch` | what the system tells of changes in folders (feature `watch`) |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
@@ -48,6 +49,8 @@ pub mod suggest_service;
 pub mod sync;
 pub mod table;
 pub mod text;
+#[cfg(feature = "walk")]
+pub mod walk;
 #[cfg(feature = "watch")]
 pub mod watch;
 pub mod wire;

@@ -1,11 +1,12 @@
 //! From a folder to its seeds: which files are read, in which order, and what of them is kept.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ignore::WalkBuilder;
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::one_line;
+use nudge_core::walk::{Found as Walked, Plan, RuleSources, common_dir, git_dir, walk};
 use sha2::{Digest as _, Sha256};
 
 use crate::file::{File, Found};
@@ -117,43 +118,40 @@ pub fn changed(top: &Path, known: &[Manifest], limits: &Limits) -> bool {
 
 /// The files that some reader reads, relative to the top and sorted. Links are not followed.
 fn manifests(top: &Path, limits: &Limits, report: &mut Report) -> Vec<String> {
-    let is_ours = |entry: &ignore::DirEntry| {
-        let name = entry.file_name().to_str().unwrap_or_default();
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        entry.depth() == 0 || !is_folder || !(NOT_OURS.contains(&name) || is_test_data(entry.path()))
+    let is_ours = |path: &Path, is_folder: bool| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        !is_folder || !(NOT_OURS.contains(&name) || is_test_data(path))
     };
-    let walk = WalkBuilder::new(top)
-        .hidden(false)
-        .parents(false)
-        .require_git(false)
-        .max_depth(Some(MAX_DEPTH))
-        .sort_by_file_name(Ord::cmp)
-        .filter_entry(is_ours)
-        .build();
+    let plan = Plan { is_sorted: true, max_depth: MAX_DEPTH, counts: &is_ours, ..Plan::default() };
+    let common = git_dir(top).map(|git_dir| common_dir(&git_dir));
+    let sources = RuleSources { git: common.as_deref(), ..RuleSources::default() };
     let mut folders = 0;
     let mut files = Vec::new();
-    for entry in walk.flatten() {
-        let Some(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            folders += 1;
-            if folders > limits.folders {
-                let why = format!("more than {} folders; the others are not looked into", limits.folders);
-                report.passed_over.push(PassedOver { file: String::new(), why });
-                break;
+    let mut pass_over = |file, why: &str| report.passed_over.push(PassedOver { file, why: why.to_owned() });
+    let relative = |path: &Path| path.strip_prefix(top).ok().and_then(slashes);
+    walk(top, &sources, &plan, &mut |found| {
+        match found {
+            Walked::Folder(_) => {
+                folders += 1;
+                if folders > limits.folders {
+                    let why = format!("more than {} folders; the others are not looked into", limits.folders);
+                    pass_over(String::new(), &why);
+                    return ControlFlow::Break(());
+                }
             }
-            continue;
+            Walked::File(file) => {
+                let manifest = relative(file.path).filter(|relative| is_manifest(Path::new(relative)));
+                match manifest {
+                    None => {}
+                    Some(manifest) if file.kind.is_file() => files.push(manifest),
+                    Some(manifest) if file.kind.is_symlink() => pass_over(manifest, "it is a link"),
+                    Some(manifest) => pass_over(manifest, "it is not a regular file"),
+                }
+            }
+            Walked::PassedOver(path, why) => pass_over(relative(path).unwrap_or_default(), why),
         }
-        let Some(relative) = entry.path().strip_prefix(top).ok().and_then(slashes) else { continue };
-        if !is_manifest(Path::new(&relative)) {
-            continue;
-        }
-        if kind.is_file() {
-            files.push(relative);
-        } else {
-            let why = if kind.is_symlink() { "it is a link" } else { "it is not a regular file" };
-            report.passed_over.push(PassedOver { file: relative, why: why.to_owned() });
-        }
-    }
+        ControlFlow::Continue(())
+    });
     files.sort();
     files
 }

@@ -19,7 +19,8 @@ mod wording;
 mod work;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Method;
@@ -27,6 +28,7 @@ use nudge_core::settings::Values;
 use nudge_core::source::{CommandHost, Host};
 use nudge_core::table::schema;
 use nudge_core::text::one_line;
+use nudge_core::walk::{Found, Plan, RuleSources, walk};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -294,16 +296,19 @@ fn transcripts() -> Vec<PathBuf> {
     let home = std::env::home_dir().unwrap_or_default();
     let at = |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
     let folders = [at("CLAUDE_CONFIG_DIR", ".claude").join("projects"), at("CODEX_HOME", ".codex").join("sessions")];
-    let mut found: Vec<_> = folders
-        .iter()
-        .flat_map(|folder| {
-            ignore::WalkBuilder::new(folder).standard_filters(false).max_depth(Some(4)).build().flatten()
-        })
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .map(ignore::DirEntry::into_path)
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .take(MAX)
-        .collect();
+    let counts = |path: &Path, is_folder: bool| is_folder || path.extension().is_some_and(|ending| ending == "jsonl");
+    let plan = Plan { reads_rules: false, max_depth: 4, counts: &counts, ..Plan::default() };
+    let mut found = Vec::new();
+    for folder in folders {
+        walk(&folder, &RuleSources::default(), &plan, &mut |entry| {
+            if let Found::File(file) = entry
+                && file.kind.is_file()
+            {
+                found.push(file.path.to_owned());
+            }
+            if found.len() < MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    }
     found.sort();
     found
 }

@@ -2,15 +2,15 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use ignore::WalkBuilder;
-use ignore::overrides::OverrideBuilder;
 use nudge_core::dir::advice;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
+use nudge_core::walk::{self, Found, Plan, RuleSources};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, Config};
@@ -18,8 +18,6 @@ use crate::unit::without_ending;
 
 /// Most files of a brain.
 pub const MAX_FILES: usize = 100_000;
-/// Files and folders that are looked at whatever the time: that is quick.
-const AT_LEAST: usize = 256;
 /// Longest file.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// Folders that hold no knowledge.
@@ -86,38 +84,33 @@ impl Folder {
 
     /// Lists the files that are units, with a look at each. `None` when the deadline passes before that is done.
     pub fn walk(&self, config: &Config, deadline: Option<Instant>) -> Option<Walked> {
-        let mut builder = WalkBuilder::new(&self.root);
+        let counts = |path: &Path, is_folder: bool| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            !name.starts_with('.') && is_of_brain(&name) && (is_folder || is_unit(&name))
+        };
+        let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
+        let plan = Plan { counts: &counts, is_over: &is_over, ..Plan::default() };
         // What lies above the brain is somebody else's, and so are the rules there.
-        builder.require_git(false).git_global(false).git_exclude(false).parents(false);
-        builder.filter_entry(|entry| entry.depth() == 0 || is_of_brain(&entry.file_name().to_string_lossy()));
-        let mut rules = OverrideBuilder::new(&self.root);
-        for rule in &config.ignore {
-            // A rule that is none ignores nothing.
-            let _ = rules.add(&format!("!{}", rule.trim_start_matches('!')));
-        }
-        if let Ok(rules) = rules.build() {
-            builder.overrides(rules);
-        }
+        let sources = RuleSources { first: &config.ignore, ..RuleSources::default() };
         let mut walked = Walked::default();
-        for (at, entry) in builder.build().flatten().enumerate() {
-            if at >= AT_LEAST && deadline.is_some_and(|deadline| Instant::now() > deadline) {
-                return None;
-            }
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-                    walked.folders.push(entry.into_path());
+        let ended = walk::walk(&self.root, &sources, &plan, &mut |found| {
+            match found {
+                Found::Folder(folder) => walked.folders.push(folder.to_owned()),
+                Found::File(file) if file.kind.is_file() => {
+                    let Some(path) = self.name(file.path) else { return ControlFlow::Continue(()) };
+                    let Ok(meta) = file.entry.metadata() else { return ControlFlow::Continue(()) };
+                    if walked.files.len() == MAX_FILES {
+                        walked.is_cut = true;
+                        return ControlFlow::Break(());
+                    }
+                    walked.files.push((path, Stamp::of(&meta)));
                 }
-                continue;
+                Found::File(_) | Found::PassedOver(..) => {}
             }
-            let Some(path) = self.name(entry.path()).filter(|path| is_unit(path)) else { continue };
-            let Ok(meta) = entry.metadata() else { continue };
-            if walked.files.len() == MAX_FILES {
-                walked.is_cut = true;
-                break;
-            }
-            walked.files.push((path, Stamp::of(&meta)));
-        }
-        Some(walked)
+            ControlFlow::Continue(())
+        });
+        walked.is_cut |= ended == walk::Walked::Cut;
+        (ended != walk::Walked::Ended || walked.is_cut).then_some(walked)
     }
 
     /// The path of a file below the root; `None` for one that no line can hold.
@@ -344,7 +337,7 @@ mod tests {
         let config = Config { ignore: vec!["drafts/".into(), "[".into()], ..Config::default() };
         assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
         assert!(folder.walk(&config, Some(Instant::now())).is_some(), "a few take no time");
-        for at in 0..AT_LEAST {
+        for at in 0..256 {
             fs::write(place.path().join(format!("{at}.md")), "x").unwrap();
         }
         assert!(folder.walk(&config, Some(Instant::now())).is_none(), "no time at all");

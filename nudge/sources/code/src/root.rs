@@ -10,6 +10,7 @@ use nudge_core::context::detect::{Detector, Git};
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
+use nudge_core::walk::{common_dir, git_dir, pointer};
 
 /// Files that make a folder outside git a project.
 const MANIFESTS: &[&str] = &[
@@ -26,8 +27,6 @@ const MANIFESTS: &[&str] = &[
     "composer.json",
     "Gemfile",
 ];
-/// Longest file of git's that names another place.
-const MAX_POINTER_BYTES: u64 = 4 << 10;
 /// Longest path that is looked at, in bytes.
 pub const MAX_PATH_BYTES: usize = 4 << 10;
 
@@ -128,14 +127,14 @@ impl Root {
     /// The commit that HEAD stands for, if git's files say it.
     pub fn head(&self) -> Option<String> {
         let git_dir = self.git_dir.as_deref()?;
-        let head = text(&git_dir.join("HEAD"))?;
+        let head = pointer(&git_dir.join("HEAD"))?;
         let Some(name) = head.strip_prefix("ref: ") else { return commit(&head) };
         // Names with `..` lead elsewhere.
         if name.split('/').any(|part| part == "..") || name.starts_with('/') {
             return None;
         }
         let common = common_dir(git_dir);
-        [git_dir, &common].iter().find_map(|dir| commit(&text(&dir.join(name))?)).or_else(|| packed(&common, name))
+        [git_dir, &common].iter().find_map(|dir| commit(&pointer(&dir.join(name))?)).or_else(|| packed(&common, name))
     }
 }
 
@@ -146,28 +145,6 @@ pub fn can_be_told(path: &str) -> bool {
 
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
-}
-
-/// The folder that `.git` is or names.
-fn git_dir(top: &Path) -> Option<PathBuf> {
-    let own = top.join(".git");
-    if own.is_dir() {
-        return own.canonicalize().ok();
-    }
-    let named = text(&own)?;
-    top.join(named.strip_prefix("gitdir: ")?).canonicalize().ok()
-}
-
-/// The folder that all worktrees share.
-pub fn common_dir(git_dir: &Path) -> PathBuf {
-    let named = text(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
-    named.unwrap_or_else(|| git_dir.to_owned())
-}
-
-/// The one line of one of git's files.
-fn text(path: &Path) -> Option<String> {
-    let text = foreign::read_text(path, Links::Followed, MAX_POINTER_BYTES).ok()?;
-    Some(text.trim_end().to_owned())
 }
 
 fn commit(text: &str) -> Option<String> {

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self, DirEntry, FileType};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use nudge_core::walk::{self, Found, Plan};
 
 use crate::index::is_manifest;
 use crate::language::Language;
 use crate::root::Root;
-use crate::rules::{FILES, Rules};
+use crate::rules::{self, Rules};
 use crate::stamp::{Stamp, look};
 
 /// Most files that are indexed.
 pub const MAX_FILES: usize = 20_000;
-/// Most entries of folders that are looked at.
-const MAX_ENTRIES: usize = 2_000_000;
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -32,47 +32,30 @@ pub struct Walked {
     pub took: Duration,
 }
 
-/// The things that stand in one folder.
-#[derive(Default)]
-struct Listed {
-    entries: Vec<(DirEntry, FileType)>,
-    has_rules: [bool; 3],
-    /// It is the top of a repository.
-    is_repository: bool,
-}
-
 /// Walks a root. It ends early, and says nothing, when `is_over`.
 pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
     let begun = Instant::now();
     let mut walked = Walked::default();
-    let mut ahead = vec![(root.path().to_owned(), Rules::of(root))];
-    let mut entries = 0;
-    while let Some((folder, rules)) = ahead.pop() {
-        if is_over() {
-            return None;
-        }
-        let Some(listed) = list(&folder) else { continue };
-        // A submodule, or another repository: a root of its own.
-        if listed.is_repository && folder != root.path() {
-            continue;
-        }
-        entries += listed.entries.len();
-        if entries > MAX_ENTRIES {
-            walked.is_truncated = true;
-            break;
-        }
-        let rules = rules.enter(&folder, listed.has_rules);
-        for (entry, kind) in listed.entries {
-            let path = entry.path();
-            if kind.is_dir() {
-                if !rules.ignores(&path, true) {
-                    ahead.push((path, rules.clone()));
-                }
-            } else if is_of_use(&entry.file_name()) && !rules.ignores(&path, false) {
-                walked.take(root, &path, &rules, || Stamp::of(&entry.metadata().ok()?));
+    let counts = |path: &Path, is_folder: bool| {
+        rules::counts(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
+    };
+    // A submodule, or another repository, is a root of its own.
+    let plan = Plan { enters_repositories: false, counts: &counts, is_over, ..Plan::default() };
+    let mut visit = |found: Found<'_>| {
+        match found {
+            Found::Folder(_) if is_over() => return ControlFlow::Break(()),
+            Found::Folder(folder) => walked.folders.push(folder.to_owned()),
+            Found::File(file) => {
+                walked.take(root, file.path, file.rules, || Stamp::of(&file.entry.metadata().ok()?));
             }
+            Found::PassedOver(..) => walked.skip("rules_not_read"),
         }
-        walked.folders.push(folder);
+        ControlFlow::Continue(())
+    };
+    match rules::with_sources(root, |sources| walk::walk(root.path(), sources, &plan, &mut visit)) {
+        walk::Walked::Whole => {}
+        walk::Walked::Cut => walked.is_truncated = true,
+        walk::Walked::Ended => return None,
     }
     walked.limit();
     walked.took = begun.elapsed();
@@ -102,7 +85,7 @@ impl<'a> Finder<'a> {
         }
         let Some(rules) = self.rules_in(parent) else { return false };
         let mut found = Walked::default();
-        if !rules.ignores(&place, false) {
+        if rules::counts(self.root, &place, false) && !rules.ignores(&place, false) {
             found.take(self.root, &place, &rules, || look(self.root, path));
         }
         !found.files.is_empty()
@@ -115,10 +98,12 @@ impl<'a> Finder<'a> {
             if let Some(known) = self.entered.get(folder) {
                 rules.clone_from(known);
             } else {
-                rules = if folder == self.root.path() { Some(Rules::of(self.root)) } else { rules };
+                // The walk tells of what it passes over.
+                let top = || rules::with_sources(self.root, |all| Rules::new(self.root.path(), all, &mut |_, _| {}));
+                rules = if folder == self.root.path() { Some(top()) } else { rules };
                 rules = rules
                     .filter(|around| self.is_entered(folder, around))
-                    .map(|around| around.enter(folder, [true; 3]));
+                    .map(|around| around.enter(folder, [true; 3], &mut |_, _| {}));
                 self.entered.insert(folder.to_owned(), rules.clone());
             }
             rules.as_ref()?;
@@ -129,7 +114,8 @@ impl<'a> Finder<'a> {
     fn is_entered(&self, folder: &Path, around: &Rules) -> bool {
         let is_real = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let is_repository = || folder.join(".git").symlink_metadata().is_ok();
-        is_real && (folder == self.root.path() || !(is_repository() || around.ignores(folder, true)))
+        let counts = || rules::counts(self.root, folder, true) && !around.ignores(folder, true);
+        is_real && (folder == self.root.path() || (!is_repository() && counts()))
     }
 }
 
@@ -139,31 +125,11 @@ pub fn is_of_use(name: &OsStr) -> bool {
     Language::of(&name).is_some() || is_manifest(&name)
 }
 
-fn list(folder: &Path) -> Option<Listed> {
-    let mut listed = Listed::default();
-    // A folder that cannot be read has nothing for us.
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        let name = entry.file_name();
-        if name == ".git" {
-            listed.is_repository = true;
-        } else if let Some(has) =
-            FILES.iter().position(|file| name == *file).and_then(|at| listed.has_rules.get_mut(at))
-        {
-            *has = true;
-        } else if !name.as_encoded_bytes().starts_with(b".")
-            && let Ok(kind) = entry.file_type()
-        {
-            listed.entries.push((entry, kind));
-        }
-    }
-    Some(listed)
-}
-
 impl Walked {
     fn take(&mut self, root: &Root, path: &Path, rules: &Rules, stamp: impl FnOnce() -> Option<Stamp>) {
         let Some(stamp) = stamp() else { return self.skip("not_a_regular_file") };
         let Some(name) = root.name(path) else { return self.skip("name_not_text") };
-        match rules.attributed(path).filter(|_| !is_manifest(&name)) {
+        match rules::attributed(rules, path).filter(|_| !is_manifest(&name)) {
             Some(reason) => self.skip(reason),
             None => {
                 self.files.insert(name.into(), stamp);
@@ -192,6 +158,8 @@ impl Walked {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use nudge_core::context::detect::{Detector, GitEnv};
 
     use super::*;
@@ -288,6 +256,9 @@ mod tests {
         fs::write(at.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
         assert_eq!(names(&root(at)), ["a/b.py", "setup.py"]);
         let walked = walk(&root(at), &|| false).unwrap();
-        assert_eq!(walked.skipped, BTreeMap::from([("name_not_text", 2), ("not_a_regular_file", 2)]));
+        assert_eq!(
+            walked.skipped,
+            BTreeMap::from([("name_not_text", 2), ("not_a_regular_file", 2), ("rules_not_read", 1)])
+        );
     }
 }

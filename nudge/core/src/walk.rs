@@ -1,0 +1,343 @@
+//! The one walk through a folder in which somebody else may have written: a checkout, a vault.
+//!
+//! Links are not followed. Each folder's [`Rules`] are read by [`foreign`](crate::foreign) and have limits, and so have
+//! the number of entries and the time, so that a hostile folder costs a bounded amount of both.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use nudge_core::walk::{Found, Plan, RuleSources, Walked, walk};
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! std::fs::write(folder.path().join(".gitignore"), "b.md\n").unwrap();
+//! std::fs::write(folder.path().join("a.md"), "").unwrap();
+//! std::fs::write(folder.path().join("b.md"), "").unwrap();
+//! let mut names = Vec::new();
+//! let walked = walk(folder.path(), &RuleSources::default(), &Plan::default(), &mut |found| {
+//!     if let Found::File(file) = found {
+//!         names.push(file.entry.file_name());
+//!     }
+//!     ControlFlow::Continue(())
+//! });
+//! assert_eq!((walked, names), (Walked::Whole, vec!["a.md".into()]));
+//! ```
+
+mod rules;
+
+use std::fs::{self, DirEntry, FileType};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub use rules::{FILES, PassOver, RuleSources, Rules, common_dir, git_dir, pointer};
+
+/// Most entries of folders that are looked at.
+const MAX_ENTRIES: usize = 2_000_000;
+/// Longest walk: 200,000 files take a second or two, patterns that are made to be slow take hours.
+const MAX_TIME: Duration = Duration::from_mins(1);
+/// Entries between two questions whether the walk is over, and between two looks at the time.
+const ASK_EVERY: usize = 256;
+const TIME_EVERY: usize = 16;
+
+/// How a folder is walked.
+pub struct Plan<'a> {
+    /// Whether repositories within the top are entered.
+    pub enters_repositories: bool,
+    /// Whether the `.ignore`, `.gitignore` and `.gitattributes` files of the folders count.
+    pub reads_rules: bool,
+    /// Whether the entries of a folder come by their names.
+    pub is_sorted: bool,
+    /// Deepest level of the entries that are looked at; those of the top are on level 1.
+    pub max_depth: usize,
+    /// Whether an entry counts, by its path and whether it is a folder, before the rules are asked.
+    pub counts: &'a dyn Fn(&Path, bool) -> bool,
+    /// Whether the walk is to end; asked every 256 entries.
+    pub is_over: &'a dyn Fn() -> bool,
+}
+
+impl Default for Plan<'_> {
+    /// Everything counts, repositories within, too.
+    fn default() -> Self {
+        Self {
+            enters_repositories: true,
+            reads_rules: true,
+            is_sorted: false,
+            max_depth: usize::MAX,
+            counts: &|_, _| true,
+            is_over: &|| false,
+        }
+    }
+}
+
+/// Anything but a folder, which no rule ignores.
+pub struct FoundFile<'a> {
+    /// Its entry.
+    pub entry: &'a DirEntry,
+    /// What it is: a link is none of a file.
+    pub kind: FileType,
+    /// Its path.
+    pub path: &'a Path,
+    /// The rules that count there.
+    pub rules: &'a Rules,
+}
+
+/// What a walk comes by.
+pub enum Found<'a> {
+    /// A folder, before what lies in it.
+    Folder(&'a Path),
+    /// Anything else that counts.
+    File(FoundFile<'a>),
+    /// A file with rules that is passed over, and why.
+    PassedOver(&'a Path, &'static str),
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walked {
+    /// Everything was looked at.
+    Whole,
+    /// There is more than is looked at.
+    Cut,
+    /// The caller ended it.
+    Ended,
+}
+
+/// Walks a folder. `visit` is told of what is found, and may end it.
+pub fn walk(
+    top: &Path,
+    sources: &RuleSources<'_>,
+    plan: &Plan<'_>,
+    visit: &mut dyn FnMut(Found<'_>) -> ControlFlow<()>,
+) -> Walked {
+    let mut walk = Walk { plan, visit, begun: Instant::now(), listed: 0, compared: 0 };
+    match walk.run(top, sources) {
+        ControlFlow::Continue(()) => Walked::Whole,
+        ControlFlow::Break(walked) => walked,
+    }
+}
+
+struct Walk<'a, 'v> {
+    plan: &'a Plan<'a>,
+    visit: &'v mut dyn FnMut(Found<'_>) -> ControlFlow<()>,
+    begun: Instant,
+    /// Entries that were listed so far, and those that were compared with the rules.
+    listed: usize,
+    compared: usize,
+}
+
+/// The things that stand in one folder.
+#[derive(Default)]
+struct Listed {
+    entries: Vec<(DirEntry, FileType)>,
+    has_rules: [bool; 3],
+    /// It is the top of a repository.
+    is_repository: bool,
+}
+
+impl Walk<'_, '_> {
+    fn run(&mut self, top: &Path, sources: &RuleSources<'_>) -> ControlFlow<Walked> {
+        let rules = Rules::new(top, sources, &mut |file, why| self.pass_over(file, why));
+        let mut ahead = vec![(top.to_owned(), rules, 1)];
+        while let Some((folder, rules, depth)) = ahead.pop() {
+            let Some(listed) = self.list(&folder)? else { continue };
+            if listed.is_repository && depth > 1 && !self.plan.enters_repositories {
+                continue;
+            }
+            self.tell(Found::Folder(&folder))?;
+            let rules = rules.enter(&folder, listed.has_rules, &mut |file, why| self.pass_over(file, why));
+            let first = ahead.len();
+            for (entry, kind) in listed.entries {
+                self.look()?;
+                let path = entry.path();
+                if !(self.plan.counts)(&path, kind.is_dir()) || rules.ignores(&path, kind.is_dir()) {
+                    continue;
+                }
+                if !kind.is_dir() {
+                    self.tell(Found::File(FoundFile { entry: &entry, kind, path: &path, rules: &rules }))?;
+                } else if depth < self.plan.max_depth {
+                    ahead.push((path, rules.clone(), depth + 1));
+                } else {
+                    self.tell(Found::Folder(&path))?;
+                }
+            }
+            // The last is taken out first.
+            if let Some(within) = ahead.get_mut(first..) {
+                within.reverse();
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn list(&mut self, folder: &Path) -> ControlFlow<Walked, Option<Listed>> {
+        let mut listed = Listed::default();
+        // A folder that cannot be read has nothing for us.
+        let Ok(entries) = fs::read_dir(folder) else { return ControlFlow::Continue(None) };
+        for entry in entries.flatten() {
+            self.listed += 1;
+            if self.listed > MAX_ENTRIES {
+                return ControlFlow::Break(Walked::Cut);
+            }
+            if self.listed.is_multiple_of(ASK_EVERY) && (self.plan.is_over)() {
+                return ControlFlow::Break(Walked::Ended);
+            }
+            let name = entry.file_name();
+            if name == ".git" {
+                listed.is_repository = true;
+            } else if let Some(at) = FILES.iter().position(|file| name == *file).filter(|_| self.plan.reads_rules) {
+                listed.has_rules.get_mut(at).into_iter().for_each(|has| *has = true);
+            } else if let Ok(kind) = entry.file_type() {
+                listed.entries.push((entry, kind));
+            }
+        }
+        if self.plan.is_sorted {
+            listed.entries.sort_by_key(|(entry, _)| entry.file_name());
+        }
+        ControlFlow::Continue(Some(listed))
+    }
+
+    /// Looks at the time before an entry is compared with patterns.
+    fn look(&mut self) -> ControlFlow<Walked> {
+        self.compared += 1;
+        let is_late = self.compared.is_multiple_of(TIME_EVERY) && self.begun.elapsed() > MAX_TIME;
+        let is_over = self.compared.is_multiple_of(ASK_EVERY) && (self.plan.is_over)();
+        match (is_over, is_late) {
+            (true, _) => ControlFlow::Break(Walked::Ended),
+            (false, true) => ControlFlow::Break(Walked::Cut),
+            (false, false) => ControlFlow::Continue(()),
+        }
+    }
+
+    fn tell(&mut self, found: Found<'_>) -> ControlFlow<Walked> {
+        match (self.visit)(found) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(()) => ControlFlow::Break(Walked::Ended),
+        }
+    }
+
+    fn pass_over(&mut self, file: &Path, why: &'static str) {
+        let _ = (self.visit)(Found::PassedOver(file, why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(at: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = at.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    /// The files that a walk finds, and the files with rules that it passes over.
+    fn found(top: &Path, sources: &RuleSources<'_>) -> (Vec<String>, Vec<(String, &'static str)>) {
+        let name = |path: &Path| path.strip_prefix(top).unwrap().to_str().unwrap().replace('\\', "/");
+        let (mut files, mut passed_over) = (Vec::new(), Vec::new());
+        let walked = walk(top, sources, &Plan { is_sorted: true, ..Plan::default() }, &mut |found| {
+            match found {
+                Found::Folder(_) => {}
+                Found::File(file) => files.push(name(file.path)),
+                Found::PassedOver(file, why) => passed_over.push((name(file), why)),
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(walked, Walked::Whole);
+        (files, passed_over)
+    }
+
+    #[test]
+    fn the_innermost_rule_counts_and_the_callers_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        write(at, &[(".gitignore", "\u{feff}*.log\nout/\n"), ("in/.gitignore", "!kept.log\n"), (".ignore", "z.md\n")]);
+        write(
+            at,
+            &[("a.log", ""), ("in/kept.log", ""), ("in/b.log", ""), ("out/c.md", ""), ("z.md", ""), ("d.md", "")],
+        );
+        write(at, &[(".git/info/exclude", "e.md\n"), ("e.md", ""), (".hidden/f.md", ""), ("own/g.md", "")]);
+        let first = ["own/".to_owned(), "!d.md".to_owned(), "[".to_owned()];
+        let common = common_dir(&git_dir(at).unwrap());
+        let sources = RuleSources { git: Some(&common), first: &first, ..RuleSources::default() };
+        assert_eq!(found(at, &sources), (vec![".hidden/f.md".into(), "in/kept.log".into()], vec![]));
+        let (files, _) = found(at, &RuleSources::default());
+        assert_eq!(files, ["d.md", "e.md", ".hidden/f.md", "in/kept.log", "own/g.md"]);
+    }
+
+    #[test]
+    fn files_with_rules_have_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let many: String = (0..10_001).map(|number| format!("x{number}\n")).collect();
+        let wild: String = (0..9_900).map(|number| format!("x*y{number}\n")).collect();
+        let long = "a".repeat(1 << 20);
+        write(at, &[("large/.gitignore", &format!("{long}\n")), ("many/.gitignore", &many)]);
+        write(at, &[("wild/.gitignore", &wild), ("long/.gitignore", &format!("{}*\nb.md\n", &long[..1 << 10]))]);
+        write(at, &[("long/a.md", ""), ("long/b.md", "")]);
+        let (files, passed_over) = found(at, &RuleSources::default());
+        assert_eq!(files, ["long/a.md"], "a pattern that is too long matches nothing, and the others count");
+        let passed_over: Vec<_> = passed_over.iter().map(|(file, why)| (file.as_str(), *why)).collect();
+        let expected = [
+            ("large/.gitignore", "it has more than 1 MiB"),
+            ("many/.gitignore", "it has more than 10,000 patterns"),
+            ("wild/.gitignore", "its patterns have more than 64 KiB with wildcards"),
+        ];
+        assert_eq!(passed_over, expected);
+    }
+
+    /// 33 folders in each other, each with patterns; and 20 with a MiB each.
+    #[test]
+    fn all_files_with_rules_of_a_walk_have_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep: String = (0..33).map(|_| "d/").collect();
+        for (at, _) in deep.match_indices('/') {
+            write(folder.path(), &[(&format!("{}/.gitignore", &deep[..at]), "x\n")]);
+        }
+        let (_, passed_over) = found(folder.path(), &RuleSources::default());
+        assert_eq!(passed_over.len(), 1, "{passed_over:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let comment = format!("#{}", "x".repeat((1 << 20) - 1));
+        for at in 0..20 {
+            write(folder.path(), &[(&format!("{at}/.gitignore"), &comment)]);
+        }
+        let (_, passed_over) = found(folder.path(), &RuleSources::default());
+        assert_eq!(passed_over.len(), 4, "{passed_over:?}");
+        assert!(passed_over.iter().all(|(_, why)| why.contains("more than 16 MiB")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_with_rules_that_is_no_file_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        write(at, &[("link/a.md", ""), ("pipe/a.md", ""), ("folder/.gitignore/x.md", ""), ("folder/a.md", "")]);
+        std::os::unix::fs::symlink("/dev/zero", at.join("link/.gitignore")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at.join("pipe/.ignore")).status().unwrap().success());
+        std::os::unix::fs::symlink("..", at.join("link/loop")).unwrap();
+        let (files, passed_over) = found(at, &RuleSources::default());
+        assert_eq!(files, ["folder/a.md", "link/a.md", "link/loop", "pipe/a.md"]);
+        assert_eq!(passed_over.len(), 3, "{passed_over:?}");
+    }
+
+    #[test]
+    fn a_walk_ends_when_it_is_told_to() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[("a/b/c.md", ""), ("d.md", "")]);
+        let mut folders = 0;
+        let plan = Plan { max_depth: 1, ..Plan::default() };
+        let mut count = |found: Found<'_>| {
+            folders += usize::from(matches!(found, Found::Folder(_)));
+            ControlFlow::Continue(())
+        };
+        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut count), Walked::Whole);
+        assert_eq!(folders, 2, "the top, and the one whose entries are too deep");
+        let mut end = |_: Found<'_>| ControlFlow::Break(());
+        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut end), Walked::Ended);
+        for at in 0..256 {
+            write(folder.path(), &[(&format!("{at}.md"), "")]);
+        }
+        let plan = Plan { is_over: &|| true, ..Plan::default() };
+        let mut go_on = |_: Found<'_>| ControlFlow::Continue(());
+        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut go_on), Walked::Ended);
+    }
+}

@@ -1,0 +1,335 @@
+//! Reads the files that say what is not looked at (`.ignore`, `.gitignore`, git's own lists, `.gitattributes`), and
+//! compares paths with their patterns.
+//!
+//! A library compares; the files are read here by [`foreign`], because anything may stand in their places. Patterns
+//! cost memory and time when they are compiled, so one pattern, one file and all files of a walk have limits. A file
+//! beyond a limit is passed over: its patterns match nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
+use parking_lot::Mutex;
+
+use crate::foreign::{self, Links};
+
+/// The files with rules, by what they say; when one changes, everything is walked anew.
+pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
+/// Longest file with rules.
+pub const MAX_BYTES: u64 = 1 << 20;
+/// Bytes of all files with rules of one walk: three thousand packages with 5 KiB each.
+const MAX_ALL_BYTES: usize = 16 << 20;
+/// Longest pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
+const MAX_PATTERN_BYTES: usize = 1 << 10;
+/// Most patterns of one file, and of all files of one walk.
+const MAX_PATTERNS: usize = 10_000;
+const MAX_ALL_PATTERNS: usize = 200_000;
+/// Bytes of the patterns that are compiled to regular expressions: in one file, and in a folder with all that lie
+/// around it. The longest known list of patterns (all of GitHub's templates in one) has 30 KiB of them.
+const MAX_WILD_BYTES: usize = 64 << 10;
+const MAX_WILD_BYTES_AROUND: usize = 128 << 10;
+/// Most files with rules in a folder and those around it: each is asked about each path.
+const MAX_LEVELS: usize = 32;
+/// Longest file of git's that names another place.
+const MAX_POINTER_BYTES: u64 = 4 << 10;
+
+/// What the rules are made of, besides the `.ignore` and `.gitignore` files of the folders.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleSources<'a> {
+    /// The folder that all worktrees of the repository share ([`common_dir`]): its lists count, and then the user's.
+    pub git: Option<&'a Path>,
+    /// Patterns that count before all others. None can be negated.
+    pub first: &'a [String],
+    /// Names of attributes that are looked up in `.gitattributes`.
+    pub attributes: &'static [&'static str],
+}
+
+/// The rules of a folder and of those around it.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    attributes: &'static [&'static str],
+    /// Patterns that count first.
+    first: Option<Arc<Gitignore>>,
+    /// Git's own lists, which count last: the repository's, then the user's.
+    lists: Arc<[Gitignore]>,
+    own: Option<Arc<Level>>,
+    spent: Arc<Mutex<Spent>>,
+}
+
+/// The rules that stand in one folder.
+#[derive(Debug)]
+struct Level {
+    around: Option<Arc<Level>>,
+    /// How many levels there are, with those around it.
+    depth: usize,
+    /// Bytes of patterns that are compiled, with those around it.
+    wild_bytes: usize,
+    /// Of `.ignore` and of `.gitignore`.
+    ignored: [Gitignore; 2],
+    /// One for each attribute.
+    attributes: Vec<Gitignore>,
+}
+
+/// What the files of one walk have had so far.
+#[derive(Debug, Default)]
+struct Spent {
+    bytes: usize,
+    patterns: usize,
+}
+
+/// Is told of each file with rules that is passed over, and why.
+pub type PassOver<'a> = dyn FnMut(&Path, &'static str) + 'a;
+
+impl Rules {
+    /// Those that count in the top folder of a walk, but for what stands in it.
+    #[must_use]
+    pub fn new(top: &Path, sources: &RuleSources<'_>, passed_over: &mut PassOver<'_>) -> Self {
+        let mut rules = Self {
+            attributes: sources.attributes,
+            first: None,
+            lists: Arc::default(),
+            own: None,
+            spent: Arc::default(),
+        };
+        if !sources.first.is_empty() {
+            let mut patterns = Patterns::new(top);
+            sources.first.iter().for_each(|pattern| patterns.add(pattern.trim_start_matches('!')));
+            rules.first = patterns.build().ok().map(Arc::new);
+        }
+        let Some(common) = sources.git else { return rules };
+        let exclude = common.join("info/exclude");
+        let user = gitconfig_excludes_path();
+        let own = [(Some(exclude), Links::Refused), (user, Links::Followed)].into_iter().filter_map(|(file, links)| {
+            let file = file?;
+            let text = rules.read(&file, links, passed_over)?;
+            let mut patterns = Patterns::new(top);
+            text.lines().for_each(|line| patterns.add(line));
+            rules.build(patterns).map_err(|why| passed_over(&file, why)).ok()
+        });
+        let lists = own.collect::<Vec<_>>().into();
+        rules.lists = lists;
+        if !rules.attributes.is_empty() {
+            let file = common.join("info/attributes");
+            let mut level = rules.level();
+            if let Some(text) = rules.read(&file, Links::Refused, passed_over)
+                && let Err(why) = rules.add_attributes(&mut level, top, &text)
+            {
+                passed_over(&file, why);
+            }
+            rules.own = Some(Arc::new(level));
+        }
+        rules
+    }
+
+    /// Those of a folder within, which has these of the [`FILES`].
+    #[must_use]
+    pub fn enter(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
+        let mut level = self.level();
+        let mut has_own = false;
+        for (at, (name, is_there)) in FILES.iter().zip(has).enumerate() {
+            if !is_there || (at == 2 && self.attributes.is_empty()) {
+                continue;
+            }
+            let file = folder.join(name);
+            if level.depth > MAX_LEVELS {
+                passed_over(&file, "more than 32 folders around it have rules");
+                continue;
+            }
+            let Some(text) = self.read(&file, Links::Refused, passed_over) else { continue };
+            let taken = match level.ignored.get_mut(at) {
+                Some(ignored) => {
+                    let mut patterns = Patterns::new(folder);
+                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+                    text.lines().for_each(|line| patterns.add(line));
+                    let wild_bytes = level.wild_bytes + patterns.wild_bytes;
+                    check_wild(wild_bytes).and_then(|()| self.build(patterns)).map(|built| {
+                        *ignored = built;
+                        level.wild_bytes = wild_bytes;
+                    })
+                }
+                None => self.add_attributes(&mut level, folder, &text),
+            };
+            match taken {
+                Ok(()) => has_own = true,
+                Err(why) => passed_over(&file, why),
+            }
+        }
+        let own = if has_own { Some(Arc::new(level)) } else { self.own.clone() };
+        Self { own, ..self.clone() }
+    }
+
+    /// Whether a path in this folder is not looked at.
+    #[must_use]
+    pub fn ignores(&self, path: &Path, is_folder: bool) -> bool {
+        let matches = |list: &Gitignore| said(&list.matched(path, is_folder));
+        let level = |at: usize| self.levels().find_map(|level| matches(level.ignored.get(at)?));
+        let first = self.first.as_deref().and_then(matches);
+        let lists = || self.lists.iter().find_map(matches);
+        first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists).unwrap_or_default()
+    }
+
+    /// The first of the attributes that a file has, by its place among them.
+    #[must_use]
+    pub fn attribute(&self, path: &Path) -> Option<usize> {
+        let is_set = |at: usize| self.levels().find_map(|level| said(&level.attributes.get(at)?.matched(path, false)));
+        (0..self.attributes.len()).find(|at| is_set(*at) == Some(true))
+    }
+
+    /// The levels from the inside out: the innermost that says something counts.
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        std::iter::successors(self.own.as_deref(), |level| level.around.as_deref())
+    }
+
+    /// A level within, which says nothing yet.
+    fn level(&self) -> Level {
+        Level {
+            around: self.own.clone(),
+            depth: self.own.as_ref().map_or(0, |own| own.depth) + 1,
+            wild_bytes: self.own.as_ref().map_or(0, |own| own.wild_bytes),
+            ignored: [Gitignore::empty(), Gitignore::empty()],
+            attributes: Vec::new(),
+        }
+    }
+
+    fn read(&self, file: &Path, links: Links, passed_over: &mut PassOver<'_>) -> Option<String> {
+        let why = match foreign::read(file, links, MAX_BYTES) {
+            Ok(bytes) => {
+                let mut spent = self.spent.lock();
+                spent.bytes += bytes.len();
+                if spent.bytes <= MAX_ALL_BYTES {
+                    return Some(String::from_utf8_lossy(&bytes).into_owned());
+                }
+                "all files with rules have more than 16 MiB"
+            }
+            Err(error) => match error.kind() {
+                std::io::ErrorKind::NotFound => return None,
+                std::io::ErrorKind::FileTooLarge => "it has more than 1 MiB",
+                std::io::ErrorKind::InvalidInput => "it is not a regular file",
+                _ => "it cannot be read",
+            },
+        };
+        passed_over(file, why);
+        None
+    }
+
+    /// Adds the patterns of the attributes in a text.
+    fn add_attributes(&self, level: &mut Level, folder: &Path, text: &str) -> Result<(), &'static str> {
+        let mut built = Vec::new();
+        let mut wild_bytes = level.wild_bytes;
+        for name in self.attributes {
+            let mut patterns = Patterns::new(folder);
+            text.lines().filter_map(|line| attribute(line, name)).for_each(|line| patterns.add(&line));
+            wild_bytes += patterns.wild_bytes;
+            check_wild(wild_bytes)?;
+            built.push(self.build(patterns)?);
+        }
+        (level.attributes, level.wild_bytes) = (built, wild_bytes);
+        Ok(())
+    }
+
+    /// Compiles patterns, if there may be so many more.
+    fn build(&self, patterns: Patterns) -> Result<Gitignore, &'static str> {
+        let mut spent = self.spent.lock();
+        spent.patterns += patterns.count;
+        if spent.patterns > MAX_ALL_PATTERNS {
+            return Err("all files with rules have more than 200,000 patterns");
+        }
+        drop(spent);
+        patterns.build()
+    }
+}
+
+fn check_wild(bytes: usize) -> Result<(), &'static str> {
+    let fits = bytes <= MAX_WILD_BYTES_AROUND;
+    if fits { Ok(()) } else { Err("its patterns, with those around it, have more than 128 KiB with wildcards") }
+}
+
+/// The patterns of one file.
+struct Patterns {
+    builder: GitignoreBuilder,
+    count: usize,
+    wild_bytes: usize,
+}
+
+impl Patterns {
+    fn new(folder: &Path) -> Self {
+        Self { builder: GitignoreBuilder::new(folder), count: 0, wild_bytes: 0 }
+    }
+
+    /// Adds a line. One that is too long or makes no sense matches nothing; nor does any that is one too many, which
+    /// [`build`](Self::build) refuses then.
+    fn add(&mut self, line: &str) {
+        let is_pattern = !line.is_empty() && !line.starts_with('#');
+        if !is_pattern || line.len() > MAX_PATTERN_BYTES {
+            return;
+        }
+        self.count += 1;
+        self.wild_bytes += if is_wild(line) { line.len() } else { 0 };
+        if self.count <= MAX_PATTERNS && self.wild_bytes <= MAX_WILD_BYTES {
+            let _ = self.builder.add_line(None, line);
+        }
+    }
+
+    fn build(self) -> Result<Gitignore, &'static str> {
+        if self.count > MAX_PATTERNS {
+            return Err("it has more than 10,000 patterns");
+        }
+        if self.wild_bytes > MAX_WILD_BYTES {
+            return Err("its patterns have more than 64 KiB with wildcards");
+        }
+        self.builder.build().map_err(|_| "its patterns cannot be compiled")
+    }
+}
+
+/// Whether a pattern is compiled to a regular expression. Names, paths and `*.ext` are looked up instead.
+fn is_wild(line: &str) -> bool {
+    let pattern = line.trim_start_matches('!');
+    pattern.strip_prefix("*.").unwrap_or(pattern).contains(['*', '?', '[', '{', '\\'])
+}
+
+/// The pattern of a line of `.gitattributes`, negated where the attribute is not set; `None` where the line says nothing
+/// of it. The patterns are those of `.gitignore`, but none can be negated: the value is.
+fn attribute(line: &str, attribute: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '"', '[']))?;
+    let mut values = words.filter_map(|word| match word.strip_prefix(attribute) {
+        Some("" | "=true" | "=1") => Some(true),
+        Some("=false" | "=0") => Some(false),
+        _ => (word.strip_prefix('-') == Some(attribute)).then_some(false),
+    });
+    Some(format!("{}{pattern}", if values.next_back()? { "" } else { "!" }))
+}
+
+fn said<T>(found: &Match<T>) -> Option<bool> {
+    match found {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
+/// The folder that the `.git` of a work tree is or names.
+#[must_use]
+pub fn git_dir(top: &Path) -> Option<PathBuf> {
+    let own = top.join(".git");
+    if own.is_dir() {
+        return own.canonicalize().ok();
+    }
+    let named = pointer(&own)?;
+    top.join(named.strip_prefix("gitdir: ")?).canonicalize().ok()
+}
+
+/// The folder that all worktrees of a repository share.
+#[must_use]
+pub fn common_dir(git_dir: &Path) -> PathBuf {
+    let named = pointer(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
+    named.unwrap_or_else(|| git_dir.to_owned())
+}
+
+/// The one line of a file of git's that names another place.
+#[must_use]
+pub fn pointer(path: &Path) -> Option<String> {
+    let text = foreign::read_text(path, Links::Followed, MAX_POINTER_BYTES).ok()?;
+    Some(text.trim_end().to_owned())
+}
