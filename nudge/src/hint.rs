@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
 use nudge_core::scope::{Scope, ScopeSpec};
+use nudge_core::suggest::unproven;
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;
@@ -300,6 +301,12 @@ impl Hint {
     /// Returns the name of whoever added the hint, if given.
     pub fn added_by(&self) -> Option<&str> {
         self.rare.as_ref()?.added_by.as_deref()
+    }
+
+    /// Returns true when the hint was learned and has worked in one client session alone. It is told beside the failure
+    /// that it mended and nowhere else (semantics section 10).
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.source == Some(Source::ToolOutput) && self.tags().any(unproven::is_tag)
     }
 
     /// Returns the version, which grows by one with every set.

@@ -9,6 +9,7 @@ pub mod history;
 pub mod journal;
 pub mod keeper;
 pub mod learn;
+mod lesson;
 pub mod open;
 pub mod proxies;
 pub mod role;

@@ -12,6 +12,7 @@ mod memory;
 mod merge;
 mod params;
 mod told;
+pub mod unproven;
 
 use std::collections::HashMap;
 use std::fmt;

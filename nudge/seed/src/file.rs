@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::command::CommandLine;
+
 /// Deepest nesting of a JSON file with comments; its parser has no limit of its own.
 const MAX_DEPTH: usize = 64;
 
@@ -21,7 +23,7 @@ pub struct File<'a> {
 #[derive(Debug, Default)]
 pub struct Found {
     pub name: String,
-    pub command: String,
+    pub command: CommandLine,
     /// What the file says of it, or what it runs.
     pub about: String,
     pub line: u32,
@@ -136,16 +138,6 @@ pub fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
-/// A word as a shell takes it for one.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// The text of a command: a string, a list of words or lines, or a table that has one of these.
 pub fn command_text(value: &Value) -> Option<String> {
     match value {
@@ -204,12 +196,5 @@ mod tests {
             writeln!(bomb, "{this}: &{this} [{nine}]").unwrap();
         }
         file(&bomb).yaml().unwrap_err();
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for (word, quoted) in [("test:unit", "test:unit"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(super::quoted(word), quoted);
-        }
     }
 }

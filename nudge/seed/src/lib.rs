@@ -12,6 +12,7 @@
 //! assert_eq!(report.seeds[0].about, "Runs all tests");
 //! ```
 
+mod command;
 mod file;
 mod gone;
 mod read;

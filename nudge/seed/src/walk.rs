@@ -205,14 +205,14 @@ impl Read {
             self.why = Some(format!("only the first {} of {} commands are taken", limits.seeds_of_a_file, fit.len()));
         }
         for found in asked_for_most(fit, limits.seeds_of_a_file) {
-            let about = if found.about.trim().is_empty() { found.command.clone() } else { found.about };
+            let about = if found.about.trim().is_empty() { found.command.as_str().to_owned() } else { found.about };
             self.seeds.push((
                 rank,
                 Seed {
                     folder: found.folder.unwrap_or_else(|| file.folder.to_owned()),
                     key: format!("{}.{}", reader.format, found.name),
-                    tags: tags(reader.format, &found.name, &found.command),
-                    command: found.command,
+                    tags: tags(reader.format, &found.name, found.command.as_str()),
+                    command: found.command.into_string(),
                     about: one_line(&about, MAX_ABOUT),
                     file: from.to_owned(),
                     line: found.line.max(1),
@@ -238,7 +238,7 @@ fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
 fn is_fit(found: &Found) -> bool {
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c));
     let fits = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max && is_plain(text);
-    fits(&found.name, MAX_NAME) && fits(&found.command, MAX_COMMAND)
+    fits(&found.name, MAX_NAME) && fits(found.command.as_str(), MAX_COMMAND)
 }
 
 fn sha256(bytes: &[u8]) -> String {

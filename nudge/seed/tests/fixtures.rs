@@ -126,3 +126,55 @@ fn a_hostile_repository_is_bounded_and_says_so() {
     assert_eq!(commands, ["npm run 'c;rm x'", "npm run ok"]);
     assert!(report.seeds.iter().all(|seed| !seed.about.contains('\u{1b}') && !seed.command.contains('\u{1b}')));
 }
+
+/// Names that a shell would read more than a word in, or a program an option.
+#[test]
+#[cfg(unix)]
+fn a_hostile_name_is_one_word_of_its_command_or_left_out() {
+    let top = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        fs::create_dir_all(top.path().join(name).parent().unwrap()).unwrap();
+        fs::write(top.path().join(name), text).unwrap();
+    };
+    let bins = "[[bin]]\nname = \"c$(touch pwned)\"\n[[bin]]\nname = \"d\"\n[[bin]]\nname = \"--config=x\"\n";
+    write("Cargo.toml", &format!("[workspace]\n[package]\nname = \"p; touch pwned\"\n{bins}"));
+    write(".cargo/config.toml", "[alias]\n\"al; touch pwned\" = \"test\"\n\"--help\" = \"test\"\n");
+    write("hatch.toml", "[envs.\"e; touch pwned\".scripts]\nt = \"x\"\n[envs.default.scripts]\n\"-x\" = \"y\"\n");
+    write("compose.yaml", "services:\n  --file=/etc/passwd: {image: a}\n  a&touch pwned: {image: b}\n");
+    let scripts = "\"a;touch pwned\" = \"x:y\"\n\"-c\" = \"x:y\"\n";
+    write(
+        "pyproject.toml",
+        &format!("[project.scripts]\n{scripts}[tool.poe.tasks]\n{scripts}[tool.pdm.scripts]\n{scripts}"),
+    );
+    write("package.json", r#"{"scripts": {"`touch pwned`": "x", "-g": "y"}}"#);
+    write("composer.json", r#"{"scripts": {"$(touch pwned)": "x", "--working-dir=/": "y"}}"#);
+    write("Taskfile.yml", "tasks:\n  t|touch pwned: {cmds: [x]}\n  --dir=/: {cmds: [x]}\n");
+    write("mise.toml", "[tasks.\"m>pwned\"]\nrun = \"x\"\n[tasks.\"--cd=/\"]\nrun = \"x\"\n");
+    write("noxfile.py", "@nox.session(name=\"n&touch pwned\")\ndef n(session):\n  pass\n");
+    write("tox.toml", "[env.\"x;touch pwned\"]\ndescription = \"y\"\n");
+    write("Makefile", ".PHONY: -f m;touch\nm;touch pwned:\n\ttrue\n-f:\n\ttrue\n");
+    let report = read(top.path(), &Limits::default());
+    assert!(report.seeds.len() > 12, "{report:?}");
+    let work = tempfile::tempdir().unwrap();
+    for seed in &report.seeds {
+        let split = format!("printf '%s\\0' {}", seed.command);
+        let output = std::process::Command::new("sh").args(["-c", &split]).current_dir(work.path()).output().unwrap();
+        let words = String::from_utf8(output.stdout).unwrap();
+        let dashes: Vec<_> = words.split('\0').filter(|word| word.starts_with('-')).collect();
+        assert!(output.status.success(), "{seed:?}");
+        assert!(
+            dashes.iter().all(|word| matches!(*word, "-d" | "-p" | "--bin" | "--workspace" | "-s" | "-e")),
+            "{seed:?}"
+        );
+        assert!(!seed.command.contains("pwned") || words.contains("pwned"), "{seed:?}");
+    }
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0, "a shell that reads the commands runs nothing else");
+    let commands: Vec<_> = report.seeds.iter().map(|seed| seed.command.as_str()).collect();
+    for expected in [
+        "cargo run -p 'p; touch pwned' --bin 'c$(touch pwned)'",
+        "cargo 'al; touch pwned'",
+        "hatch run 'e; touch pwned:t'",
+    ] {
+        assert!(commands.contains(&expected), "{commands:?}");
+    }
+}

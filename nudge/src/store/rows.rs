@@ -38,6 +38,7 @@ struct Row {
     specificity: u8,
     doubtful: bool,
     secret: bool,
+    unproven: bool,
 }
 
 #[derive(Default)]
@@ -243,6 +244,7 @@ impl Row {
             specificity: 0,
             doubtful: false,
             secret: false,
+            unproven: false,
         }
     }
 
@@ -257,6 +259,7 @@ impl Row {
             specificity: hint.scope.specificity(),
             doubtful: hint.is_doubtful(),
             secret: hint.is_secret(),
+            unproven: hint.is_unproven(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why, command_text, members};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
@@ -11,32 +12,37 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     // What a workspace builds and tests as a whole is not said again of each member.
     let is_member = !is_workspace && above_is_workspace(file);
     let mut out = Vec::new();
-    let mut add = |name: &str, command: String, about: &str, line: u32| {
+    let mut add = |name: &str, command: Option<CommandLine>, about: &str, line: u32| {
         let about = about.to_owned();
-        out.push(Found { name: name.to_owned(), command, about, line, folder: None });
+        out.extend(command.map(|command| Found { name: name.to_owned(), command, about, line, folder: None }));
     };
     if !is_member && (package.is_some() || is_workspace) {
-        let all = if is_workspace && package.is_some() { " --workspace" } else { "" };
+        let has_all = is_workspace && package.is_some();
+        let line_of = |words| {
+            let line = CommandLine::new(words);
+            Some(if has_all { line.with("--workspace") } else { line })
+        };
         let of = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
         let line = file.line_of(&[if is_workspace { "workspace" } else { "package" }]);
-        add("build", format!("cargo build{all}"), &format!("builds {of}"), line);
-        add("test", format!("cargo test{all}"), &format!("tests {of}"), line);
+        add("build", line_of("cargo build"), &format!("builds {of}"), line);
+        add("test", line_of("cargo test"), &format!("tests {of}"), line);
     }
     if let Some(package) = package {
         let bins: Vec<_> =
             manifest["bin"].as_array().into_iter().flatten().filter_map(|bin| bin["name"].as_str()).collect();
-        let of = if is_member || is_workspace { format!(" -p {package}") } else { String::new() };
+        let run = CommandLine::new("cargo run");
+        let run = if is_member || is_workspace { run.with("-p").word(package) } else { Some(run) };
         match bins.as_slice() {
             [] if file.has("src/main.rs") => {
-                add("run", format!("cargo run{of}"), &format!("runs {package}"), file.line_of(&["package", "name"]));
+                add("run", run, &format!("runs {package}"), file.line_of(&["package", "name"]));
             }
             [] => {}
-            [only] => add("run", format!("cargo run{of}"), &format!("runs {only}"), file.line_of(&["bin"])),
+            [only] => add("run", run, &format!("runs {only}"), file.line_of(&["bin"])),
             bins => {
                 for bin in bins {
                     add(
                         &format!("run.{bin}"),
-                        format!("cargo run{of} --bin {bin}"),
+                        run.clone().and_then(|run| run.with("--bin").word(bin)),
                         &format!("runs {bin}"),
                         file.line_of(&["bin"]),
                     );
@@ -66,7 +72,7 @@ pub fn aliases(file: &File<'_>) -> Result<Vec<Found>, Why> {
         let line = file.line_of(&["alias", name]);
         Some(Found {
             name: name.to_owned(),
-            command: format!("cargo {name}"),
+            command: CommandLine::new("cargo").word(name)?,
             about: format!("cargo {words}"),
             line,
             folder: None,

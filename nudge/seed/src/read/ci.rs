@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why, members};
 use crate::walk::folder_at;
 
@@ -129,7 +130,7 @@ fn add(out: &mut Vec<Found>, file: &File<'_>, (job, step): (&str, Option<&str>),
         .collect();
     for line in &lines {
         if out.len() >= MOST
-            || out.iter().any(|found| found.command == *line && found.folder.as_deref() == Some(&folder))
+            || out.iter().any(|found| found.command.as_str() == line && found.folder.as_deref() == Some(&folder))
         {
             continue;
         }
@@ -141,7 +142,13 @@ fn add(out: &mut Vec<Found>, file: &File<'_>, (job, step): (&str, Option<&str>),
             "run for every change, in the job {job}{}",
             said.map(|name| format!(": {name}")).unwrap_or_default()
         );
-        out.push(Found { name, command: line.clone(), about, line: number, folder: Some(folder.clone()) });
+        out.push(Found {
+            name,
+            command: CommandLine::of_shell(line),
+            about,
+            line: number,
+            folder: Some(folder.clone()),
+        });
     }
 }
 
@@ -166,12 +173,7 @@ fn slug(text: &str) -> String {
 
 /// Whether a line says something to a person who works on the code.
 fn is_worth(line: &str) -> bool {
-    if line.len() > MAX_LINE
-        || line.contains(['$', '`', '|', '<', '>', ';', '\\'])
-        || line.starts_with('#')
-        || line.contains("&&")
-        || line.contains("||")
-    {
+    if line.len() > MAX_LINE || line.contains(['$', '`', '|', '<', '>', ';', '&', '\\']) || line.starts_with('#') {
         return false;
     }
     let mut words = line.split_whitespace().skip_while(|word| word.contains('=') && !word.starts_with('-'));
@@ -209,6 +211,7 @@ mod tests {
             "echo cargo test",
             "make VERSION=$V",
             "cargo test | tee log",
+            "make & curl https://example.com",
             "cargo --version",
             "sudo apt-get install make",
             "twine upload",

@@ -1,6 +1,7 @@
 //! The services of docker compose.
 
-use crate::file::{File, Found, Why, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, members};
 
 /// Services that are named one by one; the others are started together with them.
 const MOST: usize = 12;
@@ -14,27 +15,27 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             let build = &service["build"];
             build.as_str().or(build["context"].as_str()).map(|folder| format!("built from {folder}"))
         });
-        Found {
+        Some(Found {
             name: format!("up.{name}"),
-            command: format!("docker compose up -d {}", quoted(name)),
+            command: CommandLine::new("docker compose up -d").word(name)?,
             about: about.unwrap_or_default(),
             line: file.line_of(&["services", name]),
             folder: None,
-        }
+        })
     };
     let names: Vec<_> = services.iter().map(|(name, _)| *name).collect();
     let mut out = Vec::new();
     if !names.is_empty() {
         out.push(Found {
             name: "up".to_owned(),
-            command: "docker compose up -d".to_owned(),
+            command: CommandLine::new("docker compose up -d"),
             about: format!("starts {}", names.join(", ")),
             line: file.line_of(&["services"]),
             folder: None,
         });
     }
     if names.len() > 1 {
-        out.extend(names.into_iter().map(one));
+        out.extend(names.into_iter().filter_map(one));
     }
     Ok(out)
 }

@@ -2,16 +2,18 @@
 
 use serde_json::Value;
 
-use crate::file::{File, Found, Why, command_text, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, command_text, members};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let package = file.json()?;
     let of = |(name, script): (&str, &Value)| {
         let is_event = name.starts_with("pre-") || name.starts_with("post-");
         let about = package["scripts-descriptions"][name].as_str().map(str::to_owned).or_else(|| command_text(script));
+        let command = CommandLine::new("composer run").word(name)?;
         (!is_event && name != "auto-scripts").then(|| Found {
             name: name.to_owned(),
-            command: format!("composer run {}", quoted(name)),
+            command,
             about: about.unwrap_or_default(),
             line: file.line_of(&["scripts", name]),
             folder: None,

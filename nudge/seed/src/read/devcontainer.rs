@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why};
 
 /// The commands of a container's life that a checkout needs outside of it, too.
@@ -10,10 +11,8 @@ const NAMES: &[&str] = &["onCreateCommand", "updateContentCommand", "postCreateC
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let config = file.jsonc()?;
     let words = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => {
-            Some(words.iter().filter_map(Value::as_str).map(crate::file::quoted).collect::<Vec<_>>().join(" "))
-        }
+        Value::String(text) => Some(CommandLine::of_shell(text)),
+        Value::Array(words) => Some(CommandLine::of_words(words.iter().filter_map(Value::as_str))),
         _ => None,
     };
     let mut out = Vec::new();

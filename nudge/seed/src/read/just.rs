@@ -1,5 +1,6 @@
 //! justfiles: recipes that can be called without an argument.
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
@@ -26,13 +27,8 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         let about = comment.take().unwrap_or_default();
         let is_private = std::mem::take(&mut is_private);
         let Some(name) = recipe(line).filter(|name| !is_private && !name.starts_with('_')) else { continue };
-        out.push(Found {
-            name: name.to_owned(),
-            command: format!("just {name}"),
-            about: about.to_owned(),
-            line: number,
-            folder: None,
-        });
+        let Some(command) = CommandLine::new("just").word(name) else { continue };
+        out.push(Found { name: name.to_owned(), command, about: about.to_owned(), line: number, folder: None });
     }
     Ok(out)
 }

@@ -1,5 +1,6 @@
 //! Gradle and Maven, by their wrappers where they are there.
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why};
 
 pub fn gradle(file: &File<'_>) -> Result<Vec<Found>, Why> {
@@ -22,10 +23,10 @@ pub fn maven(file: &File<'_>) -> Result<Vec<Found>, Why> {
     Ok(vec![found("build", program, "package", "builds and tests"), found("test", program, "test", "runs the tests")])
 }
 
-fn found(name: &str, program: &str, goal: &str, about: &str) -> Found {
+fn found(name: &str, program: &'static str, goal: &'static str, about: &str) -> Found {
     Found {
         name: name.to_owned(),
-        command: format!("{program} {goal}"),
+        command: CommandLine::new(program).with(goal),
         about: about.to_owned(),
         line: 1,
         folder: None,

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why};
 
 /// Targets that nobody asks for.
@@ -63,9 +64,10 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             }
             let runs = rule.recipe.first().map(|line| line.trim_start_matches(['@', '-', '+']).trim());
             let needs = || format!("needs {}", rule.needs.join(", "));
+            let Some(command) = CommandLine::new("make").word(target) else { continue };
             out.push(Found {
                 name: target.to_owned(),
-                command: format!("make {target}"),
+                command,
                 about: rule.help.map_or_else(|| runs.map_or_else(needs, str::to_owned), str::to_owned),
                 line: rule.line,
                 folder: None,

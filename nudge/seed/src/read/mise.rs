@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::file::{File, Found, Why, command_text, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, command_text, members};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     if file.name == ".tool-versions" {
@@ -12,9 +13,10 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let config = file.toml()?;
     let of = |(name, task): (&str, &Value)| {
         let about = task["description"].as_str().map(str::to_owned).or_else(|| command_text(task));
+        let command = CommandLine::new("mise run").word(name)?;
         (task["hide"] != true).then(|| Found {
             name: name.to_owned(),
-            command: format!("mise run {}", quoted(name)),
+            command,
             about: about.unwrap_or_default(),
             line: file.line_of(&["tasks", name]),
             folder: None,
@@ -33,7 +35,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
 fn install(tools: &[&str], line: u32) -> Option<Found> {
     (!tools.is_empty()).then(|| Found {
         name: "install".to_owned(),
-        command: "mise install".to_owned(),
+        command: CommandLine::new("mise install"),
         about: tools.join(", "),
         line,
         folder: None,

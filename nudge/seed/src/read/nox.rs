@@ -1,6 +1,7 @@
 //! nox: sessions, as the lines of its file name them. Nothing is run.
 
-use crate::file::{File, Found, Why, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let mut out: Vec<Found> = Vec::new();
@@ -18,9 +19,9 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         if let Some(rest) = text.strip_prefix("def ").filter(|_| session.is_some()) {
             let (line, given) = session.take().unwrap_or_default();
             let name = given.unwrap_or_else(|| rest.split('(').next().unwrap_or_default().trim().to_owned());
-            is_after_def = !name.starts_with('_');
-            if is_after_def {
-                let command = format!("nox -s {}", quoted(&name));
+            let command = CommandLine::new("nox -s").word(&name).filter(|_| !name.starts_with('_'));
+            is_after_def = command.is_some();
+            if let Some(command) = command {
                 out.push(Found { name, command, about: String::new(), line, folder: None });
             }
         } else if is_after_def && !text.ends_with("):") && !text.is_empty() {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::file::{File, Found, Why, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, members};
 
 /// Files that only one manager writes.
 const LOCKS: &[(&str, &str)] = &[
@@ -52,8 +53,9 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             && !script.contains("no test specified")
             && !script.trim().is_empty();
         let command = match (manager, name) {
-            ("npm" | "pnpm", "test" | "start") => format!("{manager} {name}"),
-            _ => format!("{manager} run {}", quoted(name)),
+            ("npm" | "pnpm", "test") => CommandLine::new(manager).with("test"),
+            ("npm" | "pnpm", "start") => CommandLine::new(manager).with("start"),
+            _ => CommandLine::new(manager).with("run").word(name)?,
         };
         let line = file.line_of(&["scripts", name]);
         is_useful.then(|| Found { name: name.to_owned(), command, about: script.to_owned(), line, folder: None })

@@ -2,23 +2,20 @@
 
 use serde_json::Value;
 
-use crate::file::{File, Found, Why, command_text, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, command_text, members};
 
 /// What runs a command in the project's environment, by the lock file that is there.
-const RUNNERS: &[(&str, &str)] = &[
-    ("uv.lock", "uv run "),
-    ("poetry.lock", "poetry run "),
-    ("pdm.lock", "pdm run "),
-    ("Pipfile.lock", "pipenv run "),
-];
+const RUNNERS: &[(&str, &str)] =
+    &[("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile.lock", "pipenv run")];
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let runner = file.nearest(RUNNERS).unwrap_or("");
+    let run = || CommandLine::new(file.nearest(RUNNERS).unwrap_or(""));
     let mut out = Vec::new();
     if file.name != "pyproject.toml" {
         let section = if file.name == "pytest.ini" { "[pytest]" } else { "[tool:pytest]" };
         let line = file.line_where(|line| line.trim() == section);
-        out.extend(line.map(|line| tool("pytest", format!("{runner}pytest"), "all tests", line)));
+        out.extend(line.map(|line| tool("pytest", run().with("pytest"), "all tests", line)));
         return Ok(out);
     }
     let project = file.toml()?;
@@ -26,34 +23,29 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     for (name, entry) in members(&project["project"]["scripts"]).chain(members(&tools["poetry"]["scripts"])) {
         let about = format!("runs {}", entry.as_str().unwrap_or(name));
         let line = file.line_of(&["scripts", name]);
-        out.push(Found {
-            name: name.to_owned(),
-            command: format!("{runner}{}", quoted(name)),
-            about,
-            line,
-            folder: None,
-        });
+        let command = run().word(name);
+        out.extend(command.map(|command| Found { name: name.to_owned(), command, about, line, folder: None }));
     }
     if tools["pytest"].is_object() {
         let line = file.line_of(&["tool", "pytest"]);
-        out.push(tool("pytest", format!("{runner}pytest"), "all tests", line));
+        out.push(tool("pytest", run().with("pytest"), "all tests", line));
     }
     if tools["ruff"].is_object() {
-        out.push(tool("ruff", format!("{runner}ruff check"), "lint", file.line_of(&["tool", "ruff"])));
+        out.push(tool("ruff", run().with("ruff check"), "lint", file.line_of(&["tool", "ruff"])));
     }
     let has_files = ["files", "packages", "modules"].iter().any(|field| !tools["mypy"][*field].is_null());
     if has_files {
-        out.push(tool("mypy", format!("{runner}mypy"), "types", file.line_of(&["tool", "mypy"])));
+        out.push(tool("mypy", run().with("mypy"), "types", file.line_of(&["tool", "mypy"])));
     }
     Ok(out)
 }
 
-fn tool(name: &str, command: String, about: &str, line: u32) -> Found {
+fn tool(name: &str, command: CommandLine, about: &str, line: u32) -> Found {
     Found { name: name.to_owned(), command, about: about.to_owned(), line, folder: None }
 }
 
 /// Tasks by name, without those that are for other tasks alone.
-fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(String) -> String) -> Vec<Found> {
+fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(&str) -> Option<CommandLine>) -> Vec<Found> {
     let of = |(name, task): (&str, &Value)| {
         let is_around = ["pre_", "post_", "_"].iter().any(|start| name.starts_with(start));
         let needs = task["args"]
@@ -62,9 +54,10 @@ fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(String
             .flatten()
             .any(|arg| arg["required"] == true || arg["positional"] == true);
         let about = task["help"].as_str().map(str::to_owned).or_else(|| command_text(task));
+        let command = command(name)?;
         (!is_around && !needs).then(|| Found {
             name: name.to_owned(),
-            command: command(quoted(name)),
+            command,
             about: about.unwrap_or_default(),
             line: file.line_of(&[below, &[name]].concat()),
             folder: None,
@@ -75,15 +68,20 @@ fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(String
 
 pub fn poe(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let runner = file.nearest(RUNNERS).unwrap_or("");
-    Ok(tasks(file, &file.toml()?["tool"]["poe"]["tasks"], &["tasks"], |name| format!("{runner}poe {name}")))
+    let run = |name: &str| CommandLine::new(runner).with("poe").word(name);
+    Ok(tasks(file, &file.toml()?["tool"]["poe"]["tasks"], &["tasks"], run))
 }
 
 pub fn pdm(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    Ok(tasks(file, &file.toml()?["tool"]["pdm"]["scripts"], &["scripts"], |name| format!("pdm run {name}")))
+    Ok(tasks(file, &file.toml()?["tool"]["pdm"]["scripts"], &["scripts"], |name| {
+        CommandLine::new("pdm run").word(name)
+    }))
 }
 
 pub fn rye(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    Ok(tasks(file, &file.toml()?["tool"]["rye"]["scripts"], &["scripts"], |name| format!("rye run {name}")))
+    Ok(tasks(file, &file.toml()?["tool"]["rye"]["scripts"], &["scripts"], |name| {
+        CommandLine::new("rye run").word(name)
+    }))
 }
 
 pub fn hatch(file: &File<'_>) -> Result<Vec<Found>, Why> {
@@ -95,10 +93,12 @@ pub fn hatch(file: &File<'_>) -> Result<Vec<Found>, Why> {
 fn environments(file: &File<'_>, envs: &Value) -> Vec<Found> {
     let of = |(env, table): (&str, &Value)| {
         let place = if env == "default" { String::new() } else { format!("{env}:") };
-        tasks(file, &table["scripts"], &[env, "scripts"], |name| format!("hatch run {place}{name}"))
-            .into_iter()
-            .map(|found| Found { name: format!("{place}{}", found.name), ..found })
-            .collect::<Vec<_>>()
+        tasks(file, &table["scripts"], &[env, "scripts"], |name| {
+            CommandLine::new("hatch run").word(&format!("{place}{name}"))
+        })
+        .into_iter()
+        .map(|found| Found { name: format!("{place}{}", found.name), ..found })
+        .collect::<Vec<_>>()
     };
     members(envs).flat_map(of).collect()
 }

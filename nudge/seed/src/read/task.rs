@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::file::{File, Found, Why, command_text, members, quoted};
+use crate::command::CommandLine;
+use crate::file::{File, Found, Why, command_text, members};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let tasks = &file.yaml()?["tasks"];
@@ -12,9 +13,10 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         let about = ["desc", "summary"].iter().find_map(|field| task[*field].as_str()).map(str::to_owned);
         let runs =
             || task["cmds"].as_array().and_then(|lines| lines.iter().find_map(command_text)).or(command_text(task));
+        let command = CommandLine::new("task").word(name)?;
         (!is_internal && !needs).then(|| Found {
             name: name.to_owned(),
-            command: format!("task {}", quoted(name)),
+            command,
             about: about.or_else(runs).unwrap_or_default(),
             line: file.line_of(&["tasks", name]),
             folder: None,

@@ -1,5 +1,6 @@
 //! tox: its environments.
 
+use crate::command::CommandLine;
 use crate::file::{File, Found, Why, members};
 
 pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
@@ -9,13 +10,17 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         if !config["env_list"].is_array() && !config["env"].is_object() {
             return Ok(Vec::new());
         }
-        let mut out = vec![env(None, "all environments", file.line_of(&["tox"]))];
+        let mut out: Vec<_> = env(None, "all environments", file.line_of(&["tox"])).into_iter().collect();
         for (name, table) in members(&config["env"]).filter(|(_, table)| table.is_object()) {
-            out.push(env(Some(name), table["description"].as_str().unwrap_or_default(), file.line_of(&["env", name])));
+            out.extend(env(
+                Some(name),
+                table["description"].as_str().unwrap_or_default(),
+                file.line_of(&["env", name]),
+            ));
         }
         return Ok(out);
     }
-    let mut out = vec![env(None, "all environments", 1)];
+    let mut out: Vec<_> = env(None, "all environments", 1).into_iter().collect();
     let mut is_tox = false;
     let mut current: Option<usize> = None;
     // What it runs may begin on the line behind `commands =`.
@@ -24,8 +29,11 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         if let Some(section) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             is_tox |= section == "tox" || section.starts_with("testenv");
             let name = section.strip_prefix("testenv:").map(str::trim);
-            current = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))).map(|name| {
-                out.push(env(Some(name), "", number));
+            // `py{312,313}` stands for several.
+            let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+            let found = name.filter(is_name).and_then(|name| env(Some(name), "", number));
+            current = found.map(|found| {
+                out.push(found);
                 out.len() - 1
             });
         } else if begins && (line.trim().is_empty() || line.trim().starts_with(['#', ';'])) {
@@ -43,12 +51,13 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     if is_tox { Ok(out) } else { Ok(Vec::new()) }
 }
 
-fn env(name: Option<&str>, about: &str, line: u32) -> Found {
-    Found {
+fn env(name: Option<&str>, about: &str, line: u32) -> Option<Found> {
+    let tox = CommandLine::new("tox");
+    Some(Found {
         name: name.unwrap_or("all").to_owned(),
-        command: name.map_or("tox".to_owned(), |name| format!("tox -e {name}")),
+        command: name.map_or(Some(tox.clone()), |name| tox.with("-e").word(name))?,
         about: about.to_owned(),
         line,
         folder: None,
-    }
+    })
 }

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
 use nudge_core::relevance::{CUT, Terms, rarity};
 use nudge_core::shell::{self, Line};
-use nudge_core::suggest::{Moment, SuggestRequest};
+use nudge_core::suggest::{Moment, SuggestRequest, unproven};
 
 use super::index::{ByRow, FIX};
 use super::message::Message;
@@ -109,9 +109,12 @@ impl<'a> Failure<'a> {
         Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message }
     }
 
-    /// Whether a hint can be of use at all: who gets a name wrong is helped by what a file says of it, and nobody else.
+    /// Whether a hint can be of use at all. A caller who gets a name wrong is helped by what a file says of it, and no
+    /// other caller; what is unproven helps beside the failure after which it worked.
     pub(super) fn may_need(&self, hint: &Hint) -> bool {
-        self.not_found || self.name_not_known || !is_behind(hint)
+        let is_after_this =
+            || self.line.as_ref().is_some_and(|line| hint.tags().any(|tag| unproven::is_after(tag, line)));
+        (self.not_found || self.name_not_known || !is_behind(hint)) && (!hint.is_unproven() || is_after_this())
     }
 
     /// The words of the error's last lines, and the programs.

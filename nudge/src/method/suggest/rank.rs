@@ -102,7 +102,8 @@ impl Nudge {
         // What is of no use here does not make words common, either.
         let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
         let only = may_need.as_ref().map(|only| only as &Only<'_>);
-        let filter = Filter { no_secrets: true, only, ..Filter::all(&request.context, request.now) };
+        let no_unproven = failure.is_none();
+        let filter = Filter { no_secrets: true, no_unproven, only, ..Filter::all(&request.context, request.now) };
         let found = |filter: &Filter<'_>| {
             let (found, undecided) = self.store.best_first(filter, Steps::of_a_call());
             (found.into_vec(), undecided)

@@ -30,6 +30,8 @@ pub(crate) struct Filter<'a> {
     pub include_ineligible: bool,
     /// True to pass over secrets.
     pub no_secrets: bool,
+    /// True to pass over what was learned and is told beside one failure alone.
+    pub no_unproven: bool,
     /// A further criterion, checked last before the score, by the row's number and the hint. It runs under the lock, so it
     /// must be quick.
     pub only: Option<&'a Only<'a>>,
@@ -39,8 +41,18 @@ pub(crate) struct Filter<'a> {
 impl<'a> Filter<'a> {
     /// Accepts every hint that fits a context.
     pub fn all(context: &'a Context, now: Millis) -> Self {
-        let (rows, component, keys, tags) = (None, None, &[][..], &[][..]);
-        Self { rows, component, keys, tags, context, include_ineligible: false, no_secrets: false, only: None, now }
+        Self {
+            rows: None,
+            component: None,
+            keys: &[],
+            tags: &[],
+            context,
+            include_ineligible: false,
+            no_secrets: false,
+            no_unproven: false,
+            only: None,
+            now,
+        }
     }
 }
 
@@ -258,7 +270,7 @@ impl<'a, 'b> Search<'a, 'b> {
     fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
-        if filter.now >= row.expires_at || (filter.no_secrets && row.secret) {
+        if filter.now >= row.expires_at || (filter.no_secrets && row.secret) || (filter.no_unproven && row.unproven) {
             return None;
         }
         // A free row has no hint.

@@ -1,0 +1,68 @@
+//! The tag of a hint that was learned in one client session and has worked in no other yet (semantics section 20).
+
+use sha2::{Digest as _, Sha256};
+
+use crate::shell::Line;
+use crate::text::hex;
+
+/// The beginning of the tag; behind it stand the digests of the failed line and of the client session.
+const START: &str = "after:";
+/// Bytes of either digest.
+const LINE_BYTES: usize = 6;
+const SESSION_BYTES: usize = 4;
+
+/// The tag of a hint whose command worked after `failed` did not, in `client_session`.
+///
+/// ```
+/// use nudge_core::{shell::parse, suggest::unproven};
+///
+/// let tag = unproven::tag(&parse("cd web && npm test 2>&1").unwrap(), "s-1");
+/// assert!(unproven::is_tag(&tag) && unproven::is_after(&tag, &parse("npm test").unwrap()));
+/// assert!(!unproven::is_after(&tag, &parse("npm ci").unwrap()));
+/// assert!(unproven::is_of(&tag, "s-1") && !unproven::is_of(&tag, "s-2"));
+/// ```
+#[must_use]
+pub fn tag(failed: &Line, client_session: &str) -> String {
+    format!("{START}{}-{}", digest_line(failed), digest_session(client_session))
+}
+
+/// Whether a tag is one of these.
+#[must_use]
+pub fn is_tag(tag: &str) -> bool {
+    tag.starts_with(START)
+}
+
+/// Whether the hint of this tag worked after `failed`, whatever its folder and redirections.
+#[must_use]
+pub fn is_after(tag: &str, failed: &Line) -> bool {
+    split(tag).is_some_and(|(line, _)| line == digest_line(failed))
+}
+
+/// Whether the hint of this tag was learned in `client_session`.
+#[must_use]
+pub fn is_of(tag: &str, client_session: &str) -> bool {
+    split(tag).is_some_and(|(_, session)| session == digest_session(client_session))
+}
+
+fn split(tag: &str) -> Option<(&str, &str)> {
+    tag.strip_prefix(START)?.split_once('-')
+}
+
+fn digest_line(line: &Line) -> String {
+    let mut digest = Sha256::new();
+    for command in line.heads() {
+        for (name, value) in &command.assignments {
+            [name, "=", value, "\0"].iter().for_each(|part| digest.update(part));
+        }
+        command.words.iter().for_each(|word| {
+            digest.update(word);
+            digest.update("\0");
+        });
+        digest.update("\n");
+    }
+    hex(&digest.finalize()[..LINE_BYTES])
+}
+
+fn digest_session(client_session: &str) -> String {
+    hex(&Sha256::digest(client_session)[..SESSION_BYTES])
+}
