@@ -1,10 +1,7 @@
 //! Fills in the context of a call: the only module that knows the caller's place (semantics section 9).
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,12 +10,16 @@ use nudge::context::infer;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use nudge_core::context::{outside, repository};
+use nudge_os::process::{Limits, Program};
+use nudge_os::programs;
 use serde_json::{Map, Value};
 
-use crate::{children, programs, sources};
+use crate::sources;
 
 /// Time limit of all git commands; what they do not answer in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
+/// Most bytes of one answer of git: a path, an address or a name.
+const MAX_GIT_BYTES: usize = 64 << 10;
 
 /// Infers contexts. Caches what it reads from git's files, and remembers which environment variables were asked for
 /// last.
@@ -204,10 +205,17 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
 /// Runs git itself, for repositories that cannot be understood from its files.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
+    let program = programs::find_outside("git", cwd)?;
     let git = |args: &[&str]| {
-        let mut command = Command::new(programs::find("git")?);
-        command.args(args).current_dir(cwd).env("PWD", cwd);
-        let text = said_by(command, deadline)?;
+        let mut git = Program::new(&program);
+        git.args(args).current_dir(cwd).env("PWD", cwd);
+        for (name, value) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+            git.env(name, value);
+        }
+        let time = deadline.saturating_duration_since(Instant::now());
+        let limits = Limits { time, output_bytes: MAX_GIT_BYTES, is_given_up: &|| false };
+        let output = git.run(limits).ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8(output.stdout).ok()?;
         Some(text.trim_end_matches(['\r', '\n']).to_owned())
     };
     let root = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
@@ -225,24 +233,6 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
             None => git(&["symbolic-ref", "--short", "HEAD"]),
         },
     })
-}
-
-/// Returns the output of a program that succeeds in time; one that takes longer is ended.
-fn said_by(mut command: Command, deadline: Instant) -> Option<String> {
-    let mut running =
-        children::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null())).ok()?;
-    let mut stdout = running.child.stdout.take()?;
-    let (sender, said) = channel();
-    // The thread is not joined: a child of the program may keep the pipe open after the program's end.
-    std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let read = stdout.read_to_end(&mut text);
-        let _ = sender.send(read.is_ok().then_some(text));
-    });
-    let text = said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten()?;
-    // A program that has closed its stdout is about to end.
-    let status = running.wait_until(deadline)?;
-    String::from_utf8(text).ok().filter(|_| status.success())
 }
 
 #[cfg(test)]

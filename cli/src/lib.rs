@@ -4,13 +4,11 @@
 
 pub mod agents;
 pub mod args;
-pub mod children;
 pub mod cmd;
 pub mod committed;
 pub mod context;
 pub mod kept;
 pub mod output;
-pub mod programs;
 pub mod reach;
 pub mod running;
 pub mod seed;
@@ -25,6 +23,6 @@ pub fn main() -> std::process::ExitCode {
         args::complete();
     }
     let code = cmd::run(&std::env::args_os().collect::<Vec<_>>());
-    children::end_all();
+    nudge_os::process::end_all();
     code
 }

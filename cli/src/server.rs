@@ -464,7 +464,7 @@ async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    crate::children::leave_signals(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]);
+    nudge_os::process::leave_signals(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;

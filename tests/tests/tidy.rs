@@ -95,7 +95,7 @@ fn shipped() -> Vec<(String, String)> {
 /// program that may open one, is known here, with the reason.
 #[test]
 fn connections_and_programs_are_known() {
-    const KNOWN: [(&str, &str); 20] = [
+    const KNOWN: [(&str, &str); 22] = [
         ("cli/src/agents/doctor.rs", "Nudge itself, to be tried out"),
         ("cli/src/agents/doctor/launch.rs", "what stands in the settings of a client, as that would"),
         ("cli/src/agents/init.rs", "a client's own command that registers a server"),
@@ -109,6 +109,8 @@ fn connections_and_programs_are_known() {
         ("cli/src/context.rs", "git, which looks at files"),
         ("nudge/client/src/connection.rs", "this machine's loopback"),
         ("nudge/embed/src/fetch.rs", "curl: a model that its user has asked for"),
+        ("nudge/os/src/process.rs", "what the others on this list start"),
+        ("nudge/os/src/process/watcher.rs", "a shell that ends what a killed process has left"),
         ("nudge/sources/brain/src/bolt/link.rs", "the graph server of `brain.bolt`"),
         ("nudge/sources/brain/src/capture/pull_request.rs", "gh: a pull request of a captured session"),
         ("nudge/sources/brain/src/capture/repo.rs", "git: the branch of a captured session"),
@@ -117,10 +119,31 @@ fn connections_and_programs_are_known() {
         ("nudge/sources/brain/src/llm/web.rs", "the API of `brain.llm`"),
         ("nudge/sources/code/src/git.rs", "git, which looks at files"),
     ];
-    let marks = ["TcpStream::connect", "UdpSocket", "Command::new(", "ureq::", "neo4j::"];
+    let marks = ["TcpStream::connect", "UdpSocket", "Command::new(", "Program::new(", "ureq::", "neo4j::"];
     let reaches_out = |code: &str| marks.iter().any(|mark| code.contains(mark));
     let found: Vec<_> = shipped().into_iter().filter(|(_, code)| reaches_out(code)).map(|(name, _)| name).collect();
     assert_eq!(found, KNOWN.map(|(name, _)| name));
+}
+
+/// A program of somebody else's is started by one module, which finds it by a whole path, bounds it, and ends it with this
+/// process. Another place that starts a program has a reason.
+#[test]
+fn programs_are_started_by_one_module() {
+    const ALLOWED: [(&str, &str); 10] = [
+        ("cli/src/args/source.rs", "no program: a word of the command line"),
+        ("cli/src/cmd/editor.rs", "the user's editor has the terminal, and its signals"),
+        ("cli/src/cmd/serve/detach.rs", "Nudge itself, which is to outlive this process"),
+        ("cli/src/cmd/source.rs", "Nudge itself, which is to outlive this process"),
+        ("cli/src/cmd/tour.rs", "Nudge itself, which ends with its stdin"),
+        ("cli/src/cmd/ui/open.rs", "the user's browser, which is to outlive this process"),
+        ("nudge/os/src/process.rs", "the module"),
+        ("nudge/os/src/process/watcher.rs", "a part of it"),
+        ("nudge/sources/brain/src/capture/repo.rs", "git: the branch of a captured session"),
+        ("nudge/sources/brain/src/git.rs", "git, which makes a repository"),
+    ];
+    let starts = |code: &str| code.contains("Command::new(");
+    let found: Vec<_> = shipped().into_iter().filter(|(_, code)| starts(code)).map(|(name, _)| name).collect();
+    assert_eq!(found, ALLOWED.map(|(name, _)| name));
 }
 
 /// A message that the page of troubles quotes, but does not show happening, is somewhere in the sources: each of its parts
@@ -373,11 +396,15 @@ fn anchor(heading: &str) -> String {
 const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-core", &[]),
     ("nudge-hints", &["nudge-core"]),
+    ("nudge-os", &[]),
     ("nudge-storage", &["nudge-core"]),
-    ("nudge-embed", &["nudge-core"]),
+    ("nudge-embed", &["nudge-core", "nudge-os"]),
     ("nudge-seed", &["nudge-core"]),
     ("nudge-client", &["nudge-core", "nudge-hints"]),
-    ("nudge-cli", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-malloc", "nudge-seed"]),
+    (
+        "nudge-cli",
+        &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-malloc", "nudge-os", "nudge-seed"],
+    ),
     ("nudge-capi", &["nudge-hints", "nudge-client"]),
     ("nudge-python", &["nudge-hints", "nudge-client"]),
     ("nudge-node", &["nudge-hints", "nudge-client"]),
@@ -400,7 +427,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Sources stand side by side: none knows another, the hints, the client or the binary.
-const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-storage"];
+const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-os", "nudge-storage"];
 
 /// Nothing depends upward or sideways: core knows nobody, sources know core, the binary knows all.
 #[test]

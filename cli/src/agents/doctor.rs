@@ -13,11 +13,11 @@ mod plain;
 mod settings;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
+use nudge_os::process::Program;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -281,15 +281,15 @@ impl Patient<'_> {
             }
         };
         let run = |session: &str| {
-            let command = match &program {
-                Some(program) => {
-                    let mut command = Command::new(program);
-                    command.arg("hook");
-                    command
+            let program = match &program {
+                Some(path) => {
+                    let mut program = Program::new(path);
+                    program.arg("hook");
+                    program
                 }
-                None => launch::handler(handler).ok_or("it names no command")?,
+                None => launch::handler(handler)?,
             };
-            self.run_hook(hooked, command, session)
+            self.run_hook(hooked, program, session)
         };
         let (said, _) = match run("first") {
             Ok(said) => said,
@@ -342,12 +342,12 @@ impl Patient<'_> {
         });
     }
 
-    fn run_hook(&self, hooked: &HookEntries, command: Command, session: &str) -> Result<(String, Duration), String> {
-        let command = launch::hook(command, &self.scratch.runtime, HOOK_PATIENCE_MS);
+    fn run_hook(&self, hooked: &HookEntries, program: Program, session: &str) -> Result<(String, Duration), String> {
+        let program = launch::hook(program, &self.scratch.runtime, HOOK_PATIENCE_MS);
         let cwd = nudge_client::process_cwd().unwrap_or_else(|| self.scratch.runtime.clone());
         let event = event::start(hooked.events[0].0, session, &cwd);
         let begun = Instant::now();
-        Running::start(command)?.answer(begun, &event)
+        Running::start(program)?.answer(begun, &event)
     }
 }
 

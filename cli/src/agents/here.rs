@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nudge::{Error, Result};
 
 use super::clients::{self, Client, ClientFolders};
-use crate::programs;
+use nudge_os::programs;
 
 /// The paths for `nudge init`: the user's, or a project's.
 pub struct InitPaths {

@@ -1,12 +1,13 @@
 //! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_os::process::{Errors, Limits, Program};
+use nudge_os::programs;
 
 use super::clients::{self, Client, ClientFolders};
 use super::config::text_of;
@@ -16,13 +17,14 @@ use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
 use super::{agents_md, commands, keep, login, within};
 use crate::args::{Capture, Init};
 use crate::cmd::{ask, ask_which, is_yes};
-use crate::{children, programs};
 
 /// The name under which changes are recorded that belong to no client.
 const OURS: &str = "nudge";
 
 /// Time limit of a client's own command; some start slowly.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Most bytes that a client's own command may print; they are not shown.
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
 /// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
 ///
@@ -288,21 +290,14 @@ fn carry_out(client: &'static Client, allow: bool, here: &InitPaths, record: &mu
 fn ask_client(words: &[String]) -> Result<(), String> {
     // The program is started by its path: on Windows a script is not found by its name.
     let program = programs::find(&words[0]).ok_or("it is not in PATH")?;
-    let mut said = tempfile::tempfile().map_err(|error| error.to_string())?;
-    let stderr = said.try_clone().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-    let mut running = children::start(&mut command).map_err(|error| error.to_string())?;
-    let Some(status) = running.wait_until(Instant::now() + PATIENCE) else {
-        return Err(format!("no end within {} s", PATIENCE.as_secs()));
-    };
-    if status.success() {
+    let limits = Limits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false };
+    let output = Program::new(&program).args(&words[1..]).errors(Errors::Kept).run(limits);
+    let output = output.map_err(|failure| format!("it {failure}"))?;
+    if output.status.success() {
         return Ok(());
     }
-    let mut text = Vec::new();
-    let _ = said.rewind().and_then(|()| said.read_to_end(&mut text));
-    let text = String::from_utf8_lossy(&text);
-    Err(message_of(&text).unwrap_or_else(|| status.to_string()))
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(message_of(&text).unwrap_or_else(|| output.status.to_string()))
 }
 
 /// Returns the line that says what went wrong: the last that begins as messages of errors do, else the last. Runtimes

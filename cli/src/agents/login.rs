@@ -1,18 +1,20 @@
 //! The login service: a server that starts at the user's login, so that the session outlives the agents.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge::{Error, Result};
+use nudge_os::process::{Limits, Program};
+use nudge_os::programs;
 
 use super::clients::ClientFolders;
 use super::config::text_of;
 use super::plan::File;
-use crate::{children, programs};
 
 /// Time limit of the service manager.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Most bytes that the service manager may print; they are not shown.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Returns true when the system has a known service manager.
 pub fn is_possible() -> bool {
@@ -104,11 +106,11 @@ const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 fn manage(words: &[&str]) -> Result<(), String> {
     let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
     let failed = || format!("{manager} {}", words.join(" "));
-    let mut command = Command::new(programs::find(manager).ok_or_else(failed)?);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Program::new(&programs::find(manager).ok_or_else(failed)?);
+    program.args(words);
     if let Some(home) = std::env::home_dir() {
-        command.current_dir(home);
+        program.current_dir(&home);
     }
-    let status = children::start(&mut command).ok().and_then(|mut run| run.wait_until(Instant::now() + PATIENCE));
-    if status.is_some_and(|status| status.success()) { Ok(()) } else { Err(failed()) }
+    let output = program.run(Limits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false });
+    if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(failed()) }
 }

@@ -110,7 +110,7 @@ fn ignore_interrupts() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    crate::children::leave_signals(&[SignalKind::interrupt(), SignalKind::hangup()]);
+    nudge_os::process::leave_signals(&[SignalKind::interrupt(), SignalKind::hangup()]);
     let within = runtime.enter();
     for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
         let _ = signal(kind);

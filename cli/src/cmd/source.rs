@@ -11,6 +11,7 @@ use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
 use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{CommandHost, Host, LongCommand, Source, SourceSpec, StopFlag};
+use nudge_os::programs;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -21,7 +22,7 @@ use crate::args::{Global, SourceVerb};
 use crate::context::Inference;
 use crate::running::{connect, given, raw};
 use crate::server::stop_signal;
-use crate::{output, programs, settings, sources};
+use crate::{output, settings, sources};
 
 pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     if let Some(long) = call.long {

@@ -94,7 +94,7 @@ impl Watching {
             let seconds = INTERVAL.as_secs() * u64::from(missed);
             if has_successor() {
                 tracing::error!(seconds, "the event loop stands still; a PROXY takes over");
-                crate::children::end_all();
+                nudge_os::process::end_all();
                 std::process::exit(HANDED_OVER);
             }
             if missed == MISSED {

@@ -139,3 +139,48 @@ fn no_program_of_a_client_is_left_behind() {
         hanging.none_is_left(program);
     }
 }
+
+/// `nudge model add`, while its curl has not begun to send.
+#[test]
+fn no_curl_is_left_behind() {
+    for name in ["TERM", "INT", "HUP", "KILL"] {
+        let home = home();
+        let curl = Hanging::new(home.path(), "curl", false);
+        let mut add = nudge(&home.path().join("run"), &["model", "add", "--yes"]);
+        curl.is_found_by(&mut add);
+        for variable in ["XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            add.env(variable, home.path().join("data"));
+        }
+        let mut child = add.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        curl.ids();
+        signal(&child, name);
+        assert!(!child.wait().unwrap().success());
+        curl.none_is_left(name);
+    }
+}
+
+/// A server that looks for what has changed in a checkout, while git does not answer.
+#[test]
+fn no_git_is_left_behind_by_the_index_of_code() {
+    for (name, stubborn) in [("TERM", false), ("TERM", true), ("KILL", false), ("KILL", true)] {
+        let home = home();
+        let repo = home.path().join("repo");
+        fs::create_dir_all(&repo).unwrap();
+        fs::write(repo.join("a.rs"), "fn a() {}\n").unwrap();
+        assert!(Command::new("git").args(["init", "-q"]).current_dir(&repo).status().unwrap().success());
+        let git = Hanging::new(home.path(), "git", stubborn);
+        let runtime = home.path().join("run");
+        let mut command = kit::command(&runtime);
+        git.is_found_by(&mut command);
+        command.env_remove("GIT_DIR").env("XDG_CACHE_HOME", home.path().join("cache"));
+        let mut serve = Serve::spawn(command, &runtime);
+        serve.initialize("2025-11-25");
+        let arguments = json!({"changed": true, "context": {"cwd": repo}});
+        let params = json!({"name": "nudge_code_tests", "arguments": arguments});
+        serve.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string());
+        git.ids();
+        signal(&serve.child, name);
+        assert_eq!(serve.end(PATIENCE).success(), name == "TERM");
+        git.none_is_left(name);
+    }
+}

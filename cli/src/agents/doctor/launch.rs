@@ -1,13 +1,13 @@
 //! Starts the commands in a client's settings as the client would.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use nudge::SecretGuard;
 use nudge_client::RuntimeDir;
+use nudge_os::process::Program;
+use nudge_os::programs;
 use serde_json::Value;
-
-use crate::programs;
 
 /// Longest foreign text that is shown, in characters.
 const MAX_CHARS: usize = 200;
@@ -70,18 +70,20 @@ impl Launch {
     /// Returns the path of the program, looked up in PATH where necessary.
     pub fn program(&self) -> Option<PathBuf> {
         let path = self.variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
-        let folders = std::env::join_paths(programs::folders(&path.unwrap_or_default())).ok();
-        which::which_in(&self.command, folders, std::env::current_dir().unwrap_or_default()).ok()
+        find_as_client(&self.command, &path.unwrap_or_default())
     }
 
-    /// Returns the command that starts the server in the session of `runtime`.
-    pub fn server(&self, program: &Path, runtime: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.args(&self.args);
-        apart(&mut command);
-        command.envs(self.env.iter().map(|(name, value)| (name, value))).env("NUDGE_RUNTIME_DIR", runtime);
-        private(&mut command, runtime);
-        command
+    /// Returns the server, to be started in the session of `runtime`.
+    pub fn server(&self, path: &Path, runtime: &Path) -> Program {
+        let mut program = Program::new(path);
+        program.args(&self.args);
+        apart(&mut program);
+        for (name, value) in &self.env {
+            program.env(name, value);
+        }
+        program.env("NUDGE_RUNTIME_DIR", runtime);
+        private(&mut program, runtime);
+        program
     }
 
     /// Shortens a text of the process and replaces the values of its variables, which may be secret.
@@ -92,51 +94,59 @@ impl Launch {
     }
 }
 
-/// Returns the command that starts a hook's handler as a client does: directly when it has `args`, else by a
-/// shell. `None` when it has no command.
-pub fn handler(handler: &Value) -> Option<Command> {
-    let line = handler["command"].as_str()?;
-    let Some(args) = handler["args"].as_array() else { return Some(shell(line)) };
-    let mut command = Command::new(line);
-    command.args(args.iter().filter_map(Value::as_str));
-    Some(command)
+/// Finds a program as a client does that is started here: in the folders of a PATH, or where its own path leads.
+fn find_as_client(command: &str, path: &OsStr) -> Option<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    which::which_in(command, Some(programs::whole_path(path)), here).ok()
 }
 
-/// Adapts a hook's command to run in the session of `runtime`.
-pub fn hook(mut command: Command, runtime: &Path, patience_ms: u64) -> Command {
-    apart(&mut command);
-    command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
-    command
+/// Returns a hook's handler as a client starts it: directly when it has `args`, else by a shell.
+///
+/// # Errors
+/// The reason, in words, when it has no command or there is no such program.
+pub fn handler(handler: &Value) -> Result<Program, String> {
+    let line = handler["command"].as_str().ok_or("it names no command")?;
+    let Some(args) = handler["args"].as_array() else { return shell(line) };
+    let path = find_as_client(line, &std::env::var_os("PATH").unwrap_or_default());
+    let mut program = Program::new(&path.ok_or_else(|| format!("there is no program {line}"))?);
+    program.args(args.iter().filter_map(Value::as_str));
+    Ok(program)
+}
+
+/// Adapts a hook to run in the session of `runtime`.
+pub fn hook(mut program: Program, runtime: &Path, patience_ms: u64) -> Program {
+    apart(&mut program);
+    program.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
+    program
 }
 
 #[cfg(windows)]
-fn shell(line: &str) -> Command {
-    use std::os::windows::process::CommandExt as _;
-    let mut command = Command::new("cmd");
+fn shell(line: &str) -> Result<Program, String> {
+    let mut program = Program::new(&programs::find("cmd").ok_or("there is no cmd")?);
     // The line is passed unquoted, as `cmd` has its own quoting rules.
-    command.arg("/C").raw_arg(line);
-    command
+    program.arg("/C").raw_arg(line);
+    Ok(program)
 }
 
 #[cfg(not(windows))]
-fn shell(line: &str) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", line]);
-    command
+fn shell(line: &str) -> Result<Program, String> {
+    let mut program = Program::new(&programs::find("sh").ok_or("there is no sh")?);
+    program.args(["-c", line]);
+    Ok(program)
 }
 
 /// Keeps a child from what the user's sessions keep, whatever its settings say, and has it store for every folder.
-fn private(command: &mut Command, runtime: &Path) {
-    command.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
+fn private(program: &mut Program, runtime: &Path) {
+    program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
     // The flag `--keep` of an entry counts more than the variable.
-    command.env("XDG_STATE_HOME", runtime.with_file_name("state"));
+    program.env("XDG_STATE_HOME", runtime.with_file_name("state"));
 }
 
 /// Removes all `NUDGE_` variables, which could lead the child to the user's session.
-fn apart(command: &mut Command) {
+fn apart(program: &mut Program) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
-            command.env_remove(name);
+            program.env_remove(name);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::launch::{Launch, shown};
-use crate::programs;
+use nudge_os::programs;
 
 /// The reason why a command is not started.
 pub enum NotStarted {

@@ -10,7 +10,8 @@ pub fn browser(url: &str) -> bool {
 
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     // In Linux under Windows the first one opens the browser of Windows.
-    let opener = crate::programs::find("wslview").or_else(|| crate::programs::find("xdg-open").filter(|_| has_screen));
+    let opener =
+        nudge_os::programs::find("wslview").or_else(|| nudge_os::programs::find("xdg-open").filter(|_| has_screen));
     let Some(opener) = opener else { return false };
     // In a group of its own, so that Ctrl-C in this terminal does not end a browser that it has started.
     silent(Command::new(opener).arg(url).process_group(0)).spawn().is_ok()
@@ -35,7 +36,7 @@ pub fn browser(url: &str) -> bool {
 /// The same. Arguments are not shown to other users here.
 #[cfg(windows)]
 pub fn browser(url: &str) -> bool {
-    let Some(opener) = crate::programs::find("rundll32") else { return false };
+    let Some(opener) = nudge_os::programs::find("rundll32") else { return false };
     silent(Command::new(opener).arg("url.dll,FileProtocolHandler").arg(url)).spawn().is_ok()
 }
 

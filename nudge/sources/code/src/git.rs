@@ -1,12 +1,12 @@
 //! What differs from HEAD, as git itself says. It is run only when somebody asks for that.
 
-use std::io::{self, Read, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
+use nudge_os::process::{Limits, Program};
+use nudge_os::programs;
 
 use crate::facts::FileFacts;
 use crate::language::Language;
@@ -16,7 +16,7 @@ use crate::root::{Root, can_be_told};
 /// How long git may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of what it says.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Most files that are compared with what they were.
 const MAX_FILES: usize = 200;
 
@@ -72,43 +72,15 @@ fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// Runs git in the root. What a repository's settings could make it run besides is switched off.
 fn run(root: &Root, args: &[&str], stdin: Option<String>) -> Result<Vec<u8>> {
-    let failed = |error: io::Error| Error::unavailable(format!("Git cannot be asked ({error}); give `id` or `path`."));
-    let mut child = Command::new("git")
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"])
-        .args(args)
-        .current_dir(root.path())
-        .env("LC_ALL", "C")
-        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed)?;
-    let deadline = Instant::now() + PATIENCE;
-    let writes = child.stdin.take().zip(stdin).map(|(mut pipe, text)| {
-        // It may end before it has read all.
-        std::thread::spawn(move || pipe.write_all(text.as_bytes()))
-    });
-    let said = said_by(&mut child, deadline);
-    if said.is_none() {
-        // What hangs must not be left behind.
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(failed)?;
-    drop(writes);
+    let failed = |why: &dyn Display| Error::unavailable(format!("Git cannot be asked ({why}); give `id` or `path`."));
+    let git = programs::find_outside("git", root.path()).ok_or_else(|| failed(&"there is none in PATH"))?;
+    let mut git = Program::new(&git);
+    git.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"]).args(args);
+    git.current_dir(root.path()).env("LC_ALL", "C").input(stdin.unwrap_or_default());
+    let limits = Limits { time: PATIENCE, output_bytes: MAX_BYTES, is_given_up: &|| false };
+    let output = git.run(limits).map_err(|failure| failed(&failure))?;
     let wrong = || Error::unavailable("Git does not say what has changed; give `id` or `path`.");
-    said.filter(|_| status.success()).ok_or_else(wrong)
-}
-
-fn said_by(child: &mut Child, deadline: Instant) -> Option<Vec<u8>> {
-    let stdout = child.stdout.take()?;
-    let (sender, said) = channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = stdout.take(MAX_BYTES).read_to_end(&mut bytes);
-        // Nobody may wait any more.
-        let _ = sender.send(read.is_ok().then_some(bytes));
-    });
-    said.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok().flatten()
+    Some(output.stdout).filter(|_| output.status.success()).ok_or_else(wrong)
 }
 
 #[cfg(test)]

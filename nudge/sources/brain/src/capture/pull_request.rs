@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::StopFlag;
+use nudge_os::process::Program;
 #[cfg(feature = "llm")]
 use serde_json::json;
 
@@ -96,9 +96,9 @@ impl PullRequest<'_> {
 
     fn by_command(&self, gh: &Path) -> std::result::Result<String, Fault> {
         let run = |words: &[&str], stdin: &str| {
-            let mut command = Command::new(gh);
-            command.args(words).current_dir(self.root).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
-            program::run(&mut command, "gh", stdin, LIMIT, &StopFlag::default())
+            let mut program = Program::new(gh);
+            program.args(words).current_dir(self.root).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
+            program::run(&mut program, "gh", stdin, LIMIT, &StopFlag::default())
         };
         run(&["auth", "status"], "").map_err(|_| Fault::lasting("gh is not logged in"))?;
         let (head, base) = (self.head, self.base);

@@ -1,11 +1,12 @@
 //! The user's own agents, and any command.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nudge_core::foreign::{self, Links};
 use nudge_core::source::StopFlag;
+use nudge_os::process::Program;
+use nudge_os::programs;
 use serde_json::Value;
 
 use super::{Answer, Ask, Cost, Fault, Llm, json_in, program};
@@ -30,14 +31,14 @@ pub struct Claude {
 impl Llm for Claude {
     fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
         let since = Instant::now();
-        let mut command = Command::new(&self.program);
-        command.current_dir(&self.folder).args(["-p", "--safe-mode", "--no-session-persistence", "--tools", ""]);
-        command.args(["--strict-mcp-config", "--output-format", "json", "--max-budget-usd", BUDGET_USD]);
-        command.args(["--system-prompt", &ask.system, "--json-schema", &ask.schema.to_string()]);
+        let mut program = Program::new(&self.program);
+        program.current_dir(&self.folder).args(["-p", "--safe-mode", "--no-session-persistence", "--tools", ""]);
+        program.args(["--strict-mcp-config", "--output-format", "json", "--max-budget-usd", BUDGET_USD]);
+        program.args(["--system-prompt", &ask.system, "--json-schema", &ask.schema.to_string()]);
         if let Some(model) = &self.model {
-            command.args(["--model", model]);
+            program.args(["--model", model]);
         }
-        let said = program::run(&mut command, "claude", &ask.text, self.limit, &self.stop)?;
+        let said = program::run(&mut program, "claude", &ask.text, self.limit, &self.stop)?;
         let said: Value = serde_json::from_str(said.trim()).map_err(|_| Fault::passing("claude answered no JSON"))?;
         if said["is_error"] == true {
             return Err(Fault::passing("claude answered with an error; try `claude -p hello`"));
@@ -74,14 +75,14 @@ impl Llm for Codex {
         let place = tempfile::tempdir_in(&self.folder).map_err(failed)?;
         let (schema, out) = (place.path().join("schema.json"), place.path().join("answer.json"));
         std::fs::write(&schema, ask.schema.to_string()).map_err(failed)?;
-        let mut command = Command::new(&self.program);
-        command.current_dir(place.path()).args(["exec", "--ephemeral", "--disable", "hooks", "--sandbox", "read-only"]);
-        command.args(["--ignore-rules", "--skip-git-repo-check", "--output-schema"]).arg(&schema).arg("-o").arg(&out);
+        let mut program = Program::new(&self.program);
+        program.current_dir(place.path()).args(["exec", "--ephemeral", "--disable", "hooks", "--sandbox", "read-only"]);
+        program.args(["--ignore-rules", "--skip-git-repo-check", "--output-schema"]).arg(&schema).arg("-o").arg(&out);
         if let Some(model) = &self.model {
-            command.args(["--model", model]);
+            program.args(["--model", model]);
         }
         let text = format!("{}\n\n{}", ask.system, ask.text);
-        program::run(command.arg("-"), "codex", &text, self.limit, &self.stop)?;
+        program::run(program.arg("-"), "codex", &text, self.limit, &self.stop)?;
         let said = foreign::read_text(&out, Links::Refused, MAX_OUTPUT).ok();
         let value = said.as_deref().and_then(json_in);
         let value = value.ok_or_else(|| Fault::passing("codex answered in another form than it was asked for"))?;
@@ -105,9 +106,10 @@ impl Llm for Shell {
     fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
         let since = Instant::now();
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-        let mut command = Command::new(shell);
-        command.current_dir(&self.folder).args([flag, &self.command]);
-        let said = program::run(&mut command, "the command", &self.request(ask), self.limit, &self.stop)?;
+        let shell = programs::find(shell).ok_or_else(|| Fault::lasting(format!("there is no {shell} in PATH")))?;
+        let mut program = Program::new(&shell);
+        program.current_dir(&self.folder).args([flag, &self.command]);
+        let said = program::run(&mut program, "the command", &self.request(ask), self.limit, &self.stop)?;
         let value = json_in(&said).ok_or_else(|| Fault::passing("the command answered no JSON"))?;
         Ok(Answer { value, cost: Cost { engine: "command".into(), ms: ms(since), ..Cost::default() } })
     }

@@ -1,8 +1,4 @@
-//! Programs of others that this process starts and waits for: git, a client's own command, what `nudge doctor` tries.
-//! None outlives it, nor does what such a program has started, however this process ends: by itself, by the end of its
-//! stdin, or by a signal that can be caught.
-//!
-//! On Unix each leads a process group of its own, which is ended as a whole. Elsewhere only the program itself is.
+//! The programs that run now, and their end with that of this process.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -12,55 +8,76 @@ use std::time::{Duration, Instant};
 #[cfg(unix)]
 use tokio::signal::unix::SignalKind;
 
+#[cfg(unix)]
+use super::watcher::Watcher;
+
 /// Time that a program has to end by itself once it is told to, before it is killed.
 #[cfg(unix)]
 const FAREWELL: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(1);
 
 /// The programs that run now, by process id. None of these has been waited for, so no other process has its id.
-struct Live {
+struct LivePrograms {
     ids: Vec<u32>,
     /// This process ends: nothing is started any more.
     is_ending: bool,
     #[cfg(unix)]
+    watcher: Watcher,
+    #[cfg(unix)]
     signals: Signals,
 }
 
-static LIVE: Mutex<Live> = Mutex::new(Live {
+static LIVE: Mutex<LivePrograms> = Mutex::new(LivePrograms {
     ids: Vec::new(),
     is_ending: false,
+    #[cfg(unix)]
+    watcher: Watcher::new(),
     #[cfg(unix)]
     signals: Signals { are_watched: false, of_others: Vec::new() },
 });
 
-fn live() -> MutexGuard<'static, Live> {
+fn live() -> MutexGuard<'static, LivePrograms> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl LivePrograms {
+    fn add(&mut self, id: u32) {
+        self.ids.push(id);
+        #[cfg(unix)]
+        self.watcher.add(id, &self.ids);
+    }
+
+    fn remove(&mut self, id: u32) {
+        self.ids.retain(|known| *known != id);
+        #[cfg(unix)]
+        self.watcher.remove(id);
+    }
+}
+
 /// A program that runs. It is ended when this is dropped.
+#[derive(Debug)]
 pub struct Running {
     /// The process; its streams may be taken.
     pub child: Child,
     status: Option<ExitStatus>,
 }
 
-/// Starts a program.
-///
-/// # Errors
-/// The system's error; `Interrupted` when this process is about to end.
-pub fn start(command: &mut Command) -> io::Result<Running> {
+/// Starts a program in a process group of its own.
+pub(super) fn start(command: &mut Command) -> io::Result<Running> {
     #[cfg(unix)]
     {
         std::os::unix::process::CommandExt::process_group(command, 0);
         watch_signals();
     }
-    // Locked while it starts, so that whoever ends this process knows of it.
+    // Locked while it starts, so that the thread that ends this process knows of it.
     let mut live = live();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
     }
+    #[cfg(unix)]
+    live.watcher.begin();
     let child = command.spawn()?;
-    live.ids.push(child.id());
+    live.add(child.id());
     Ok(Running { child, status: None })
 }
 
@@ -75,18 +92,21 @@ impl Running {
             let mut live = live();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
-                live.ids.retain(|id| *id != self.child.id());
+                live.remove(self.child.id());
             }
         }
         Ok(self.status)
     }
 
     /// Waits for the program's end; `None` when it still runs at `deadline`.
-    pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
         loop {
             match self.try_wait() {
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL),
-                ended => return ended.ok().flatten(),
+                ended => return ended,
             }
         }
     }
@@ -100,7 +120,7 @@ impl Running {
         let _ = self.child.kill();
         let mut live = live();
         self.status = self.child.wait().ok();
-        live.ids.retain(|id| *id != self.child.id());
+        live.remove(self.child.id());
     }
 }
 
@@ -142,7 +162,7 @@ fn end(ids: &[u32]) {
 #[cfg(not(unix))]
 fn end(_: &[u32]) {}
 
-/// Who takes care of signals.
+/// The signals that end this process, and who listens to them.
 #[cfg(unix)]
 struct Signals {
     are_watched: bool,
@@ -150,7 +170,7 @@ struct Signals {
     of_others: Vec<std::ffi::c_int>,
 }
 
-/// Says that somebody else in this process listens to these signals and ends it, if that is meant.
+/// Says that another part of this process listens to these signals and ends it, if that is meant.
 #[cfg(unix)]
 pub fn leave_signals(kinds: &[SignalKind]) {
     live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
@@ -176,7 +196,7 @@ fn watch_signals() {
                 let live = live();
                 if !live.signals.of_others.contains(&number) {
                     end(&live.ids);
-                    // Still locked, so that nobody takes the end of a program for its answer. The code is a shell's.
+                    // Still locked, so that no caller takes the end of a program for its answer. The code is a shell's.
                     std::process::exit(128 + number);
                 }
             }

@@ -1,0 +1,402 @@
+//! Starts programs of others: git, curl, a client's own command, what `nudge doctor` tries, the user's agent. It is the one
+//! way to do so.
+//!
+//! A [`Program`] is named by a whole path ([`programs`](crate::programs) finds it), leads a process group of its own, and
+//! is given no variable of git's and no relative part of PATH. [`Program::run`] bounds it in time and output. It is ended
+//! with its whole group when its time is up, when its caller gives up, when the value that stands for it is dropped, and
+//! when this process ends: by itself, by SIGTERM, SIGINT or SIGHUP, and by SIGKILL, for which a `watcher` waits.
+//!
+//! Limits: a process that leaves the group (`setsid`) is not ended, and neither is what a program left behind that ended by
+//! itself in time. SIGKILL within the microseconds between a start and its note to the watcher leaves that program. On
+//! Windows the program itself is ended, without what it started, and not when this process is killed.
+
+mod running;
+#[cfg(unix)]
+mod watcher;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::programs;
+
+#[cfg(unix)]
+pub use running::leave_signals;
+pub use running::{Running, end_all};
+
+/// Between two looks whether the program has ended, or its caller has given up.
+const LOOK: Duration = Duration::from_millis(25);
+/// Time that output may still come once the program has ended: what it left behind may keep its streams open.
+const LINGER: Duration = Duration::from_millis(200);
+/// Bytes of standard error that are kept, from its beginning.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Chunks that may wait for the caller.
+const MAX_CHUNKS: usize = 4;
+
+/// A program to start.
+#[derive(Debug)]
+pub struct Program {
+    command: Command,
+    input: Vec<u8>,
+    errors: Errors,
+}
+
+/// What becomes of the standard error of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errors {
+    /// It is not read.
+    Dropped,
+    /// Its beginning is in [`Output::stderr`].
+    Kept,
+    /// It is passed on to this process's own, as it comes.
+    Shown,
+}
+
+/// The bounds of [`Program::run`].
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// Most time from start to end.
+    pub time: Duration,
+    /// Most bytes of standard output.
+    pub output_bytes: usize,
+    /// Returns true once the caller wants no answer any more.
+    pub is_given_up: &'a dyn Fn() -> bool,
+}
+
+/// The end of a program that ended in time, whether it succeeded or not.
+#[derive(Debug)]
+pub struct Output {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// All of its standard output.
+    pub stdout: Vec<u8>,
+    /// The beginning of its standard error, with [`Errors::Kept`].
+    pub stderr: Vec<u8>,
+}
+
+/// The reason why there is no [`Output`].
+#[derive(Debug)]
+pub enum RunFailure {
+    /// The system does not start it.
+    Start(io::Error),
+    /// Its time was up.
+    Late(Duration),
+    /// The caller gave up.
+    GivenUp,
+    /// Its output was longer than this many bytes.
+    TooLong(usize),
+    /// The system does not say what became of it.
+    Lost(io::Error),
+}
+
+/// The rest of a sentence that begins with the name of the program.
+impl fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(error) => write!(f, "cannot be started ({error})"),
+            Self::Late(time) => write!(f, "takes longer than {} s", time.as_secs()),
+            Self::GivenUp => f.write_str("was interrupted"),
+            Self::TooLong(bytes) => write!(f, "says more than {bytes} bytes"),
+            Self::Lost(error) => write!(f, "cannot be waited for ({error})"),
+        }
+    }
+}
+
+/// One piece of what a program says.
+enum Chunk {
+    Out(Vec<u8>),
+    Error(Vec<u8>),
+    Broken(io::Error),
+}
+
+impl Program {
+    /// A program by its path. A path that is not whole would name another program in each folder, so starting it fails.
+    pub fn new(path: &Path) -> Self {
+        let path = if path.is_absolute() { path } else { Path::new("") };
+        let mut command = Command::new(path);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_git(name)) {
+            command.env_remove(name);
+        }
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", programs::whole_path(&path));
+        }
+        Self { command, input: Vec::new(), errors: Errors::Dropped }
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(&mut self, args: impl IntoIterator<Item = A>) -> &mut Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Adds an argument as it is, without the quotes that Windows has for arguments.
+    #[cfg(windows)]
+    pub fn raw_arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        std::os::windows::process::CommandExt::raw_arg(&mut self.command, arg);
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Removes a variable.
+    pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Sets the folder that it is started in.
+    pub fn current_dir(&mut self, folder: &Path) -> &mut Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Gives it bytes to read on standard input; without any it reads the end of the file at once.
+    pub fn input(&mut self, bytes: impl Into<Vec<u8>>) -> &mut Self {
+        self.input = bytes.into();
+        self
+    }
+
+    /// Says what becomes of its standard error, which is dropped otherwise.
+    pub fn errors(&mut self, errors: Errors) -> &mut Self {
+        self.errors = errors;
+        self
+    }
+
+    /// Starts it for a conversation: the caller takes the streams, which are all pipes.
+    ///
+    /// # Errors
+    /// The system's error; `Interrupted` when this process is about to end.
+    pub fn start(&mut self) -> io::Result<Running> {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        running::start(&mut self.command)
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// Why there is no end of it to tell of. It does not run any more then.
+    pub fn run(&mut self, limits: Limits<'_>) -> Result<Output, RunFailure> {
+        let deadline = Instant::now().checked_add(limits.time);
+        let pipe_if = |is_wanted: bool| if is_wanted { Stdio::piped() } else { Stdio::null() };
+        self.command.stdin(pipe_if(!self.input.is_empty())).stdout(Stdio::piped());
+        self.command.stderr(pipe_if(self.errors != Errors::Dropped));
+        let mut running = running::start(&mut self.command).map_err(RunFailure::Start)?;
+        if let Some(mut stdin) = running.child.stdin.take() {
+            let input = std::mem::take(&mut self.input);
+            // It may end without having read everything, so a failure says nothing.
+            std::thread::spawn(move || drop(stdin.write_all(&input)));
+        }
+        let (sender, chunks) = sync_channel(MAX_CHUNKS);
+        if let Some(stderr) = running.child.stderr.take() {
+            read_in_background(stderr, sender.clone(), Chunk::Error);
+        }
+        if let Some(stdout) = running.child.stdout.take() {
+            read_in_background(stdout, sender, Chunk::Out);
+        }
+        let (stdout, stderr) = self.collect(&mut running, &chunks, limits, deadline)?;
+        // A program that has closed its streams is about to end.
+        let status = loop {
+            match running.wait_until(Instant::now() + LOOK).map_err(RunFailure::Lost)? {
+                Some(status) => break status,
+                None => look_at_limits(limits, deadline)?,
+            }
+        };
+        Ok(Output { status, stdout, stderr })
+    }
+
+    /// Collects what the program says until its streams end, or a little longer than it lives.
+    fn collect(
+        &self,
+        running: &mut Running,
+        chunks: &Receiver<Chunk>,
+        limits: Limits<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<(Vec<u8>, Vec<u8>), RunFailure> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut ended: Option<Instant> = None;
+        loop {
+            match chunks.recv_timeout(LOOK) {
+                Ok(Chunk::Out(bytes)) => {
+                    stdout.extend_from_slice(&bytes);
+                    if stdout.len() > limits.output_bytes {
+                        return Err(RunFailure::TooLong(limits.output_bytes));
+                    }
+                }
+                Ok(Chunk::Error(bytes)) if self.errors == Errors::Shown => {
+                    // Write errors are ignored: progress output is optional.
+                    let _ = io::stderr().write_all(&bytes);
+                }
+                Ok(Chunk::Error(bytes)) => {
+                    let room = MAX_ERROR_BYTES.saturating_sub(stderr.len());
+                    stderr.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
+                Ok(Chunk::Broken(error)) => return Err(RunFailure::Lost(error)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    if ended.is_none() && running.try_wait().map_err(RunFailure::Lost)?.is_some() {
+                        ended = Some(Instant::now());
+                    }
+                    if ended.is_some_and(|ended| ended.elapsed() > LINGER) {
+                        break;
+                    }
+                }
+            }
+            look_at_limits(limits, deadline)?;
+        }
+        Ok((stdout, stderr))
+    }
+}
+
+/// Refuses to wait longer once the time is up or the caller has given up.
+fn look_at_limits(limits: Limits<'_>, deadline: Option<Instant>) -> Result<(), RunFailure> {
+    if (limits.is_given_up)() {
+        return Err(RunFailure::GivenUp);
+    }
+    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        return Err(RunFailure::Late(limits.time));
+    }
+    Ok(())
+}
+
+/// Sends on what a stream says, until it ends or the caller wants no more. The thread is not joined: what a program has
+/// left behind may keep the stream open.
+fn read_in_background(mut stream: impl Read + Send + 'static, sender: SyncSender<Chunk>, wrap: fn(Vec<u8>) -> Chunk) {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            let chunk = match stream.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(read) => wrap(buffer[..read].to_vec()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Chunk::Broken(error),
+            };
+            if sender.send(chunk).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Whether a variable is one of git's, by which it means another repository or runs other programs.
+fn is_of_git(name: &OsStr) -> bool {
+    name.as_encoded_bytes().get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"GIT_"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(2);
+
+    fn shell(script: &str) -> Program {
+        let mut shell = Program::new(Path::new("/bin/sh"));
+        shell.args(["-c", script]);
+        shell
+    }
+
+    fn limits(time: Duration) -> Limits<'static> {
+        Limits { time, output_bytes: 1 << 20, is_given_up: &|| false }
+    }
+
+    /// Waits until no process of an id is left but a zombie.
+    fn is_gone(id: &str) {
+        loop {
+            let told = Command::new("ps").args(["-o", "stat=", "-p", id]).output().unwrap().stdout;
+            let state = String::from_utf8_lossy(&told).trim().to_owned();
+            if state.is_empty() || state.starts_with('Z') {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_program_reads_its_input_and_says_how_it_ended() {
+        let mut program = shell("cat; echo no >&2; exit 3");
+        let output = program.input("text").errors(Errors::Kept).run(limits(LONG)).unwrap();
+        assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(3), &b"text"[..], &b"no\n"[..]));
+        let output = shell("exec cat; echo never").run(limits(LONG)).unwrap();
+        assert_eq!((output.status.success(), &*output.stdout), (true, &b""[..]), "without input the file ends at once");
+        // One that reads nothing hangs nobody.
+        assert!(shell(":").input(vec![b'x'; 1 << 20]).run(limits(LONG)).unwrap().status.success());
+    }
+
+    #[test]
+    fn a_path_that_is_not_whole_is_not_started() {
+        for path in ["sh", "./sh", "bin/sh", ""] {
+            let failure = Program::new(Path::new(path)).run(limits(LONG)).unwrap_err();
+            assert!(matches!(failure, RunFailure::Start(_)), "{path}: {failure}");
+        }
+    }
+
+    #[test]
+    fn no_variable_of_git_and_no_relative_part_of_path_is_passed_on() {
+        let output = shell("env").run(limits(LONG)).unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(!told.lines().any(|line| line.starts_with("GIT_")), "{told}");
+        for name in ["GIT_DIR", "git_ssh"] {
+            assert!(is_of_git(OsStr::new(name)));
+        }
+        assert!(!is_of_git(OsStr::new("GITHUB_TOKEN")) && !is_of_git(OsStr::new("GI")));
+    }
+
+    #[test]
+    fn too_much_output_too_much_time_and_a_caller_that_leaves_end_it_with_its_children() {
+        let place = tempfile::tempdir().unwrap();
+        let ids = place.path().join("ids");
+        // Deaf to what asks it to end, as is what it starts.
+        let hanging =
+            format!("trap '' TERM INT HUP; sleep 300 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'", ids.display());
+        let ended = |what: &str| {
+            let told = std::fs::read_to_string(&ids).unwrap();
+            std::fs::remove_file(&ids).unwrap();
+            assert_eq!(told.split_whitespace().count(), 2, "{what}");
+            told.split_whitespace().for_each(is_gone);
+        };
+        let failure = shell(&format!("{hanging}; yes")).run(limits(LONG)).unwrap_err();
+        assert!(matches!(failure, RunFailure::TooLong(1_048_576)), "{failure}");
+        ended("too much output");
+
+        // The time is up once it hangs.
+        let (begun, mut time) = (Cell::new(false), Duration::from_millis(50));
+        while !begun.get() {
+            let failure = shell(&format!("{hanging}; wait")).run(limits(time)).unwrap_err();
+            assert!(matches!(failure, RunFailure::Late(_)), "{failure}");
+            begun.set(ids.exists());
+            time *= 2;
+        }
+        ended("too much time");
+
+        let is_there = || ids.exists();
+        let limits = Limits { is_given_up: &is_there, ..limits(LONG) };
+        let failure = shell(&format!("{hanging}; wait")).run(limits).unwrap_err();
+        assert!(matches!(failure, RunFailure::GivenUp), "{failure}");
+        ended("a caller that left");
+    }
+
+    #[test]
+    fn what_was_left_behind_keeps_nobody_waiting() {
+        let output = shell("sleep 300 & echo $!").run(limits(LONG)).unwrap();
+        let id = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && !id.trim().is_empty());
+        assert!(Command::new("kill").arg(id.trim()).status().unwrap().success(), "it is left as it is");
+    }
+}

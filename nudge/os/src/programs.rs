@@ -1,0 +1,106 @@
+//! Finds the programs of others by their names. Relative parts of PATH, and empty ones, are passed over: by them every
+//! folder that somebody else can write in would name the program.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Finds the program that a name stands for.
+pub fn find(name: &str) -> Option<PathBuf> {
+    all(name).next()
+}
+
+/// Finds every program of a name, in the order of PATH.
+pub fn all(name: &str) -> impl Iterator<Item = PathBuf> {
+    in_folders(name, folders(&std::env::var_os("PATH").unwrap_or_default()))
+}
+
+/// Finds the program that a name stands for outside the checkout that a folder lies in, whatever PATH says: a checkout may
+/// bring a program, and a PATH that was made for it may name a folder in it. A checkout that holds the user's home is the
+/// user's own.
+pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(checkout) = checkout_around(folder) else { return find(name) };
+    in_folders(name, folders_outside(&path, checkout)).find(|program| is_outside(program, checkout))
+}
+
+/// The PATH for a program that is started in a folder: whole paths outside the checkout that the folder lies in.
+pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
+    let folders = checkout_around(folder).map_or_else(|| folders(path), |checkout| folders_outside(path, checkout));
+    // Each part came out of a PATH, so none holds what separates them.
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
+/// The top of the checkout that a folder lies in.
+fn checkout_around(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|candidate| candidate.join(".git").symlink_metadata().is_ok())
+}
+
+fn in_folders(name: &str, folders: Vec<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    folders.into_iter().filter_map(move |folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
+}
+
+/// The folders that a PATH names by whole paths.
+pub fn folders(path: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
+}
+
+/// The folders that a PATH names by whole paths, without those that lie in a folder or are links into it.
+fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
+    folders(path).into_iter().filter(|candidate| is_outside(candidate, folder)).collect()
+}
+
+/// The PATH for a program that is started: as `path`, without its relative parts.
+pub fn whole_path(path: &OsStr) -> OsString {
+    // Each part came out of a PATH, so none holds what separates them.
+    std::env::join_paths(folders(path)).unwrap_or_default()
+}
+
+/// Whether a path leads neither by its words nor by its links into a folder.
+fn is_outside(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let inner = real(folder);
+    let is_users_own = || std::env::home_dir().is_some_and(|home| real(&home).starts_with(&inner));
+    let is_inside = |path: &Path| path.starts_with(folder) || real(path).starts_with(&inner);
+    inner.parent().is_none() || !is_inside(path) || is_users_own()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_are_passed_over() {
+        let path = std::env::join_paths(["", ".", "bin", "../x"]).unwrap();
+        assert!(folders(&path).is_empty());
+        assert_eq!(whole_path(&path), "");
+        let path = std::env::join_paths([std::env::temp_dir(), "bin".into()]).unwrap();
+        assert_eq!(folders(&path), [std::env::temp_dir()]);
+        assert_eq!(whole_path(&path), std::env::temp_dir());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_within_the_folder_at_hand_are_passed_over() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for folder in ["checkout/bin", "other"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("checkout/bin"), at("link")).unwrap();
+        let path = std::env::join_paths([at("checkout/bin"), at("link"), at("other")]).unwrap();
+        assert_eq!(folders_outside(&path, &at("checkout")), [at("other")]);
+        // The name of a folder that begins alike is another folder.
+        assert_eq!(folders_outside(&path, &at("oth")), [at("checkout/bin"), at("link"), at("other")]);
+        // In the user's own home, and at the top of everything, programs are the user's.
+        let bin = [at("checkout/bin")];
+        let path = std::env::join_paths(&bin).unwrap();
+        assert_eq!(folders_outside(&path, Path::new("/")), bin);
+        std::fs::create_dir_all(at("checkout/.git")).unwrap();
+        std::fs::create_dir_all(at("checkout/src/deep")).unwrap();
+        let path = std::env::join_paths([at("checkout/bin"), at("other")]).unwrap();
+        assert_eq!(path_outside(&path, &at("checkout/src/deep")), at("other"));
+        assert_eq!(path_outside(&path, &at("other")), path, "no checkout");
+        let home = std::env::home_dir().unwrap();
+        assert!(is_outside(&home.join("bin/git"), &home));
+    }
+}
