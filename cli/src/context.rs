@@ -10,8 +10,7 @@ use nudge::context::infer;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use nudge_core::context::{outside, repository};
-use nudge_os::process::{Limits, Program};
-use nudge_os::programs;
+use nudge_git::{CallLimits, Git};
 use serde_json::{Map, Value};
 
 use crate::sources;
@@ -205,18 +204,10 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
 /// Runs git itself, for repositories that cannot be understood from its files.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
-    let program = programs::find_outside("git", cwd)?;
-    let git = |args: &[&str]| {
-        let mut git = Program::new(&program);
-        git.args(args).current_dir(cwd).env("PWD", cwd);
-        for (name, value) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
-            git.env(name, value);
-        }
+    let found = Git::find(cwd).ok()?.by_place_of_caller();
+    let git = |words: &[&str]| {
         let time = deadline.saturating_duration_since(Instant::now());
-        let limits = Limits { time, output_bytes: MAX_GIT_BYTES, is_given_up: &|| false };
-        let output = git.run(limits).ok().filter(|output| output.status.success())?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        Some(text.trim_end_matches(['\r', '\n']).to_owned())
+        found.ask_line(words, CallLimits { time, output_bytes: MAX_GIT_BYTES }).ok()
     };
     let root = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
     let own = git(&["rev-parse", "--absolute-git-dir"]);

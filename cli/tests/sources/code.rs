@@ -107,3 +107,47 @@ fn an_agent_hears_of_what_it_names_and_of_what_it_left_behind() {
     assert!(told.contains("web.py:5"), "{told}");
     assert_eq!(project.hook(edit), "");
 }
+
+/// A checkout brings a program in each way that git knows, and a `git` of its own where PATH names the checkout: by `.`,
+/// by an empty part, by its own path. Which tests are concerned by what has changed is told, and none of them is run.
+#[test]
+fn no_program_of_a_checkout_is_run_for_its_changes() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let project = Project(Desk::new());
+    let (checkout, mark) = (&project.0.checkout, project.0.home.path().join("mark"));
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.current_dir(checkout).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
+        assert!(git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap().status.success(), "{words:?}");
+    };
+    fs::remove_dir_all(checkout.join(".git")).unwrap();
+    git(&["init", "-q", "-b", "main"]);
+    project.write("pay.py", "def process_payment(order):\n    return order\n");
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "x"]);
+    // As long as before, so that git has to read it.
+    project.write("pay.py", "def process_payment(order):\n    return OTHER\n");
+    project.write("git", &format!("#!/bin/sh\necho >> '{}'\n", mark.display()));
+    fs::set_permissions(checkout.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let evil = checkout.join("git").display().to_string();
+    let path = std::env::var("PATH").unwrap();
+    let here = checkout.display();
+    let changed = |name: &str, path: &str| {
+        let output = project.0.nudge(&["code", "tests", "--changed", "--json"]).env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("\"changed\":[\"pay.py\"]"), "{name}: {output:?}");
+        assert!(!mark.exists(), "{name}: a program of the checkout was run");
+    };
+    for path in [format!(".:{path}"), format!(":{path}"), format!("{path}:"), format!("{here}:{path}")] {
+        changed(&path, &path);
+    }
+    project.write(".gitattributes", "* filter=a\n");
+    for key in ["filter.a.clean", "filter.a.process", "core.fsmonitor", "core.sshCommand", "remote.origin.uploadpack"] {
+        let config = checkout.join(".git/config");
+        let before = fs::read_to_string(&config).unwrap();
+        git(&["config", key, &evil]);
+        changed(key, &path);
+        fs::write(&config, before).unwrap();
+    }
+}

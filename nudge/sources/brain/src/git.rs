@@ -1,14 +1,13 @@
-//! Making a brain a repository of git, by git.
+//! Making a brain a repository of git, by git; how a refusal of git's is worded.
 
-use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
+use nudge_git::{CallLimits, Git, GitFailure};
 
-/// Variables by which git would mean another repository than that of the folder.
-pub const ELSEWHERE: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
+/// How long git may take to make a repository.
+const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(30), output_bytes: 1 << 20 };
 
 /// Makes a folder a repository, unless it is one; whether it was made one.
 ///
@@ -18,19 +17,18 @@ pub fn begin(root: &Path) -> Result<bool> {
     if root.join(".git").symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let mut git = Command::new("git");
-    git.args(["init", "--quiet"]).current_dir(root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    for name in ELSEWHERE {
-        git.env_remove(name);
-    }
-    match git.status() {
-        Ok(status) if status.success() => Ok(true),
-        Ok(_) => {
-            Err(Error::unavailable(format!("Git does not make {} a repository; try `git init` there.", root.display())))
+    let made = Git::find(root).and_then(|git| git.ask(&["init", "--quiet"], LIMITS));
+    made.map(|_| true).map_err(|failure| match failure {
+        GitFailure::Missing => Error::unavailable("There is no git in PATH; install it, or leave `git` out."),
+        failure if failure.is_start() => {
+            Error::unavailable(format!("Git cannot be started ({failure}); leave `git` out."))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Error::unavailable("There is no git in PATH; install it, or leave `git` out."))
-        }
-        Err(error) => Err(Error::unavailable(format!("Git cannot be started ({error}); leave `git` out."))),
-    }
+        _ => Error::unavailable(format!("Git does not make {} a repository; try `git init` there.", root.display())),
+    })
+}
+
+/// The refusal of git's as ours.
+pub fn refused(failure: &GitFailure) -> Error {
+    let advice = if failure.is_start() { "install it" } else { "see to it, then `nudge brain jobs --retry`" };
+    Error::unavailable(format!("Git does not do it: {failure}; {advice}."))
 }

@@ -1,22 +1,18 @@
 //! What differs from HEAD, as git itself says. It is run only when somebody asks for that.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
-use nudge_os::process::{Limits, Program};
-use nudge_os::programs;
+use nudge_git::{Call, CallLimits, Git, GitFailure, Reach, Repository};
 
 use crate::facts::FileFacts;
 use crate::language::Language;
 use crate::live::facts_of;
 use crate::root::{Root, can_be_told};
 
-/// How long git may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Most bytes of what it says.
-const MAX_BYTES: usize = 64 << 20;
+/// How long git may take, and how much it may say.
+const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 64 << 20 };
 /// Most files that are compared with what they were.
 const MAX_FILES: usize = 200;
 
@@ -38,7 +34,8 @@ pub fn changes(root: &Root) -> Result<Vec<Changed>> {
         return Err(Error::invalid("This project is in no git repository; give `id` or `path`."));
     }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
-    let said = run(root, &status, None)?;
+    let repository = Git::find(root.path()).and_then(Repository::open).map_err(|failure| failed(&failure))?;
+    let said = run(&repository, &status, "")?;
     let mut paths: Vec<String> = Vec::new();
     for entry in said.split(|byte| *byte == 0) {
         let Some(path) = entry.get(3..).and_then(|path| std::str::from_utf8(path).ok()) else { continue };
@@ -47,7 +44,7 @@ pub fn changes(root: &Root) -> Result<Vec<Changed>> {
         }
     }
     let asked: String = paths.iter().flat_map(|path| ["HEAD:", path, "\n"]).collect();
-    let before = if paths.is_empty() { Vec::new() } else { run(root, &["cat-file", "--batch"], Some(asked))? };
+    let before = if paths.is_empty() { Vec::new() } else { run(&repository, &["cat-file", "--batch"], &asked)? };
     let mut before = &*before;
     let mut changed = Vec::new();
     for path in paths {
@@ -70,17 +67,14 @@ fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Runs git in the root. What a repository's settings could make it run besides is switched off.
-fn run(root: &Root, args: &[&str], stdin: Option<String>) -> Result<Vec<u8>> {
-    let failed = |why: &dyn Display| Error::unavailable(format!("Git cannot be asked ({why}); give `id` or `path`."));
-    let git = programs::find_outside("git", root.path()).ok_or_else(|| failed(&"there is none in PATH"))?;
-    let mut git = Program::new(&git);
-    git.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"]).args(args);
-    git.current_dir(root.path()).env("LC_ALL", "C").input(stdin.unwrap_or_default());
-    let limits = Limits { time: PATIENCE, output_bytes: MAX_BYTES, is_given_up: &|| false };
-    let output = git.run(limits).map_err(|failure| failed(&failure))?;
-    let wrong = || Error::unavailable("Git does not say what has changed; give `id` or `path`.");
-    Some(output.stdout).filter(|_| output.status.success()).ok_or_else(wrong)
+/// Runs git on the root's repository, none of whose settings, filters and hooks counts.
+fn run(repository: &Repository, words: &[&str], input: &str) -> Result<Vec<u8>> {
+    let call = Call { words, input: input.as_bytes(), variables: &[], reach: Reach::Here, limits: LIMITS };
+    repository.run(&call).map_err(|failure| failed(&failure))
+}
+
+fn failed(failure: &GitFailure) -> Error {
+    Error::unavailable(format!("Git does not say what has changed ({failure}); give `id` or `path`."))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::*;
 
 /// A program that does what a script says. Another process writes it: a file that this one has open cannot be run while
 /// another test starts a program.
-fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
+pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
     let path = desk.path(name);
     let mut shell = Command::new("sh");
     shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(&path).stdin(Stdio::piped());

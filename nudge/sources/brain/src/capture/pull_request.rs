@@ -21,9 +21,7 @@ use crate::llm::{Fault, program};
 
 /// A request for a branch.
 pub struct PullRequest<'a> {
-    #[cfg_attr(not(feature = "llm"), allow(dead_code))]
     pub repo: &'a Repo,
-    pub root: &'a Path,
     pub head: &'a str,
     pub base: &'a str,
     pub title: String,
@@ -97,7 +95,8 @@ impl PullRequest<'_> {
     fn by_command(&self, gh: &Path) -> std::result::Result<String, Fault> {
         let run = |words: &[&str], stdin: &str| {
             let mut program = Program::new(gh);
-            program.args(words).current_dir(self.root).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
+            self.repo.lend_to(&mut program);
+            program.args(words).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
             program::run(&mut program, "gh", stdin, LIMIT, &StopFlag::default())
         };
         run(&["auth", "status"], "").map_err(|_| Fault::lasting("gh is not logged in"))?;

@@ -1,27 +1,23 @@
 //! Commits by git's plumbing, in an index of their own: the user's checkout, index, stash and configuration stay as they
-//! are, however many captures run at once. Credentials, proxies and hooks are git's own business.
+//! are, however many captures run at once. The user's own settings say how the remote is reached; what the brain's
+//! repository names (hooks, filters, helpers) is not run ([`nudge_git`]).
 
-use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
+use nudge_git::{Call, CallLimits, Git, GitFailure, Reach, RemoteVerb, Repository};
+use nudge_os::process::Program;
 
-use crate::git::ELSEWHERE;
+use crate::git::refused;
 
 /// How long git has: a remote may be far away.
-const LIMIT: Duration = Duration::from_mins(1);
-const MAX_OUTPUT: u64 = 16 << 20;
+const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
+
 /// The repository that a brain is in.
 pub struct Repo {
-    root: PathBuf,
-    /// The brain's folder in it, with a slash at its end; empty at its top.
-    prefix: String,
-    /// Whether its user has said how to reach other machines.
-    has_ssh: bool,
+    repository: Repository,
 }
 
 /// Where a branch begins.
@@ -67,14 +63,11 @@ impl Repo {
                 root.display()
             ))
         };
-        let repo = Self { root: root.to_owned(), prefix: String::new(), has_ssh: true };
-        let prefix = repo
-            .git(&["rev-parse", "--show-prefix"])
-            .map_err(|error| if error.is_start { error.into() } else { none() })?;
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let has_ssh =
-            is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || repo.git(&["config", "core.sshCommand"]).is_ok();
-        Ok(Self { prefix, has_ssh, ..repo })
+        let is_marked = root.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
+        let opened = Git::find(root).and_then(Repository::open);
+        let repository =
+            opened.map_err(|failure| if failure.is_start() || is_marked { refused(&failure) } else { none() })?;
+        Ok(Self { repository })
     }
 
     /// Where a branch begins: with a remote at a branch that the remote has, so that nothing else is sent with it; else
@@ -102,14 +95,14 @@ impl Repo {
         let tracked = format!("{REMOTE}{name}");
         if self.commit_of(&tracked).is_none() {
             let fetched = format!("+refs/heads/{name}:{tracked}");
-            self.git(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "origin", &fetched])?;
+            self.remotely(RemoteVerb::Fetch, &[&fetched])?;
         }
         Ok(Base { commit: self.commit_of(&tracked), name })
     }
 
     /// What the remote says its own branch is.
     fn own_of_the_remote(&self) -> Option<String> {
-        let said = self.git(&["ls-remote", "--symref", "origin", "HEAD"]).ok()?;
+        let said = self.remotely(RemoteVerb::List, &["HEAD"]).ok()?;
         let name = said.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"))?;
         Some(name.to_owned()).filter(|name| is_ref(name))
     }
@@ -144,12 +137,12 @@ impl Repo {
 
     /// The text of a file in a commit.
     pub fn text(&self, commit: &str, path: &str) -> Option<String> {
-        self.raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.prefix)], "", &[]).ok()
+        self.raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
     }
 
     /// Whether a commit has a file of this path.
     pub fn has(&self, commit: &str, path: &str) -> bool {
-        self.git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.prefix)]).is_ok()
+        self.git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
     }
 
     /// Makes a commit; no branch has it yet.
@@ -159,19 +152,18 @@ impl Repo {
     pub fn commit(&self, commit: &Commit<'_>) -> Result<String> {
         let Commit { base, files, message, at, index } = *commit;
         let date = format!("@{at} +0000");
-        let mut env = vec![("GIT_INDEX_FILE", index.to_string_lossy().into_owned())];
+        let own_index = [("GIT_INDEX_FILE", index.as_os_str())];
         match base {
-            Some(base) => self.raw(&["read-tree", base], "", &env)?,
-            None => self.raw(&["read-tree", "--empty"], "", &env)?,
+            Some(base) => self.raw(&["read-tree", base], "", &own_index)?,
+            None => self.raw(&["read-tree", "--empty"], "", &own_index)?,
         };
         for Blob { path, text, .. } in files {
-            let hash = self.raw(&["hash-object", "-w", "--stdin", "--no-filters"], text, &env)?;
-            let entry = format!("100644,{},{}{path}", hash.trim(), self.prefix);
-            self.raw(&["update-index", "--add", "--cacheinfo", &entry], "", &env)?;
+            let hash = self.raw(&["hash-object", "-w", "--stdin", "--no-filters"], text, &own_index)?;
+            let entry = format!("100644,{},{}{path}", hash.trim(), self.repository.prefix());
+            self.raw(&["update-index", "--add", "--cacheinfo", &entry], "", &own_index)?;
         }
-        let tree = self.raw(&["write-tree"], "", &env)?;
-        env.clear();
-        env.extend([("GIT_AUTHOR_DATE", date.clone()), ("GIT_COMMITTER_DATE", date)]);
+        let tree = self.raw(&["write-tree"], "", &own_index)?;
+        let mut env = vec![("GIT_AUTHOR_DATE", OsStr::new(&date)), ("GIT_COMMITTER_DATE", OsStr::new(&date))];
         // Only who has set none needs one.
         for (role, words) in [("AUTHOR", "GIT_AUTHOR_IDENT"), ("COMMITTER", "GIT_COMMITTER_IDENT")] {
             if self.git(&["var", words]).is_err() {
@@ -180,7 +172,7 @@ impl Repo {
                 } else {
                     ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"]
                 };
-                env.extend(names.into_iter().zip(["Nudge".to_owned(), "nudge@localhost".to_owned()]));
+                env.extend(names.into_iter().zip(["Nudge", "nudge@localhost"].map(OsStr::new)));
             }
         }
         let mut words = vec!["commit-tree", tree.trim(), "-F", "-"];
@@ -197,13 +189,13 @@ impl Repo {
         let made = self.git(&["update-ref", &full, commit, ""]);
         match self.commit_of(&full) {
             Some(known) => Ok(known == commit),
-            None => made.map(|_| false).map_err(Error::from),
+            None => made.map(|_| false).map_err(|failure| refused(&failure)),
         }
     }
 
     /// The address of the remote, as it is written in the configuration.
     pub fn remote(&self) -> Option<String> {
-        self.git(&["config", "--get", "remote.origin.url"]).ok().filter(|url| !url.is_empty())
+        self.repository.remote().map(str::to_owned)
     }
 
     /// Sends a commit to a branch of the remote.
@@ -211,15 +203,21 @@ impl Repo {
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn push(&self, name: &str, commit: &str) -> Result<()> {
-        self.git(&["push", "--quiet", "origin", &format!("{commit}:refs/heads/{name}")])?;
-        Ok(())
+        self.remotely(RemoteVerb::Push, &[&format!("{commit}:refs/heads/{name}")]).map(drop)
+    }
+
+    /// Lends the repository to a program that asks git by itself.
+    pub fn lend_to(&self, program: &mut Program) {
+        self.repository.lend_to(program);
     }
 
     #[cfg(feature = "llm")]
-    /// What git's helpers know for an address: the password, if there is one.
+    /// What git's helpers of the user know for an address: the password, if there is one.
     pub fn credential(&self, host: &str) -> Option<String> {
         let asked = format!("protocol=https\nhost={host}\n\n");
-        let said = self.raw(&["credential", "fill"], &asked, &[]).ok()?;
+        let (words, reach) = (["credential", "fill"], Reach::Remote);
+        let call = Call { words: &words, input: asked.as_bytes(), variables: &[], reach, limits: LIMITS };
+        let said = String::from_utf8(self.repository.run(&call).ok()?).ok()?;
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
 
@@ -242,7 +240,7 @@ impl Repo {
             return Ok((commit, true));
         }
         // The tree without files, by the hash of this repository.
-        Ok((self.git(&["hash-object", "-t", "tree", "--stdin"])?, false))
+        Ok((self.raw(&["hash-object", "-t", "tree", "--stdin"], "", &[])?.trim_end().to_owned(), false))
     }
 
     /// The branches that begin so, the oldest first, that the checkout does not have yet.
@@ -258,14 +256,23 @@ impl Repo {
             words.push("--no-merged=HEAD");
         }
         words.push(pattern);
-        Ok(self.git(&words)?.lines().map(str::to_owned).collect())
+        Ok(self.raw(&words, "", &[])?.lines().map(str::to_owned).collect())
     }
 
     /// Merges a branch into the checkout, which has no changes of its own at the paths that it brings.
     ///
     /// # Errors
-    /// `E_CONFLICT` where it has; `E_UNAVAILABLE` when git does not do it.
+    /// `E_CONFLICT` where it has, and where the checkout is at no branch or in the middle of something; `E_UNAVAILABLE`
+    /// when git does not do it.
     pub fn merge(&self, branch: &str) -> Result<()> {
+        if self.named_by("HEAD", "refs/heads/").is_none() {
+            return Err(Error::conflict("The brain's checkout is at no branch; check one out, then review again."));
+        }
+        if self.repository.is_under_way() {
+            return Err(Error::conflict(
+                "The brain is in the middle of a merge or rebase; end that, then review again.",
+            ));
+        }
         let (since, is_shared) = self.since(branch)?;
         let full = format!("refs/heads/{branch}");
         let paths = self.raw(&["diff", "--name-only", "-z", &since, &full, "--"], "", &[])?;
@@ -273,7 +280,7 @@ impl Repo {
             paths.split('\0').filter(|path| !path.is_empty()).map(|path| format!(":(top,literal){path}")).collect();
         let mut words = vec!["status", "--porcelain", "--untracked-files=all", "--"];
         words.extend(names.iter().map(String::as_str));
-        let dirty = self.git(&words)?;
+        let dirty = self.raw(&words, "", &[])?;
         if !dirty.is_empty() {
             let path = dirty.lines().next().and_then(|line| line.get(3..)).unwrap_or_default();
             return Err(Error::conflict(format!(
@@ -287,28 +294,34 @@ impl Repo {
         let done = self.git(&words);
         done.map(drop).map_err(|error| {
             let _ = self.git(&["merge", "--abort"]);
-            Error::conflict(format!("Git does not merge {branch} ({}); merge it by hand.", error.text))
+            Error::conflict(format!("Git does not merge {branch} ({error}); merge it by hand."))
         })
     }
 
     /// Runs git and returns its first lines, trimmed.
-    fn git(&self, words: &[&str]) -> std::result::Result<String, Failed> {
-        self.raw(words, "", &[]).map(|text| text.trim_end().to_owned())
+    fn git(&self, words: &[&str]) -> std::result::Result<String, GitFailure> {
+        self.call(words, "", &[]).map(|text| text.trim_end().to_owned())
     }
 
-    fn raw(&self, words: &[&str], stdin: &str, env: &[(&str, String)]) -> std::result::Result<String, Failed> {
-        let mut command = Command::new("git");
-        command.args(words).current_dir(&self.root).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in ELSEWHERE {
-            command.env_remove(name);
-        }
-        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-        command.env("GIT_ASKPASS", "").env("SSH_ASKPASS", "");
-        if !self.has_ssh {
-            command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
-        }
-        command.envs(env.iter().map(|(name, value)| (name, value)));
-        run(&mut command, words.first().copied().unwrap_or_default(), stdin)
+    /// Runs git and returns what it says.
+    fn raw(&self, words: &[&str], input: &str, variables: &[(&str, &OsStr)]) -> Result<String> {
+        self.call(words, input, variables).map_err(|failure| refused(&failure))
+    }
+
+    fn call(
+        &self,
+        words: &[&str],
+        input: &str,
+        variables: &[(&str, &OsStr)],
+    ) -> std::result::Result<String, GitFailure> {
+        let call = Call { words, input: input.as_bytes(), variables, reach: Reach::Here, limits: LIMITS };
+        self.repository.run(&call).map(|said| String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Asks the remote.
+    fn remotely(&self, verb: RemoteVerb, words: &[&str]) -> Result<String> {
+        let said = self.repository.reach_remote(verb, words, LIMITS).map_err(|failure| refused(&failure))?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
     }
 }
 
@@ -321,64 +334,4 @@ pub fn is_ref(name: &str) -> bool {
         && !name.contains("//")
         && !name.ends_with(['.'])
         && !name.to_ascii_lowercase().ends_with(".lock")
-}
-
-/// Git did not do it.
-struct Failed {
-    text: String,
-    /// There is no git.
-    is_start: bool,
-}
-
-impl From<Failed> for Error {
-    fn from(Failed { text, is_start }: Failed) -> Self {
-        let advice = if is_start { "install it" } else { "see to it, then `nudge brain jobs --retry`" };
-        Self::unavailable(format!("Git does not do it: {text}; {advice}."))
-    }
-}
-
-fn run(command: &mut Command, verb: &str, stdin: &str) -> std::result::Result<String, Failed> {
-    let failed = |text: String, is_start: bool| Failed { text, is_start };
-    let mut child = command.spawn().map_err(|error| failed(format!("there is no git that runs ({error})"), true))?;
-    let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let text = stdin.to_owned();
-    thread::spawn(move || input.as_mut().map(|input| input.write_all(text.as_bytes())));
-    let (tell, told) = mpsc::channel();
-    let tell_errors = tell.clone();
-    let read = |from: Option<&mut dyn std::io::Read>| {
-        let mut bytes = Vec::new();
-        if let Some(from) = from {
-            let _ = from.take(MAX_OUTPUT).read_to_end(&mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    thread::spawn(move || {
-        let mut output = output;
-        let _ = tell.send((true, read(output.as_mut().map(|output| output as &mut dyn std::io::Read))));
-    });
-    thread::spawn(move || {
-        let mut errors = errors;
-        let _ = tell_errors.send((false, read(errors.as_mut().map(|errors| errors as &mut dyn std::io::Read))));
-    });
-    let (mut out, mut said) = (String::new(), String::new());
-    for _ in 0..2 {
-        match told.recv_timeout(LIMIT) {
-            Ok((true, text)) => out = text,
-            Ok((false, text)) => said = text,
-            Err(_) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed(format!("`git {verb}` takes longer than {} s", LIMIT.as_secs()), false));
-            }
-        }
-    }
-    let status = child.wait().map_err(|error| failed(format!("`git {verb}` cannot be waited for ({error})"), false))?;
-    if status.success() {
-        return Ok(out);
-    }
-    let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
-    // An address may hold a password.
-    let line =
-        if nudge_core::safety::secrets::SecretGuard::new().check(None, line).is_some() { "(withheld)" } else { line };
-    Err(failed(format!("`git {verb}` says: {}", nudge_core::text::one_line(line, 200)), false))
 }

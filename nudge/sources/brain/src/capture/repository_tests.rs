@@ -138,15 +138,60 @@ fn a_branch_that_is_there_is_no_failure() {
     assert_eq!(desk.work(&id).state, State::Remote);
 }
 
+/// A brain that somebody else made names programs: a monitor of files, filters, hooks, the way to the remote. A capture
+/// and a review run none of them, and do what they are for.
+#[cfg(unix)]
 #[test]
-fn a_way_of_the_users_own_to_other_machines_is_taken() {
+fn no_program_that_a_brain_names_is_run() {
     let desk = one_unit();
     let (brain, used) = (desk.path("brain"), desk.path("used"));
-    let ssh = format!("echo >> '{}'; exit 1; :", used.display());
-    git(&brain, &["config", "core.sshCommand", &ssh]);
-    git(&brain, &["remote", "set-url", "origin", "ssh://nobody@localhost/brain.git"]);
-    desk.work(&desk.session("s-1", "hello").id);
-    assert!(used.exists());
+    let evil = super::engines::fake(&desk, "evil", &format!("echo >> '{}'", used.display()));
+    let settings = brain.join(".git/config");
+    for key in [
+        "core.fsmonitor",
+        "core.sshCommand",
+        "core.alternateRefsCommand",
+        "filter.a.clean",
+        "filter.a.smudge",
+        "merge.a.driver",
+        "diff.external",
+        "remote.origin.uploadpack",
+        "remote.origin.receivepack",
+        "credential.helper",
+    ] {
+        git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), key, evil.to_str().unwrap()]);
+    }
+    fs::write(brain.join(".git/info/attributes"), "* filter=a merge=a\n").unwrap();
+    for hooks in [brain.join(".git/hooks"), desk.path("remote.git/hooks")] {
+        for name in ["reference-transaction", "post-merge", "post-index-change", "pre-push", "pre-receive", "update"] {
+            std::os::unix::fs::symlink(&evil, hooks.join(name)).unwrap();
+        }
+    }
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    assert_eq!(job.state, State::Remote, "{job:?}");
+    let (repo, branch) = (Repo::open(&brain).unwrap(), job.branch.unwrap());
+    assert!(repo.diff(&branch).unwrap().contains("\n+title: "));
+    repo.merge(&branch).unwrap();
+    assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
+    assert!(!used.exists(), "a program was run");
+    // With another remote none is, either.
+    git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "protocol.ext.allow", "always"]);
+    for url in [format!("ext::{}", evil.display()), "ssh://nobody@localhost:1/x.git".to_owned()] {
+        git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "remote.origin.url", &url]);
+        let repo = Repo::open(&brain).unwrap();
+        repo.push("other", "HEAD").unwrap_err();
+        assert!(!used.exists(), "{url}");
+    }
+}
+
+#[test]
+fn at_no_branch_nothing_is_merged() {
+    let desk = one_unit();
+    let brain = desk.path("brain");
+    let job = desk.work(&desk.session("s-1", "hello").id);
+    git(&brain, &["checkout", "-q", "--detach"]);
+    let repo = Repo::open(&brain).unwrap();
+    assert_eq!(repo.merge(&job.branch.unwrap()).unwrap_err().reason(), "E_CONFLICT");
 }
 
 /// A note that is called by what looks like a credential is not told of, and keeps nothing else from being captured.

@@ -296,7 +296,7 @@ impl Worker<'_> {
         let target = held.job.target.clone();
         let base = target.map_or_else(|| Ok(repo.base(config.capture_base.as_deref())?.name), Ok::<_, Error>)?;
         let (title, body) = (pull_request::title(&held.job), pull_request::body(&held.job));
-        let request = PullRequest { repo: &repo, root: &held.job.brain, head: &name, base: &base, title, body };
+        let request = PullRequest { repo: &repo, head: &name, base: &base, title, body };
         let made = request.make((self.program)("gh"))?;
         held.job.pull_request = Some(made);
         Ok(held.step(State::Proposed, None)?)

@@ -1,0 +1,167 @@
+//! Git for Nudge: asked in folders of others without running what these folders name.
+//!
+//! A repository's own settings can name programs in dozens of keys (filters, hooks, monitors, helpers, remotes), and so can
+//! its hooks folder and its attributes. Switching each key off by name loses against the next version of git. So:
+//!
+//! 1. [`Git`] asks a few questions in the folder itself, which read settings and refs and run nothing. Git's own check of
+//!    who owns the folder (`safe.directory`) is made there.
+//! 2. [`Repository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree by
+//!    links, as `git-new-workdir` does. Its settings are those few of the repository that are data: how files are
+//!    compared, who commits, where `origin` is.
+//!
+//! | what could run | why it does not |
+//! |---|---|
+//! | `git` itself from the checkout | the program is found by a whole path outside of it, and gets such a PATH |
+//! | filters, merge and diff drivers, text conversions | settings define them, attributes only name them |
+//! | hooks, monitors, pagers, editors, aliases, signers | as above, and there is no folder of hooks |
+//! | helpers for credentials, SSH or proxies that the repository names | only the user's own settings are read, and for a remote alone |
+//! | `ext::` and other helpers in a remote's address, programs of a promisor | protocols are a list; nothing is fetched lazily |
+//! | hooks and settings of a remote that is a folder of this machine | its side is started by us, with hooks switched off |
+//!
+//! Where there are no links for everybody (Windows), the keys that name programs are switched off one by one.
+//!
+//! **Architecture invariant:** nothing else in Nudge starts git.
+
+mod failure;
+mod repository;
+mod settings;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nudge_os::process::{Errors, Limits, Program};
+use nudge_os::programs;
+
+pub use failure::GitFailure;
+pub use repository::{Call, Reach, RemoteVerb, Repository};
+
+/// The bounds of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Most time.
+    pub time: Duration,
+    /// Most bytes of output.
+    pub output_bytes: usize,
+}
+
+/// Where no hooks are, and no settings.
+pub(crate) const NOWHERE: &str = "/dev/null";
+/// Switches for questions in the folder itself. They run nothing by themselves; these hold for versions to come.
+const SWITCHES: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"];
+/// Variables that every call has.
+const VARIABLES: [(&str, &str); 11] = [
+    ("LC_ALL", "C"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", ""),
+    ("SSH_ASKPASS", ""),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", ":"),
+    ("GIT_MERGE_AUTOEDIT", "no"),
+];
+/// Variables of the caller's that say where the user's own settings are.
+const OF_SETTINGS: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+/// Variables of the caller's by which git means another repository than that of the folder.
+const OF_PLACE: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+];
+
+/// The git of this machine, for a folder.
+#[derive(Debug, Clone)]
+pub struct Git {
+    program: PathBuf,
+    folder: PathBuf,
+    path: OsString,
+    is_place_of_caller: bool,
+}
+
+impl Git {
+    /// Finds git, outside the checkout that the folder lies in.
+    ///
+    /// # Errors
+    /// [`GitFailure::Missing`].
+    pub fn find(folder: &Path) -> Result<Self, GitFailure> {
+        let program = programs::find_outside("git", folder).ok_or(GitFailure::Missing)?;
+        let path = programs::path_outside(&std::env::var_os("PATH").unwrap_or_default(), folder);
+        Ok(Self { program, folder: folder.to_owned(), path, is_place_of_caller: false })
+    }
+
+    /// Lets the caller's environment say which repository is meant, as it does for git itself.
+    #[must_use]
+    pub fn by_place_of_caller(mut self) -> Self {
+        self.is_place_of_caller = true;
+        self
+    }
+
+    /// Asks a question in the folder itself, with the repository's own settings in force. It must be one that reads
+    /// settings, refs and names of folders alone, such as `rev-parse`, `symbolic-ref` or `config`, or makes a repository
+    /// where there is none.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn ask(&self, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
+        let mut program = self.program();
+        program.args(SWITCHES).args(words).current_dir(&self.folder).env("PWD", &self.folder);
+        pass_on(&mut program, &OF_SETTINGS);
+        if self.is_place_of_caller {
+            pass_on(&mut program, &OF_PLACE);
+        }
+        run(&mut program, words, limits)
+    }
+
+    /// As [`ask`](Self::ask), as text without the line's end.
+    ///
+    /// # Errors
+    /// Why there is no answer, or none that is text.
+    pub fn ask_line(&self, words: &[&str], limits: CallLimits) -> Result<String, GitFailure> {
+        line(self.ask(words, limits)?)
+    }
+
+    fn program(&self) -> Program {
+        let mut program = Program::new(&self.program);
+        program.env("PATH", &self.path);
+        for (name, value) in VARIABLES {
+            program.env(name, value);
+        }
+        program
+    }
+}
+
+/// The text of an answer, without the line's end.
+fn line(answer: Vec<u8>) -> Result<String, GitFailure> {
+    let text = String::from_utf8(answer).map_err(|_| GitFailure::Unfit("an answer of git is no text"))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Passes on what the caller has set of these.
+fn pass_on(program: &mut Program, names: &[&str]) {
+    for name in names {
+        if let Some(value) = std::env::var_os(name) {
+            program.env(name, value);
+        }
+    }
+}
+
+fn run(program: &mut Program, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
+    let verb = || words.first().copied().unwrap_or_default().to_owned();
+    let limits = Limits { time: limits.time, output_bytes: limits.output_bytes, is_given_up: &|| false };
+    let output = program.errors(Errors::Kept).run(limits).map_err(|failure| GitFailure::Run(verb(), failure))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(GitFailure::refused(verb(), output.status.code(), &output.stderr))
+}
+
+/// A word for the shell that git starts a remote's side with.
+fn shell_word(word: &OsStr) -> String {
+    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
+}

@@ -1,0 +1,376 @@
+//! A repository of somebody else's, worked on by git without its settings.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nudge_core::foreign::{self, Links};
+use nudge_os::process::Program;
+use tempfile::TempDir;
+
+use crate::settings::DataSettings;
+use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run, shell_word};
+
+/// Bounds of the questions by which a repository is found.
+const FIND: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 4 << 20 };
+/// Longest `HEAD`.
+const MAX_HEAD_BYTES: u64 = 4 << 10;
+/// Longest file of `info`.
+const MAX_INFO_BYTES: u64 = 1 << 20;
+/// Protocols to a remote. A remote helper by another name is a program that the address chooses.
+const PROTOCOLS: &str = "file:http:https:ssh";
+/// Variables of the caller's that say who commits.
+const OF_PERSON: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+/// Variables of the caller's that say how a remote is reached.
+const OF_WAY: [&str; 7] = [
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_PROXY_SSL_CAINFO",
+];
+/// How git reaches another machine when its user says nothing of it: without asking anybody.
+const SSH: &str = "ssh -o BatchMode=yes";
+/// Switches of the side that git starts for a remote on this machine. Its folder may be somebody else's.
+const REMOTE_SIDE: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true \
+                           -c receive.denyCurrentBranch=refuse -c receive.autogc=false -c gc.auto=0";
+
+/// How far a call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It stays in the repository. No settings but our own are read.
+    Here,
+    /// It goes to the remote, by the user's own settings.
+    Remote,
+}
+
+/// A call of git in a repository.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The command and its arguments.
+    pub words: &'a [&'a str],
+    /// Its standard input.
+    pub input: &'a [u8],
+    /// Further variables.
+    pub variables: &'a [(&'a str, &'a OsStr)],
+    /// How far it goes.
+    pub reach: Reach,
+    /// Its bounds.
+    pub limits: CallLimits,
+}
+
+/// A repository with a work tree. Hooks, filters and helpers that it names are not run, whatever is called.
+#[derive(Debug)]
+pub struct Repository {
+    git: Git,
+    top: PathBuf,
+    prefix: String,
+    index: PathBuf,
+    git_dir: OwnFolder,
+    settings: DataSettings,
+    /// Whether the user has said how to reach other machines, once that was asked.
+    has_ssh: OnceLock<bool>,
+}
+
+/// The git folder that calls use.
+#[derive(Debug)]
+enum OwnFolder {
+    #[cfg(unix)]
+    Linked(TempDir),
+    /// The repository's own, and the settings that are switched off.
+    #[cfg(any(not(unix), test))]
+    SwitchedOff(PathBuf, Vec<crate::settings::Entry>),
+}
+
+/// The places of a repository, as git finds them.
+struct Places {
+    git_dir: PathBuf,
+    common: PathBuf,
+    top: PathBuf,
+    prefix: String,
+}
+
+impl Places {
+    fn find(git: &Git) -> Result<Self, GitFailure> {
+        let words = [
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-dir",
+            "--git-common-dir",
+            "--show-toplevel",
+            "--show-prefix",
+        ];
+        let told = String::from_utf8(git.ask(&words, FIND)?).map_err(|_| GitFailure::Unfit("its path is no text"))?;
+        let lines: Vec<_> = told.strip_suffix('\n').unwrap_or(&told).split('\n').collect();
+        let [git_dir, common, top, prefix] = lines[..] else {
+            return Err(GitFailure::Unfit("its path has a line break"));
+        };
+        let [git_dir, common, top] = [git_dir, common, top].map(PathBuf::from);
+        // A setting of the repository's may name another work tree: any folder of the user's.
+        let folder = git.folder.canonicalize().map_err(|_| GitFailure::Unfit("its folder is gone"))?;
+        if !top.canonicalize().is_ok_and(|top| folder.starts_with(top)) {
+            return Err(GitFailure::Unfit("its work tree is elsewhere"));
+        }
+        // There each work tree has a database of its own beside the shared one.
+        if git_dir != common && common.join("reftable").symlink_metadata().is_ok() {
+            return Err(GitFailure::Unfit("it is a linked work tree of a repository whose refs are in tables"));
+        }
+        Ok(Self { git_dir, common, top, prefix: prefix.to_owned() })
+    }
+}
+
+impl Repository {
+    /// Opens the repository that git's folder lies in.
+    ///
+    /// # Errors
+    /// Where there is none, git distrusts its owner, or it has no work tree around the folder.
+    pub fn open(git: Git) -> Result<Self, GitFailure> {
+        let places = Places::find(&git)?;
+        let settings = DataSettings::read(&git, FIND)?;
+        #[cfg(unix)]
+        let git_dir = OwnFolder::Linked(link(&places, &settings).map_err(|_| NO_ROOM)?);
+        #[cfg(not(unix))]
+        let git_dir = OwnFolder::SwitchedOff(places.git_dir.clone(), crate::settings::switched_off(&git, FIND)?);
+        Ok(Self::new(git, places, git_dir, settings))
+    }
+
+    /// Opens it as on a system without links for everybody.
+    #[cfg(test)]
+    fn open_without_links(git: Git) -> Result<Self, GitFailure> {
+        let places = Places::find(&git)?;
+        let settings = DataSettings::read(&git, FIND)?;
+        let git_dir = OwnFolder::SwitchedOff(places.git_dir.clone(), crate::settings::switched_off(&git, FIND)?);
+        Ok(Self::new(git, places, git_dir, settings))
+    }
+
+    fn new(git: Git, places: Places, git_dir: OwnFolder, settings: DataSettings) -> Self {
+        let Places { git_dir: own, top, prefix, .. } = places;
+        Self { git, top, prefix, index: own.join("index"), git_dir, settings, has_ssh: OnceLock::new() }
+    }
+
+    /// Whether the user has said how to reach other machines: by a variable, or in settings that are not the repository's.
+    fn has_ssh(&self) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_configured = || {
+            let words = ["config", "--get", "core.sshCommand"];
+            let mut program = self.git.program();
+            self.prepare(program.args(words), Reach::Remote);
+            run(&mut program, &words, FIND).is_ok()
+        };
+        *self.has_ssh.get_or_init(|| is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || is_configured())
+    }
+
+    /// The path from the top of the work tree to the folder, with a slash at its end; empty at the top.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether the user is in the middle of a merge, a rebase or the like.
+    pub fn is_under_way(&self) -> bool {
+        let own = self.index.parent().expect("the index lies in the git folder");
+        let marks = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
+        marks.iter().any(|mark| own.join(mark).symlink_metadata().is_ok())
+    }
+
+    /// The address of `origin`, as it is written in the settings.
+    pub fn remote(&self) -> Option<&str> {
+        self.settings.values("remote.origin.url").last().filter(|url| !url.is_empty())
+    }
+
+    /// Runs a command of git.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub fn run(&self, call: &Call<'_>) -> Result<Vec<u8>, GitFailure> {
+        let mut program = self.git.program();
+        program.args(call.words).input(call.input);
+        self.prepare(&mut program, call.reach);
+        if call.reach == Reach::Remote && !self.has_ssh() {
+            program.env("GIT_SSH_COMMAND", SSH);
+        }
+        for (name, value) in call.variables {
+            program.env(name, value);
+        }
+        run(&mut program, call.words, call.limits)
+    }
+
+    /// Sends to `origin`, or fetches from it: the words are what follows the name of the remote.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub fn reach_remote(&self, verb: RemoteVerb, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
+        let side = self.remote_side(verb, limits)?;
+        let mut all: Vec<&str> = verb.words().to_vec();
+        all.extend(side.as_deref());
+        all.push("origin");
+        all.extend(words);
+        self.run(&Call { words: &all, input: b"", variables: &[], reach: Reach::Remote, limits })
+    }
+
+    /// The switch by which we start a remote's side ourselves, where it is a folder of this machine.
+    fn remote_side(&self, verb: RemoteVerb, limits: CallLimits) -> Result<Option<String>, GitFailure> {
+        let words: &[&str] = match verb {
+            RemoteVerb::Push => &["remote", "get-url", "--push", "--all", "origin"],
+            RemoteVerb::Fetch | RemoteVerb::List => &["remote", "get-url", "origin"],
+        };
+        let told = self.run(&Call { words, input: b"", variables: &[], reach: Reach::Remote, limits })?;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let (here, elsewhere): (Vec<_>, Vec<_>) = told.lines().partition(|url| is_of_this_machine(url));
+        match (here.is_empty(), elsewhere.is_empty()) {
+            (true, _) => Ok(None),
+            (false, false) => Err(GitFailure::Unfit("its remote has addresses on this machine and elsewhere")),
+            (false, true) => {
+                let git = shell_word(self.git.program.as_os_str());
+                let program = verb.remote_program();
+                let env = "GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1";
+                Ok(Some(format!("--{program}={env} {git} {REMOTE_SIDE} {program}")))
+            }
+        }
+    }
+
+    /// Prepares another program that asks git by itself, such as `gh`: in a folder without settings, with variables by
+    /// which it means this repository.
+    pub fn lend_to(&self, program: &mut Program) {
+        program.env("PATH", &self.git.path);
+        for (name, value) in crate::VARIABLES {
+            program.env(name, value);
+        }
+        self.prepare(program, Reach::Remote);
+        if !self.has_ssh() {
+            program.env("GIT_SSH_COMMAND", SSH);
+        }
+        program.current_dir(self.git_dir());
+    }
+
+    fn git_dir(&self) -> &Path {
+        match &self.git_dir {
+            #[cfg(unix)]
+            OwnFolder::Linked(folder) => folder.path(),
+            #[cfg(any(not(unix), test))]
+            OwnFolder::SwitchedOff(folder, _) => folder,
+        }
+    }
+
+    fn prepare(&self, program: &mut Program, reach: Reach) {
+        program.current_dir(&self.git.folder).env("PWD", &self.git.folder);
+        program.env("GIT_DIR", self.git_dir()).env("GIT_WORK_TREE", &self.top).env("GIT_INDEX_FILE", &self.index);
+        pass_on(program, &OF_PERSON);
+        match reach {
+            Reach::Here => {
+                program.env("GIT_CONFIG_GLOBAL", NOWHERE).env("GIT_CONFIG_NOSYSTEM", "1");
+            }
+            Reach::Remote => {
+                program.env("GIT_ALLOW_PROTOCOL", PROTOCOLS);
+                pass_on(program, &OF_SETTINGS);
+                pass_on(program, &OF_WAY);
+            }
+        }
+        #[cfg(any(not(unix), test))]
+        if let OwnFolder::SwitchedOff(_, entries) = &self.git_dir {
+            program.env("GIT_CONFIG_COUNT", entries.len().to_string());
+            for (at, crate::settings::Entry { key, value }) in entries.iter().enumerate() {
+                program.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+            }
+        }
+    }
+}
+
+/// What is asked of a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteVerb {
+    /// Sends.
+    Push,
+    /// Fetches.
+    Fetch,
+    /// Lists what it has.
+    List,
+}
+
+impl RemoteVerb {
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Push => &["push", "--quiet", "--no-verify"],
+            Self::Fetch => &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"],
+            Self::List => &["ls-remote", "--symref"],
+        }
+    }
+
+    fn remote_program(self) -> &'static str {
+        if self == Self::Push { "receive-pack" } else { "upload-pack" }
+    }
+}
+
+/// Whether git starts the other side of an address itself, in a folder.
+fn is_of_this_machine(url: &str) -> bool {
+    let has_host = url.find(':').is_some_and(|colon| url.find('/').is_none_or(|slash| colon < slash));
+    url.to_ascii_lowercase().starts_with("file:") || !has_host || (cfg!(windows) && url.get(1..2) == Some(":"))
+}
+
+#[cfg(unix)]
+const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of its own");
+
+/// Makes the git folder of our own: what it borrows is behind links, what it says is ours.
+#[cfg(unix)]
+fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
+    use std::os::unix::fs::symlink;
+
+    let own = tempfile::Builder::new().prefix("nudge-git-").tempdir()?;
+    let at = |name: &str| own.path().join(name);
+    fs::write(at("config"), settings.file())?;
+    copy_head(&places.git_dir.join("HEAD"), &at("HEAD"))?;
+    // A link to what is not there is to git as if nothing were there.
+    for name in ["objects", "refs", "packed-refs", "reftable", "shallow"] {
+        let shared = places.common.join(name);
+        if !matches!(name, "reftable" | "shallow") || shared.symlink_metadata().is_ok() {
+            symlink(shared, at(name))?;
+        }
+    }
+    link_logs(places, &at("logs"))?;
+    fs::create_dir(at("info"))?;
+    for name in ["exclude", "attributes"] {
+        let path = places.common.join("info").join(name);
+        if let Ok(text) = foreign::read(&path, Links::Refused, MAX_INFO_BYTES) {
+            fs::write(at("info").join(name), text)?;
+        }
+    }
+    // The parts of an index that is split.
+    let is_part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
+    let parts = fs::read_dir(&places.git_dir)?.flatten().map(|entry| entry.file_name()).filter(is_part);
+    for name in parts {
+        symlink(places.git_dir.join(&name), own.path().join(&name))?;
+    }
+    Ok(own)
+}
+
+/// Says which branch the work tree is at, as it is now. Git takes no link to a file for it.
+#[cfg(unix)]
+fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
+    match theirs.read_link() {
+        // The form of old: a link to the branch.
+        Ok(target) if target.starts_with("refs") => std::os::unix::fs::symlink(target, own),
+        _ => fs::write(own, foreign::read(theirs, Links::Refused, MAX_HEAD_BYTES)?),
+    }
+}
+
+/// Links the records of what refs were, where the repository has any: those of branches are shared by all work trees.
+#[cfg(unix)]
+fn link_logs(places: &Places, logs: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::symlink;
+
+    fs::create_dir(logs)?;
+    for (from, name) in [(&places.git_dir, "HEAD"), (&places.common, "refs")] {
+        let theirs = from.join("logs").join(name);
+        if theirs.symlink_metadata().is_ok() {
+            symlink(theirs, logs.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+#[path = "repository_tests.rs"]
+mod tests;
