@@ -1,0 +1,570 @@
+//! A folder held open. Files and folders below it are reached from there, so that renaming a folder, or putting a link in
+//! its place, leads no call out of it: a path is looked at and used in one step.
+//!
+//! On Linux the kernel resolves paths (`openat2`). Elsewhere, and where that call is missing, folders are gone through one
+//! by one, and a link between them is refused. On Windows paths are looked at before they are used.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Component, Path};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+#[cfg(unix)]
+pub use unix::HeldFolder;
+#[cfg(not(unix))]
+pub use windows::HeldFolder;
+
+/// The names of files that are not yet whole.
+const TEMPORARY: (&str, &str) = (".nudge-", ".tmp");
+/// When one of those is left over from a process that died.
+const LEFT_OVER: Duration = Duration::from_hours(1);
+/// Tries to find a name for a temporary file.
+const MAX_NAMES: u32 = 16;
+
+/// Links between the folders of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InnerLinks {
+    /// One is followed that is relative and stays below the folder held. Where the kernel cannot tell, it is refused.
+    Within,
+    /// Each is refused.
+    Refused,
+}
+
+/// A file that is whole and flushed, and has no name of its own yet. It is removed unless it gets one.
+#[derive(Debug)]
+pub struct FreshFile<'a> {
+    folder: &'a HeldFolder,
+    name: String,
+    is_named: bool,
+}
+
+impl HeldFolder {
+    /// Reads a regular file of this folder, of at most `max_bytes`. A link, a pipe and a device are refused.
+    ///
+    /// # Errors
+    /// Those of opening; `InvalidInput` for what is no regular file; `FileTooLarge`.
+    pub fn read(&self, name: &str, max_bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
+        let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        // A device is not even opened, unless it took the file's place just now.
+        if !self.look(name)?.is_file() {
+            return Err(refused());
+        }
+        let file = self.open_file(name)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(refused());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(max_bytes)).unwrap_or_default() + 1);
+        file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes")));
+        }
+        Ok((bytes, meta))
+    }
+
+    /// Writes a file without a name of its own, flushed to the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write_fresh(&self, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<FreshFile<'_>> {
+        let (name, mut file) = self.create_temporary()?;
+        let fresh = FreshFile { folder: self, name, is_named: false };
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(fresh)
+    }
+
+    fn create_temporary(&self) -> io::Result<(String, File)> {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        for _ in 0..MAX_NAMES {
+            let nanos = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+            let (process, count) = (std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+            let name = format!("{}{process:x}-{nanos:x}-{count:x}{}", TEMPORARY.0, TEMPORARY.1);
+            match self.create_new(&name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|file| (name, file)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes what processes left that died before their file was whole.
+    pub fn sweep(&self) {
+        let is_ours = |name: &&str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
+        for name in self.names().unwrap_or_default() {
+            let Some(name) = name.to_str().filter(is_ours) else { continue };
+            let written = self.look(name).and_then(|meta| meta.modified()).ok();
+            if written.is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > LEFT_OVER)) {
+                // Another process may be faster.
+                let _ = self.remove(name);
+            }
+        }
+    }
+}
+
+impl FreshFile<'_> {
+    /// Gives it a name, in the place of the file that has it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn replace(mut self, name: &str) -> io::Result<()> {
+        self.folder.rename(&self.name, name)?;
+        self.is_named = true;
+        self.folder.flush();
+        Ok(())
+    }
+
+    /// Gives it a name that no file has.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; else the system's.
+    pub fn take_free_name(mut self, name: &str) -> io::Result<()> {
+        // Unlike a rename, a second name takes no other file's place.
+        match self.folder.link(&self.name, name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) if self.folder.look(name).is_ok() => return Err(io::ErrorKind::AlreadyExists.into()),
+            // A file system without second names.
+            Err(_) => {
+                self.folder.rename(&self.name, name)?;
+                self.is_named = true;
+            }
+        }
+        self.folder.flush();
+        Ok(())
+    }
+}
+
+impl Drop for FreshFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_named {
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+/// Whether an error says that a link leads where it may not.
+pub fn is_of_link(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        [Errno::XDEV, Errno::LOOP].iter().any(|refused| error.raw_os_error() == Some(refused.raw_os_error()))
+    }
+    #[cfg(not(unix))]
+    {
+        error.kind() == io::ErrorKind::FilesystemLoop
+    }
+}
+
+/// The names of a path that only goes down.
+fn names_of(below: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
+    let name = |part| match part {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not lie below the folder")),
+    };
+    below.components().map(name).collect()
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{AtFlags, Mode, OFlags};
+    use rustix::io::Errno;
+
+    use super::{File, InnerLinks, Metadata, OsString, Path, io, names_of};
+
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+    const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+    /// Looks at a name without opening what it stands for, where the system can.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    /// Permissions of new files and folders, from which the process's mask is taken.
+    const NEW_FILE: Mode =
+        Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+    const NEW_FOLDER: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+
+    /// A folder held open.
+    #[derive(Debug)]
+    pub struct HeldFolder(OwnedFd);
+
+    impl HeldFolder {
+        /// Opens a folder. Its own path is the user's, but what it ends in must not be a link.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn open(path: &Path) -> io::Result<Self> {
+            Ok(Self(rustix::fs::open(path, FOLDER | OFlags::NOFOLLOW, Mode::empty())?))
+        }
+
+        /// Opens a folder below this one.
+        ///
+        /// # Errors
+        /// The system's; [`is_of_link`](super::is_of_link) says whether it is about a link.
+        pub fn folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+            if names_of(below)?.is_empty() {
+                return self.again();
+            }
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            match resolve(&self.0, below, links) {
+                Err(Errno::NOSYS | Errno::PERM) => {}
+                opened => return Ok(Self(opened?)),
+            }
+            self.folder_by_steps(below, links)
+        }
+
+        /// As [`folder`](Self::folder), and makes the folders that are missing.
+        ///
+        /// # Errors
+        /// As [`folder`](Self::folder).
+        pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+            let mut folder = self.again()?;
+            let mut path = std::path::PathBuf::new();
+            for name in names_of(below)? {
+                path.push(name);
+                match rustix::fs::mkdirat(&folder.0, name, NEW_FOLDER) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                folder = self.folder(&path, links)?;
+            }
+            Ok(folder)
+        }
+
+        /// Goes down folder by folder. What a link leads to is not known, so each is refused.
+        pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
+            let mut folder = self.again()?;
+            for name in names_of(below)? {
+                let opened = rustix::fs::openat(&folder.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+                folder = Self(opened.map_err(|error| {
+                    let is_link = || rustix::fs::readlinkat(&folder.0, name, Vec::new()).is_ok();
+                    if error == Errno::NOTDIR && is_link() { Errno::LOOP } else { error }
+                })?);
+            }
+            Ok(folder)
+        }
+
+        /// The same folder, opened once more.
+        fn again(&self) -> io::Result<Self> {
+            Ok(Self(rustix::fs::openat(&self.0, ".", FOLDER, Mode::empty())?))
+        }
+
+        /// Opens it as a file that holds one lock of its own.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn lock_file(&self) -> io::Result<File> {
+            Ok(self.again()?.0.into())
+        }
+
+        /// Looks at what a name stands for; a link is not followed.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn look(&self, name: &str) -> io::Result<Metadata> {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            let looked = rustix::fs::openat(&self.0, only(name)?, LOOK, Mode::empty())?;
+            #[cfg(not(any(target_os = "linux", target_os = "android")))]
+            let looked = {
+                let stat = rustix::fs::statat(&self.0, only(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
+                if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+                }
+                rustix::fs::openat(&self.0, name, FILE | OFlags::RDONLY, Mode::empty())?
+            };
+            File::from(looked).metadata()
+        }
+
+        pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
+            Ok(rustix::fs::openat(&self.0, only(name)?, FILE | OFlags::RDONLY, Mode::empty())?.into())
+        }
+
+        pub(super) fn create_new(&self, name: &str) -> io::Result<File> {
+            let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            Ok(rustix::fs::openat(&self.0, only(name)?, flags, NEW_FILE)?.into())
+        }
+
+        pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            Ok(rustix::fs::renameat(&self.0, from, &self.0, only(to)?)?)
+        }
+
+        pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+            Ok(rustix::fs::linkat(&self.0, from, &self.0, only(to)?, AtFlags::empty())?)
+        }
+
+        pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+            Ok(rustix::fs::unlinkat(&self.0, only(name)?, AtFlags::empty())?)
+        }
+
+        /// The names in it, in no order.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn names(&self) -> io::Result<Vec<OsString>> {
+            use std::os::unix::ffi::OsStringExt as _;
+
+            let entries = rustix::fs::Dir::read_from(&self.0)?;
+            let names = entries.flatten().map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()));
+            Ok(names.filter(|name| name != "." && name != "..").collect())
+        }
+
+        /// Flushes the names in it, where that is possible.
+        pub(super) fn flush(&self) {
+            let _ = rustix::fs::fsync(&self.0);
+        }
+    }
+
+    /// A name, and no path: one with a slash would lead elsewhere.
+    fn only(name: &str) -> io::Result<&str> {
+        let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains('/');
+        if is_name { Ok(name) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name")) }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn resolve(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
+        use rustix::fs::ResolveFlags;
+
+        /// Tries while others rename what the path leads through.
+        const MAX_TRIES: u32 = 16;
+        let refused = match links {
+            InnerLinks::Within => ResolveFlags::empty(),
+            InnerLinks::Refused => ResolveFlags::NO_SYMLINKS,
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | refused;
+        let mut tries = 1;
+        loop {
+            match rustix::fs::openat2(folder, below, FOLDER, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) if tries < MAX_TRIES => tries += 1,
+                opened => return opened,
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod windows {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::{File, InnerLinks, Metadata, OsString, Path, io, names_of};
+
+    /// A folder by its path: the standard library opens nothing from a folder here.
+    #[derive(Debug)]
+    pub struct HeldFolder(PathBuf);
+
+    impl HeldFolder {
+        /// Opens a folder.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn open(path: &Path) -> io::Result<Self> {
+            if path.symlink_metadata()?.is_dir() {
+                Ok(Self(path.to_owned()))
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        }
+
+        /// Opens a folder below this one; a link is refused.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+            self.go_down(below, links, false)
+        }
+
+        /// As [`folder`](Self::folder), and makes the folders that are missing.
+        ///
+        /// # Errors
+        /// As [`folder`](Self::folder).
+        pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+            self.go_down(below, links, true)
+        }
+
+        fn go_down(&self, below: &Path, _: InnerLinks, is_made: bool) -> io::Result<Self> {
+            let mut path = self.0.clone();
+            for name in names_of(below)? {
+                path.push(name);
+                match fs::create_dir(&path) {
+                    _ if !is_made => {}
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                    _ => {}
+                }
+                let meta = path.symlink_metadata()?;
+                if meta.is_symlink() {
+                    return Err(io::ErrorKind::FilesystemLoop.into());
+                }
+                if !meta.is_dir() {
+                    return Err(io::ErrorKind::NotADirectory.into());
+                }
+            }
+            Ok(Self(path))
+        }
+
+        /// Folders cannot be locked here; the file stands beside the folder.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn lock_file(&self) -> io::Result<File> {
+            let beside = self.0.parent().unwrap_or(&self.0).join(".lock");
+            fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
+        }
+
+        /// Looks at what a name stands for; a link is not followed.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn look(&self, name: &str) -> io::Result<Metadata> {
+            self.0.join(name).symlink_metadata()
+        }
+
+        pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
+            fs::OpenOptions::new().read(true).open(self.0.join(name))
+        }
+
+        pub(super) fn create_new(&self, name: &str) -> io::Result<File> {
+            fs::OpenOptions::new().write(true).create_new(true).open(self.0.join(name))
+        }
+
+        pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            fs::rename(self.0.join(from), self.0.join(to))
+        }
+
+        pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+            fs::hard_link(self.0.join(from), self.0.join(to))
+        }
+
+        pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+            fs::remove_file(self.0.join(name))
+        }
+
+        /// The names in it, in no order.
+        ///
+        /// # Errors
+        /// The system's.
+        pub fn names(&self) -> io::Result<Vec<OsString>> {
+            Ok(fs::read_dir(&self.0)?.flatten().map(|entry| entry.file_name()).collect())
+        }
+
+        pub(super) fn flush(&self) {}
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, HeldFolder) {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("top/real/deep")).unwrap();
+        fs::create_dir(place.path().join("outside")).unwrap();
+        let top = HeldFolder::open(&place.path().join("top")).unwrap();
+        (place, top)
+    }
+
+    #[test]
+    fn files_are_made_replaced_and_read_whole() {
+        let (place, top) = place();
+        let folder = top.make_folder(Path::new("a/b"), InnerLinks::Refused).unwrap();
+        folder.write_fresh(b"one", None).unwrap().take_free_name("f").unwrap();
+        let refused = folder.write_fresh(b"two", None).unwrap().take_free_name("f").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        folder.write_fresh(b"three", Some(Permissions::from_mode(0o640))).unwrap().replace("f").unwrap();
+        let (bytes, meta) = folder.read("f", 5).unwrap();
+        assert_eq!((&*bytes, meta.permissions().mode() & 0o777), (&b"three"[..], 0o640));
+        assert_eq!(folder.read("f", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        drop(folder.write_fresh(b"never named", None).unwrap());
+        assert_eq!(folder.names().unwrap(), ["f"]);
+        assert_eq!(fs::read(place.path().join("top/a/b/f")).unwrap(), b"three");
+        for name in ["", ".", "..", "../f", "b/f", "/etc/passwd"] {
+            assert_eq!(folder.read(name, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        let old = folder.create_new(".nudge-x.tmp").unwrap();
+        old.set_modified(SystemTime::now() - 2 * LEFT_OVER).unwrap();
+        folder.create_new(".nudge-y.tmp").unwrap();
+        folder.sweep();
+        let mut names = folder.names().unwrap();
+        names.sort();
+        assert_eq!(names, [".nudge-y.tmp", "f"], "another process may be writing the new one");
+    }
+
+    #[test]
+    fn no_link_leads_out() {
+        let (place, top) = place();
+        let at = |name: &str| place.path().join("top").join(name);
+        symlink(place.path().join("outside"), at("absolute")).unwrap();
+        symlink("../outside", at("relative")).unwrap();
+        symlink("real", at("within")).unwrap();
+        for links in [InnerLinks::Within, InnerLinks::Refused] {
+            for below in ["absolute", "relative", "absolute/new", "relative/new"] {
+                for by in [HeldFolder::folder, HeldFolder::make_folder, HeldFolder::folder_by_steps] {
+                    assert!(is_of_link(&by(&top, Path::new(below), links).unwrap_err()), "{below}");
+                }
+            }
+            for below in ["..", "../outside", "/", "real/../../outside"] {
+                top.folder(Path::new(below), links).unwrap_err();
+                top.make_folder(Path::new(below), links).unwrap_err();
+            }
+            top.folder_by_steps(Path::new("real/deep"), links).unwrap();
+        }
+        top.folder(Path::new("within/deep"), InnerLinks::Refused).unwrap_err();
+        if cfg!(target_os = "linux") {
+            top.folder(Path::new("within/deep"), InnerLinks::Within).unwrap();
+        }
+        // Nor does one in the place of a file.
+        fs::write(place.path().join("outside/f"), "secret").unwrap();
+        symlink("../../outside/f", at("real/f")).unwrap();
+        let real = top.folder(Path::new("real"), InnerLinks::Refused).unwrap();
+        real.read("f", 9).unwrap_err();
+        real.write_fresh(b"new", None).unwrap().replace("f").unwrap();
+        assert_eq!(fs::read(place.path().join("outside/f")).unwrap(), b"secret");
+        assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1);
+    }
+
+    /// Another process exchanges a folder for a link while paths through it are used.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_is_exchanged_for_a_link_leads_nowhere_else() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::AtomicBool;
+
+        type Way = fn(&HeldFolder, &Path, InnerLinks) -> io::Result<HeldFolder>;
+        let (place, top) = place();
+        let at = |name: &str| place.path().join("top").join(name);
+        symlink("../outside", at("link")).unwrap();
+        fs::write(place.path().join("outside/f"), "secret").unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, at("real"), CWD, at("link"), RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let ways: [Way; 2] = [HeldFolder::make_folder, HeldFolder::folder_by_steps];
+            let (mut made, mut refused) = (0, 0);
+            for round in 0.. {
+                let Ok(folder) = ways[round % 2](&top, Path::new("real"), InnerLinks::Refused) else {
+                    refused += 1;
+                    continue;
+                };
+                folder.write_fresh(b"mine", None).unwrap().replace("f").unwrap();
+                assert_eq!(folder.read("f", 9).unwrap().0, b"mine");
+                made += 1;
+                if made > 500 && refused > 500 {
+                    break;
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read(place.path().join("outside/f")).unwrap(), b"secret");
+        assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1, "nothing was written there");
+    }
+}
