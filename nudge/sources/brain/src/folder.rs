@@ -1,16 +1,16 @@
 //! The folder of a brain: which of its files are units, reading them, and the two ways of writing one.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Write as _};
+use std::fs::Metadata;
+use std::io;
 use std::ops::ControlFlow;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use nudge_core::dir::advice;
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
 use nudge_core::text::is_hidden;
 use nudge_core::walk::{self, Found, Plan, RuleSources};
+use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, Config};
@@ -125,23 +125,14 @@ impl Folder {
     /// # Errors
     /// Those of reading; `InvalidData` for what is no text.
     pub fn read(&self, path: &str) -> io::Result<Read> {
-        let place = self.place(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        let bytes = foreign::read(&place, Links::Refused, MAX_BYTES)?;
-        let hash = Sha256::digest(&bytes).into();
-        let text =
-            String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))?;
-        Ok(Read { text, hash })
+        let (folder, name) = self.held(path)?;
+        read_in(&folder, name)
     }
 
-    /// Where a path below the root is, if no link on the way leads elsewhere.
-    fn place(&self, path: &str) -> Option<PathBuf> {
-        let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        let place = self.root.join(path);
-        let parent = place.parent()?;
-        // A folder that is still to be made leads nowhere.
-        let real = parent.ancestors().find_map(|folder| folder.canonicalize().ok())?;
-        let expected = parent.ancestors().find(|folder| folder.exists())?;
-        (is_below && !path.is_empty() && real == expected).then_some(place)
+    /// The folder of a file, held open, and the file's name in it. A link on the way is refused, whatever it leads to.
+    fn held<'a>(&self, path: &'a str) -> io::Result<(HeldFolder, &'a str)> {
+        let (below, name) = split(path);
+        HeldFolder::open(&self.root)?.folder(Path::new(below), InnerLinks::Refused).map(|folder| (folder, name))
     }
 
     /// Makes a file, and the folders that it lies in.
@@ -150,25 +141,23 @@ impl Folder {
     /// `E_CONFLICT` where there is one; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when it
     /// cannot be written.
     pub fn create(&self, path: &str, text: &str) -> Result<()> {
-        let place = self.writable(path)?;
-        let parent = place.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).map_err(|error| unwritable(path, &error))?;
-        let temporary = write_beside(&place, text, None).map_err(|error| unwritable(path, &error))?;
-        // Unlike a rename, a second name takes nobody's place.
-        let made = fs::hard_link(&temporary, &place).or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Err(error),
-            _ if place.symlink_metadata().is_ok() => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
-            _ => fs::rename(&temporary, &place),
-        });
-        let _ = fs::remove_file(&temporary);
-        made.map_err(|error| match error.kind() {
+        let (below, name) = split(path);
+        let failed = |error: &io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 Error::conflict(format!("There is a file {path} already; choose another title.")).with("path", path)
             }
-            _ => unwritable(path, &error),
-        })?;
-        flush(parent);
-        Ok(())
+            io::ErrorKind::InvalidInput => no_place(path),
+            _ if is_of_link(error) => no_place(path),
+            _ => unwritable(path, error),
+        };
+        if !is_unit(path) {
+            return Err(no_place(path));
+        }
+        let folder = HeldFolder::open(&self.root)
+            .and_then(|root| root.make_folder(Path::new(below), InnerLinks::Refused))
+            .map_err(|error| failed(&error))?;
+        let made = folder.write_fresh(text.as_bytes(), None).and_then(|fresh| fresh.take_free_name(name));
+        made.map_err(|error| failed(&error))
     }
 
     /// Replaces a file whose bytes are still those of `hash`. Its mode stays.
@@ -176,34 +165,46 @@ impl Folder {
     /// # Errors
     /// `E_CONFLICT` when it was changed meanwhile; else as [`create`](Self::create).
     pub fn replace(&self, path: &str, hash: &Hash, text: &str) -> Result<()> {
-        let place = self.writable(path)?;
         let changed = || Error::conflict(format!("{path} was changed meanwhile; read it again.")).with("path", path);
-        let meta = place.symlink_metadata().map_err(|_| changed())?;
+        if !is_unit(path) {
+            return Err(no_place(path));
+        }
+        let (folder, name) = self.held(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => changed(),
+            io::ErrorKind::InvalidInput => no_place(path),
+            _ if is_of_link(&error) => no_place(path),
+            _ => unwritable(path, &error),
+        })?;
+        let meta = folder.look(name).map_err(|_| changed())?;
         if !meta.is_file() {
             return Err(Error::invalid(format!("{path} is no regular file, and is left alone.")));
         }
-        let temporary = write_beside(&place, text, Some(&meta)).map_err(|error| unwritable(path, &error))?;
-        let replaced = match self.read(path) {
-            Ok(read) if read.hash == *hash => fs::rename(&temporary, &place).map_err(|error| unwritable(path, &error)),
+        let fresh = folder.write_fresh(text.as_bytes(), Some(meta.permissions()));
+        let fresh = fresh.map_err(|error| unwritable(path, &error))?;
+        match read_in(&folder, name) {
+            Ok(read) if read.hash == *hash => fresh.replace(name).map_err(|error| unwritable(path, &error)),
             _ => Err(changed()),
-        };
-        if replaced.is_err() {
-            let _ = fs::remove_file(&temporary);
         }
-        replaced?;
-        flush(place.parent().unwrap_or(&self.root));
-        Ok(())
-    }
-
-    fn writable(&self, path: &str) -> Result<PathBuf> {
-        let refused = || Error::invalid(format!("{path} is no place for a unit of this brain."));
-        self.place(path).filter(|_| is_unit(path)).ok_or_else(refused)
     }
 
     /// The stamp of a file, as a walk would have it.
     pub fn look(&self, path: &str) -> Option<Stamp> {
-        self.place(path)?.symlink_metadata().ok().filter(Metadata::is_file).map(|meta| Stamp::of(&meta))
+        let (folder, name) = self.held(path).ok()?;
+        folder.look(name).ok().filter(Metadata::is_file).map(|meta| Stamp::of(&meta))
     }
+}
+
+/// The folder that a path lies in, and the name of its file.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+fn read_in(folder: &HeldFolder, name: &str) -> io::Result<Read> {
+    let (bytes, _) = folder.read(name, MAX_BYTES)?;
+    let hash = Sha256::digest(&bytes).into();
+    let text =
+        String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))?;
+    Ok(Read { text, hash })
 }
 
 impl Stamp {
@@ -265,27 +266,8 @@ fn is_unit(path: &str) -> bool {
         && path.split('/').all(is_of_brain)
 }
 
-/// Writes a text into a new file beside another, with the mode of that.
-fn write_beside(place: &Path, text: &str, like: Option<&Metadata>) -> io::Result<PathBuf> {
-    let name = format!(".nudge-{}.tmp", uuid::Uuid::now_v7().simple());
-    let temporary = place.with_file_name(name);
-    let write = || -> io::Result<()> {
-        let mut file = File::options().write(true).create_new(true).open(&temporary)?;
-        if let Some(like) = like {
-            file.set_permissions(like.permissions())?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&temporary)))?;
-    Ok(temporary)
-}
-
-/// Flushes a folder, where that is possible.
-fn flush(folder: &Path) {
-    if let Ok(folder) = File::options().read(true).open(folder) {
-        let _ = folder.sync_all();
-    }
+fn no_place(path: &str) -> Error {
+    Error::invalid(format!("{path} is no place for a unit of this brain."))
 }
 
 fn unwritable(path: &str, error: &io::Error) -> Error {
@@ -295,6 +277,8 @@ fn unwritable(path: &str, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder() -> (tempfile::TempDir, Folder) {
@@ -361,6 +345,44 @@ mod tests {
             assert_eq!(folder.create(path, "y").unwrap_err().reason(), "E_INVALID", "{path}");
         }
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
+    }
+
+    /// Another process exchanges a folder for a link while notes in it are written and read.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_is_exchanged_for_a_link_leads_no_note_out() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+        let (place, folder) = folder();
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join("x.md"), "secret").unwrap();
+        let (sub, link) = (place.path().join("sub"), place.path().join("link"));
+        fs::create_dir(&sub).unwrap();
+        std::os::unix::fs::symlink(other.path(), &link).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &sub, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let (mut made, mut refused) = (0, 0);
+            while made < 200 || refused < 200 {
+                let path = format!("sub/{made}.md");
+                match folder.create(&path, "mine") {
+                    Ok(()) => made += 1,
+                    Err(error) if error.reason() == "E_CONFLICT" => made += 1,
+                    Err(_) => refused += 1,
+                }
+                assert!(folder.read("sub/x.md").is_err(), "a note outside was read");
+                folder.replace("sub/x.md", &Sha256::digest("secret").into(), "mine").unwrap_err();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_to_string(other.path().join("x.md")).unwrap(), "secret");
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "nothing was written there");
     }
 
     #[cfg(unix)]

@@ -1,19 +1,18 @@
 //! Hooks: the work that an agent has, one file each, `hooks/AGENT.json`. Others write them; nothing here does.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::hash::BuildHasher as _;
-use std::path::Path;
 
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
 use nudge_core::error::Result;
-use nudge_core::foreign::{self, Links};
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::one_line;
+use nudge_os::beneath::HeldFolder;
 use serde::Deserialize;
 
 use crate::agent::AgentId;
+use crate::folder;
 use crate::stamp;
 use crate::state::{MAX_AGENTS, StateDir, unusable};
 
@@ -70,19 +69,19 @@ struct Work {
 /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
 pub fn all(state: &StateDir) -> Result<BTreeMap<AgentId, Hook>> {
     let Some(folder) = state.folder(&[HOOKS])? else { return Ok(BTreeMap::new()) };
-    let entries = fs::read_dir(&folder).map_err(|error| unusable(&folder, &error))?;
-    let names = entries.flatten().filter_map(|entry| {
-        let name = entry.file_name();
-        Some((AgentId::parse(name.to_str()?.strip_suffix(".json")?)?, entry.path()))
+    let names = folder.held.names().map_err(|error| unusable(&folder.path, &error))?;
+    let names = names.into_iter().filter_map(|name| {
+        let name = name.into_string().ok()?;
+        Some((AgentId::parse(name.strip_suffix(".json")?)?, name))
     });
     let mut names: Vec<_> = names.collect();
     names.sort();
     names.truncate(MAX_AGENTS);
-    Ok(names.into_iter().map(|(agent, path)| (agent, read(&path))).collect())
+    Ok(names.into_iter().map(|(agent, name)| (agent, read(&folder.held, &name))).collect())
 }
 
-fn read(path: &Path) -> Hook {
-    foreign::read_text(path, Links::Refused, MAX_BYTES).map_or(Hook::Unreadable, |text| parse(&text))
+fn read(folder: &HeldFolder, name: &str) -> Hook {
+    folder::read_text(folder, name, MAX_BYTES).map_or(Hook::Unreadable, |text| parse(&text))
 }
 
 fn parse(text: &str) -> Hook {
@@ -100,6 +99,8 @@ fn parse(text: &str) -> Hook {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,12 +5,11 @@
 //! costs at most that order.
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_os::beneath::HeldFolder;
 
 use crate::agent::AgentId;
 use crate::folder::{self, Old};
@@ -44,7 +43,7 @@ impl<'a> Inbox<'a> {
     /// # Errors
     /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
     pub fn read(&self) -> Result<Option<Result<Signal, String>>> {
-        Ok(self.state.of_agent(self.agent)?.and_then(|folder| read(&folder.join(LATEST))))
+        Ok(self.state.of_agent(self.agent)?.and_then(|folder| read(&folder.held)))
     }
 
     /// Replaces the signal, and returns it as it was written. Its time is `now`, or later when that of the signal before
@@ -55,19 +54,19 @@ impl<'a> Inbox<'a> {
     pub fn send(&self, draft: Draft, now: Millis) -> Result<Signal> {
         draft.check()?;
         let folder = self.state.make_of_agent(self.agent)?;
-        let path = folder.join(LATEST);
-        let _one_at_a_time = folder::lock(&folder, PATIENCE);
-        let before = read(&path).and_then(Result::ok);
+        let _one_at_a_time = folder::lock(&folder.held, PATIENCE);
+        let before = read(&folder.held).and_then(Result::ok);
         let signal = draft.at(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
         let text = signal.text().map_err(|_| Error::invalid("The signal cannot be written as JSON; report this."))?;
-        folder::write(&folder, LATEST, &text, Old::Replaced).map_err(|error| unusable(&path, &error))?;
-        folder::sweep(&folder);
+        let written = folder::write(&folder.held, LATEST, &text, Old::Replaced);
+        written.map_err(|error| unusable(&folder.path.join(LATEST), &error))?;
+        folder.held.sweep();
         Ok(signal)
     }
 }
 
-fn read(path: &Path) -> Option<Result<Signal, String>> {
-    match foreign::read_text(path, Links::Refused, MAX_BYTES) {
+fn read(folder: &HeldFolder) -> Option<Result<Signal, String>> {
+    match folder::read_text(folder, LATEST, MAX_BYTES) {
         Ok(text) => Some(Signal::parse(&text).map_err(str::to_owned)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Err(error.to_string())),
@@ -78,7 +77,7 @@ fn read(path: &Path) -> Option<Result<Signal, String>> {
 mod tests {
     use std::fs::{self, File};
     use std::io::Write as _;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::time::SystemTime;
 
     use super::*;
@@ -94,8 +93,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::find(folder.path().to_str(), None).unwrap();
         let agent = AgentId::parse("a").unwrap();
-        let own = state.make_of_agent(&agent).unwrap();
+        let own = state.make_of_agent(&agent).unwrap().path;
         (folder, state, agent, own)
+    }
+
+    fn held(folder: &Path) -> HeldFolder {
+        HeldFolder::open(folder).unwrap()
     }
 
     #[test]
@@ -112,6 +115,37 @@ mod tests {
         let own = folder.path().join(".chipset/state/nudge/a");
         let names: Vec<_> = fs::read_dir(own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [LATEST]);
+    }
+
+    /// Another process exchanges the agent's folder for a link while signals are sent and read.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_is_exchanged_for_a_link_leads_no_signal_out() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+        let (_folder, state, agent, own) = state();
+        let outside = tempfile::tempdir().unwrap();
+        let link = own.with_file_name("link");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &own, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let (mut sent, mut refused) = (0, 0);
+            while sent < 100 || refused < 100 {
+                match state.inbox(&agent).send(draft("x"), 0) {
+                    Ok(_) => sent += 1,
+                    Err(_) => refused += 1,
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(fs::read_dir(outside.path()).unwrap().next().is_none(), "a signal was written outside");
     }
 
     #[test]
@@ -170,12 +204,12 @@ mod tests {
         fs::write(&elsewhere, &good).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), good, "a file outside is read");
-        assert!(matches!(read(&path), Some(Err(_))), "ours reads nothing of it");
+        assert!(matches!(read(&held(&own)), Some(Err(_))), "ours reads nothing of it");
         fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let mut literal =
             std::process::Command::new("cat").arg(&path).stdout(std::process::Stdio::null()).spawn().unwrap();
-        assert!(matches!(read(&path), Some(Err(_))), "ours does not wait");
+        assert!(matches!(read(&held(&own)), Some(Err(_))), "ours does not wait");
         assert_eq!(literal.try_wait().unwrap(), None, "the literal one waits for a writer that never comes");
         literal.kill().unwrap();
         literal.wait().unwrap();
@@ -185,8 +219,8 @@ mod tests {
     #[test]
     fn who_holds_the_lock_for_good_stops_nobody() {
         let (_folder, state, agent, own) = state();
-        let held = folder::open_folder(&own).unwrap();
-        held.lock().unwrap();
+        let lock = held(&own).lock_file().unwrap();
+        lock.lock().unwrap();
         state.inbox(&agent).send(draft("stop"), 0).unwrap();
     }
 
@@ -217,15 +251,15 @@ mod tests {
         second.write_all(&text.as_bytes()[..20]).unwrap();
         // The first publishes what is there.
         fs::rename(&fixed, &path).unwrap();
-        assert_eq!(read(&path), Some(Err("it is not JSON".into())), "a torn read");
+        assert_eq!(read(&held(&own)), Some(Err("it is not JSON".into())), "a torn read");
         // The second finishes, and finds nothing to rename.
         second.write_all(&text.as_bytes()[20..]).unwrap();
         assert_eq!(fs::rename(&fixed, &path).unwrap_err().kind(), io::ErrorKind::NotFound, "a lost write");
         // Ours between the steps of a literal one is whole, and so is that one.
         fs::write(&fixed, &text).unwrap();
         let ours = state.inbox(&agent).send(draft("ours"), 0).unwrap();
-        assert_eq!(read(&path), Some(Ok(ours)));
+        assert_eq!(read(&held(&own)), Some(Ok(ours)));
         fs::rename(&fixed, &path).unwrap();
-        assert_eq!(read(&path).unwrap().unwrap().message, "whole");
+        assert_eq!(read(&held(&own)).unwrap().unwrap().message, "whole");
     }
 }

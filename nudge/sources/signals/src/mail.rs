@@ -64,9 +64,9 @@ impl Escalation {
             .map_err(|_| Error::invalid("The mail cannot be written as JSON; report this."))?;
         let folder = state.make_folder(&[MAIL, self.to.as_str()])?;
         let name = format!("{}-{}.json", self.timestamp.replace(':', "-"), self.from);
-        folder::write(&folder, &name, &(text + "\n"), Old::Kept)
-            .map_err(|error| unusable(&folder.join(name), &error))?;
-        folder::sweep(&folder);
+        folder::write(&folder.held, &name, &(text + "\n"), Old::Kept)
+            .map_err(|error| unusable(&folder.path.join(name), &error))?;
+        folder.held.sweep();
         Ok(())
     }
 }

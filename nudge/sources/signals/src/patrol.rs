@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
 use nudge_core::source::CommandHost;
 use nudge_core::wire;
+use nudge_os::beneath::HeldFolder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use crate::method::{AGENT_ID, state_for};
 use crate::news::News;
 use crate::signal::{Draft, Signal, SignalType};
 use crate::stamp;
-use crate::state::{StateDir, unusable};
+use crate::state::{StateDir, StateFolder, unusable};
 
 /// The folder of the deacon in a state directory: what it knows, and its lock.
 const DEACON: &str = "deacon";
@@ -127,12 +127,12 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
 /// `E_INVALID` for a link that leads out of the state directory.
 pub fn questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> {
     let Some(folder) = state.folder(&[DEACON])? else { return Ok(Vec::new()) };
-    let known = read(&folder).unwrap_or_default();
+    let known = read(&folder.held).unwrap_or_default();
     Ok(known.questions().map(|(agent, question)| (agent.clone(), question.asked_at, question.is_reported)).collect())
 }
 
-fn read(folder: &Path) -> io::Result<Deacon> {
-    let text = foreign::read_text(&folder.join(KNOWN), Links::Refused, MAX_BYTES)?;
+fn read(folder: &HeldFolder) -> io::Result<Deacon> {
+    let text = folder::read_text(folder, KNOWN, MAX_BYTES)?;
     serde_json::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
@@ -142,7 +142,7 @@ struct Patrol {
     own: AgentId,
     mayor: AgentId,
     intervals: Intervals,
-    folder: PathBuf,
+    folder: StateFolder,
     /// Held as long as it runs.
     _only_one: File,
     known: Deacon,
@@ -162,14 +162,14 @@ impl Patrol {
     /// `E_UNAVAILABLE` when there is one already, or its folder cannot be used.
     fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: Intervals) -> Result<Self> {
         let folder = state.make_folder(&[DEACON])?;
-        let lock = folder::lock_file(&folder).map_err(|error| unusable(&folder, &error))?;
+        let lock = folder.held.lock_file().map_err(|error| unusable(&folder.path, &error))?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => {
                 Error::unavailable(format!("A deacon runs for {} already; end that one first.", state.path().display()))
             }
-            fs::TryLockError::Error(error) => unusable(&folder, &error),
+            fs::TryLockError::Error(error) => unusable(&folder.path, &error),
         })?;
-        let known = read(&folder).unwrap_or_default();
+        let known = read(&folder.held).unwrap_or_default();
         let kept = known.clone();
         let (last_look, troubles) = (None, HashMap::new());
         Ok(Self { state, own, mayor, intervals, folder, _only_one: lock, known, kept, last_look, troubles })
@@ -178,7 +178,10 @@ impl Patrol {
     /// The folders in which something can happen that concerns it.
     fn folders(&self) -> Vec<PathBuf> {
         let hooks = self.state.folder(&[hook::HOOKS]);
-        [hooks, self.state.of_agent(&self.own)].into_iter().filter_map(|found| found.ok().flatten()).collect()
+        [hooks, self.state.of_agent(&self.own)]
+            .into_iter()
+            .filter_map(|found| found.ok().flatten().map(|folder| folder.path))
+            .collect()
     }
 
     /// Looks once, and does what is due.
@@ -273,8 +276,8 @@ impl Patrol {
             return Ok(());
         }
         let text = serde_json::to_string(&self.known).map_err(|error| Error::unavailable(format!("{error}.")))?;
-        let path = self.folder.join(KNOWN);
-        folder::write(&self.folder, KNOWN, &(text + "\n"), Old::Replaced).map_err(|error| unusable(&path, &error))?;
+        folder::write(&self.folder.held, KNOWN, &(text + "\n"), Old::Replaced)
+            .map_err(|error| unusable(&self.folder.path.join(KNOWN), &error))?;
         self.kept = self.known.clone();
         Ok(())
     }

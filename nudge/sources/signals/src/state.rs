@@ -1,7 +1,8 @@
 //! The state directory: where it is, and what in it may be touched.
 //!
 //! One that stands in a checkout is somebody else's: any part of it can be a link to the user's own files. So a link is
-//! followed only where it stays within, folders are made one by one, and files are read by [`nudge_core::foreign`].
+//! followed only where it stays within, and what is read and written is reached from a folder that is held open
+//! ([`nudge_os::beneath`]).
 
 use std::fs;
 use std::io;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nudge_core::context::detect::{Git, GitEnv, git_with};
 use nudge_core::error::{Error, Result};
+use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
 
 use crate::agent::AgentId;
 use crate::inbox::Inbox;
@@ -73,9 +75,10 @@ impl StateDir {
     /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when it cannot be looked at.
     pub fn agents(&self) -> Result<(Vec<AgentId>, usize)> {
         let Some(folder) = self.folder(&[SIGNALS])? else { return Ok(Default::default()) };
-        let entries = fs::read_dir(&folder).map_err(|error| unusable(&folder, &error))?;
-        let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_file()));
-        let mut agents: Vec<_> = folders.filter_map(|entry| AgentId::parse(entry.file_name().to_str()?)).collect();
+        let names = folder.held.names().map_err(|error| unusable(&folder.path, &error))?;
+        let names = names.iter().filter_map(|name| name.to_str());
+        let is_folder = |name: &&str| folder.held.look(name).is_ok_and(|meta| !meta.is_file());
+        let mut agents: Vec<_> = names.filter(is_folder).filter_map(AgentId::parse).collect();
         agents.sort();
         let more = agents.len().saturating_sub(MAX_AGENTS);
         agents.truncate(MAX_AGENTS);
@@ -83,67 +86,73 @@ impl StateDir {
     }
 
     /// The folder of an agent's signal; `None` when it is not there.
-    pub(crate) fn of_agent(&self, agent: &AgentId) -> Result<Option<PathBuf>> {
+    pub(crate) fn of_agent(&self, agent: &AgentId) -> Result<Option<StateFolder>> {
         self.folder(&[SIGNALS, agent.as_str()])
     }
 
     /// As [`of_agent`](Self::of_agent), and makes it.
-    pub(crate) fn make_of_agent(&self, agent: &AgentId) -> Result<PathBuf> {
+    pub(crate) fn make_of_agent(&self, agent: &AgentId) -> Result<StateFolder> {
         self.make_folder(&[SIGNALS, agent.as_str()])
     }
 
     /// The folder in which those of the agents are; `None` when it is not there.
-    pub(crate) fn of_signals(&self) -> Result<Option<PathBuf>> {
+    pub(crate) fn of_signals(&self) -> Result<Option<StateFolder>> {
         self.folder(&[SIGNALS])
     }
 
     /// As [`folder`](Self::folder), and makes it.
-    pub(crate) fn make_folder(&self, names: &[&str]) -> Result<PathBuf> {
+    pub(crate) fn make_folder(&self, names: &[&str]) -> Result<StateFolder> {
         if self.below.is_empty() {
             fs::create_dir_all(&self.top).map_err(|error| unusable(&self.top, &error))?;
         }
-        self.walk(names, true)?
+        self.go_down(names, HeldFolder::make_folder)?
             .ok_or_else(|| Error::unavailable(format!("{} was removed meanwhile; do it again.", self.path().display())))
     }
 
-    /// A folder of the state directory, without links; `None` when it is not there.
+    /// A folder of the state directory, held open; `None` when it is not there.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out, and for what is no folder; `E_UNAVAILABLE` when it cannot be looked at.
-    pub(crate) fn folder(&self, names: &[&str]) -> Result<Option<PathBuf>> {
-        self.walk(names, false)
+    pub(crate) fn folder(&self, names: &[&str]) -> Result<Option<StateFolder>> {
+        self.go_down(names, HeldFolder::folder)
     }
 
-    fn walk(&self, names: &[&str], create: bool) -> Result<Option<PathBuf>> {
+    fn go_down(
+        &self,
+        names: &[&str],
+        open: fn(&HeldFolder, &Path, InnerLinks) -> io::Result<HeldFolder>,
+    ) -> Result<Option<StateFolder>> {
         let top = match self.top.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             top => top.map_err(|error| unusable(&self.top, &error))?,
         };
-        let mut at = top.clone();
-        for name in self.below.iter().chain(names) {
-            at.push(name);
-            if create {
-                match fs::create_dir(&at) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(unusable(&at, &error)),
-                    _ => {}
+        let below: PathBuf = self.below.iter().chain(names).collect();
+        let opened = HeldFolder::open(&top).and_then(|held| open(&held, &below, InnerLinks::Within));
+        let path = top.join(&below);
+        match opened {
+            // A person is told where a link within the state directory leads.
+            Ok(held) => Ok(Some(StateFolder { held, path: path.canonicalize().unwrap_or(path) })),
+            Err(error) if is_of_link(&error) => Err(Error::invalid(format!(
+                "{} has a link in it that leads out of {}; make it a folder.",
+                path.display(),
+                top.display()
+            ))),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound => Ok(None),
+                io::ErrorKind::NotADirectory => {
+                    Err(Error::invalid(format!("{} is not a folder; remove it.", path.display())))
                 }
-            }
-            let found = match at.symlink_metadata() {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                found => found.map_err(|error| unusable(&at, &error))?,
-            };
-            if found.is_symlink() {
-                at = at.canonicalize().ok().filter(|target| target.starts_with(&top)).ok_or_else(|| {
-                    let at = at.display();
-                    Error::invalid(format!("{at} is a link that leads out of {}; make it a folder.", top.display()))
-                })?;
-            }
-            if !at.is_dir() {
-                return Err(Error::invalid(format!("{} is not a folder; remove it.", at.display())));
-            }
+                _ => Err(unusable(&path, &error)),
+            },
         }
-        Ok(Some(at))
     }
+}
+
+/// A folder of the state directory, held open, and its path for messages.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    pub held: HeldFolder,
+    pub path: PathBuf,
 }
 
 /// The error for what the system refuses.
@@ -201,7 +210,7 @@ mod tests {
         let state = StateDir::find(None, Some(folder.path())).unwrap();
         let agent = AgentId::parse("a").unwrap();
         assert!(!state.exists() && state.agents().unwrap().0.is_empty());
-        assert_eq!(state.of_agent(&agent).unwrap(), None);
+        assert!(state.of_agent(&agent).unwrap().is_none());
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
         state.make_of_agent(&agent).unwrap();
         assert!(state.exists());
@@ -234,7 +243,7 @@ mod tests {
         fs::create_dir_all(folder.path().join("real")).unwrap();
         symlink("real", folder.path().join(".chipset")).unwrap();
         let state = StateDir::find(None, Some(folder.path())).unwrap();
-        assert!(state.make_of_agent(&agent).unwrap().ends_with("real/state/nudge/a"));
+        assert!(state.make_of_agent(&agent).unwrap().path.ends_with("real/state/nudge/a"));
         // A file in the place of a folder.
         fs::write(folder.path().join("real/state/nudge/b"), "").unwrap();
         state.make_of_agent(&AgentId::parse("b").unwrap()).unwrap_err();
@@ -249,6 +258,6 @@ mod tests {
         std::os::unix::fs::symlink(&real, folder.path().join("link")).unwrap();
         let state = StateDir::find(folder.path().join("link").to_str(), None).unwrap();
         let made = state.make_of_agent(&AgentId::parse("a").unwrap()).unwrap();
-        assert_eq!(made, real.canonicalize().unwrap().join("nudge/a"));
+        assert_eq!(made.path, real.canonicalize().unwrap().join("nudge/a"));
     }
 }

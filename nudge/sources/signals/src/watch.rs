@@ -87,7 +87,10 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
 /// The folders in which a signal for these agents can come.
 fn folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
     let own = agents.iter().map(|agent| state.of_agent(agent));
-    std::iter::once(state.of_signals()).chain(own).filter_map(|found| found.ok().flatten()).collect()
+    std::iter::once(state.of_signals())
+        .chain(own)
+        .filter_map(|found| found.ok().flatten().map(|folder| folder.path))
+        .collect()
 }
 
 fn line(agent: &AgentId, signal: &Signal, now: Millis) -> String {

@@ -41,13 +41,21 @@ pub fn check(url: &str) -> Result<()> {
     Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
 }
 
+/// Whether a proxy of the environment may carry a request: it reads what goes to this machine, and all that goes without
+/// TLS.
+fn may_use_proxy(url: &str) -> bool {
+    url.starts_with("https://") && !is_local(url)
+}
+
 /// Sends one request: a body is posted.
 ///
 /// # Errors
 /// What keeps an answer from coming.
 pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: Duration) -> Result<Said, Fault> {
     check(url).map_err(|error| Fault::lasting(error.message()))?;
+    let proxy = if may_use_proxy(url) { ureq::Proxy::try_from_env() } else { None };
     let agent = ureq::Agent::config_builder()
+        .proxy(proxy)
         .timeout_global(Some(limit))
         .http_status_as_error(false)
         // A redirection would take the key elsewhere.
@@ -117,6 +125,55 @@ pub fn fault(who: &str, status: u16) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The environment of a process cannot be changed by its tests, so they start themselves with another one.
+    #[test]
+    fn no_proxy_hears_of_what_goes_to_this_machine() {
+        let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        proxy.set_nonblocking(true).unwrap();
+        let proxy_url = format!("http://{}", proxy.local_addr().unwrap());
+        let server = tiny_http::Server::http("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", server.server_addr());
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+            let mut tests = std::process::Command::new(std::env::current_exe().unwrap());
+            tests.args(["--exact", "llm::web::tests::a_process_of_its_own_asks", "--ignored"]);
+            tests.env_remove("NO_PROXY").env_remove("no_proxy");
+            let mut tests = tests.env(name, &proxy_url).env("NUDGE_TEST_URL", &url).spawn().unwrap();
+            // The end of the other process comes first when its request went elsewhere.
+            let heard = loop {
+                match server.recv_timeout(Duration::from_millis(20)).unwrap() {
+                    Some(request) => break Some(request),
+                    None if tests.try_wait().unwrap().is_some() || proxy.accept().is_ok() => break None,
+                    None => {}
+                }
+            };
+            heard.expect("the server itself is asked").respond(tiny_http::Response::from_string("{}")).unwrap();
+            assert!(tests.wait().unwrap().success(), "{name}");
+            assert_eq!(
+                proxy.accept().unwrap_err().kind(),
+                std::io::ErrorKind::WouldBlock,
+                "{name}: the proxy heard of it"
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "started by the test above"]
+    fn a_process_of_its_own_asks() {
+        let url = std::env::var("NUDGE_TEST_URL").unwrap();
+        let headers = [("authorization", "Bearer none".to_owned())];
+        let said = send(&url, &headers, Some(&serde_json::json!({})), Duration::from_secs(20)).unwrap();
+        assert_eq!(said.status, 200);
+    }
+
+    #[test]
+    fn a_proxy_carries_what_is_encrypted_to_another_machine() {
+        assert!(may_use_proxy("https://api.example.com/v1"));
+        for url in ["http://127.0.0.1:1", "https://127.0.0.1:1", "https://localhost/x", "https://[::1]:1", "http://x.y"]
+        {
+            assert!(!may_use_proxy(url), "{url}");
+        }
+    }
 
     #[test]
     fn keys_leave_by_tls_alone() {
