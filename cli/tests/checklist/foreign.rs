@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use kit::desk::Desk;
 use kit::{Serve, command, home};
 use serde_json::json;
 
@@ -71,3 +72,70 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_nobody() {
     });
     serve.close();
 }
+
+/// What a clone or an unpacked folder may have in the place of a file with rules.
+fn hostile_rules() -> [(&'static str, fn(&Path)); 4] {
+    [
+        ("a link to a device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),
+        ("a pipe", pipe),
+        ("a folder", |path| fs::create_dir(path).unwrap()),
+        ("20 MiB of one pattern", |path| fs::write(path, "*a".repeat(10 << 20)).unwrap()),
+    ]
+}
+
+#[test]
+fn row_19_rules_that_are_no_file_are_passed_over_by_seeds() {
+    for (what, make) in hostile_rules() {
+        let desk = Desk::new();
+        fs::write(desk.checkout.join("Makefile"), "test:\n\ttrue\n").unwrap();
+        make(&desk.checkout.join(".gitignore"));
+        let shown = desk.run(&["seed", "--dry-run"]);
+        assert_eq!(shown["seeds"][0]["command"], "make test", "{what}: {shown}");
+        assert_eq!(shown["passed_over"][0]["file"], ".gitignore", "{what}: {shown}");
+    }
+}
+
+#[test]
+fn row_19_rules_that_are_no_file_are_passed_over_by_the_brain() {
+    for (what, make) in hostile_rules() {
+        let desk = Desk::new();
+        for (file, text) in [("brain.yaml", "name: x\n"), ("a.md", "# Retries\n\nA worker that crashed tries again.\n")]
+        {
+            fs::write(desk.checkout.join(file), text).unwrap();
+        }
+        make(&desk.checkout.join(".gitignore"));
+        let asked = desk.nudge(&["ask", "worker crashed retries", "--json"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&asked.stdout).contains("a.md"), "{what}: {asked:?}");
+    }
+}
+
+/// A file of coverage whose table is a view without an end: the answer comes, and everybody else's.
+#[test]
+#[cfg(feature = "code")]
+fn row_19_a_hostile_file_of_coverage_holds_up_nobody() {
+    let desk = Desk::new();
+    fs::write(desk.checkout.join("a.py"), "def f(x):\n    return x\n").unwrap();
+    let made = Command::new("python3").args(["-c", HOSTILE_COVERAGE]).arg(desk.checkout.join(".coverage")).status();
+    assert!(made.unwrap().success());
+    let alone = desk.run(&["code", "node", "f"]);
+    assert_eq!(alone["node"]["id"], "node:a.py:f", "{alone}");
+    let serve = desk.serve();
+    for _ in 0..3 {
+        let told = desk.run(&["code", "node", "f"]);
+        assert_eq!((&told["node"]["id"], &told["tests"]["covered"]), (&json!("node:a.py:f"), &json!(null)), "{told}");
+        desk.run(&["code", "status"]);
+        desk.run(&["status"]);
+    }
+    assert_eq!(fs::read_dir(&desk.checkout).unwrap().count(), 3, "nothing was made beside the file of coverage");
+    serve.close();
+}
+
+#[cfg(feature = "code")]
+const HOSTILE_COVERAGE: &str = r#"import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.executescript("""PRAGMA journal_mode = WAL;
+CREATE TABLE file(id INTEGER PRIMARY KEY, path TEXT); INSERT INTO file VALUES(1, 'a.py');
+CREATE TABLE context(id INTEGER PRIMARY KEY, context TEXT); INSERT INTO context VALUES(1, 't.test_f');
+CREATE VIEW line_bits(file_id, context_id, numbits) AS
+  WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 1, 1, zeroblob(400000000) FROM n WHERE x < 0;""")
+c.close()"#;

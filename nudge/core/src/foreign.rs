@@ -58,6 +58,15 @@ pub fn read_text(path: &Path, links: Links, max_bytes: u64) -> io::Result<String
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
+/// Whether a file belongs to the user of this process; true where files have no owners.
+#[must_use]
+pub fn is_own(meta: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::uid(meta) == rustix::process::geteuid().as_raw();
+    #[cfg(not(unix))]
+    return meta.is_file();
+}
+
 fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }

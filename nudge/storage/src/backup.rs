@@ -3,28 +3,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::dir::{Dir, FileKind};
 use nudge_core::error::{Error, Result};
-use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use rusqlite::Connection;
 
-use crate::app::{APPLICATION_ID, Opening};
 use crate::fault::{Failure, Place};
 use crate::open;
 
 /// The folder of the copies, beside the database.
-const FOLDER: &str = "backups";
+pub(crate) const FOLDER: &str = "backups";
 /// The end of the name of a copy that is not whole yet.
-const PART: &str = ".part";
+pub(crate) const PART: &str = ".part";
 /// How many are kept.
 const KEPT: usize = 3;
-/// Where SQLite keeps the last number of each table that gives none twice.
-const NUMBERS: &str = "sqlite_sequence";
-/// Between two tries to put one back.
-const PAUSE: Duration = Duration::from_millis(10);
 /// Bytes of a date such as `2026-11-23`.
 const DATE_BYTES: usize = 10;
 /// Bytes of a time such as `2026-11-23T12:00:00`.
@@ -160,96 +153,8 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
-/// the new contents; no file is moved or removed. What was there is `backups/NAME-TIME-replaced.db` then, or, when it is
-/// damaged, as it was, `backups/NAME-TIME-damaged.db`; the path of that is returned. Neither is ever overwritten.
-///
-/// # Errors
-/// `E_INVALID` when the copy is not one of this kind of database; `E_UNAVAILABLE` when it is damaged or newer, or the
-/// database is in use. Then nothing is changed.
-pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
-    let place = Place { folder: opening.folder.create()?, name: opening.app.name };
-    let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
-    let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
-    if real_path(&place.path()).is_ok_and(|path| path == real) {
-        return Err(bad("is the database itself; give one of its backups"));
-    }
-    let from = Connection::open_with_flags(&real, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-    let looked = from.map_err(Failure::from).and_then(|from| {
-        let seen = open::look(&from)?;
-        let sound: String = from.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        Ok((from, seen, sound == "ok"))
-    });
-    let (from, seen, is_sound) = looked.map_err(|_| bad("is not a database, or is damaged; give another backup"))?;
-    if seen.application != APPLICATION_ID || seen.version < 1 {
-        return Err(bad("is not a database of Nudge's; give one of its backups"));
-    }
-    if seen.version > opening.app.version() {
-        return Err(Error::unavailable(format!(
-            "The file {} was written by a newer nudge; update this one.",
-            copy.display()
-        )));
-    }
-    if !is_sound {
-        return Err(bad("is damaged; give another backup"));
-    }
-    place.told(open::create(&place).and_then(|()| {
-        let mut into = open::connect(&place, opening.wait)?;
-        let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
-        // Of what is damaged nobody knows which numbers it gave.
-        let given = numbers(&into).unwrap_or_default();
-        open::empty(&into)?;
-        let deadline = Instant::now() + opening.wait;
-        let backup = Backup::new(&from, &mut into)?;
-        while backup.step(-1)? != StepResult::Done {
-            if Instant::now() >= deadline {
-                return Err(place.busy().into());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        drop(backup);
-        let tx = into.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        give_no_number_again(&tx, &given)?;
-        begin_generation(&tx)?;
-        tx.commit()?;
-        Ok(kept)
-    }))
-}
-
-/// The last number that each table gave to a row, for the tables that give each once.
-fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
-    if !c.table_exists(None, NUMBERS)? {
-        return Ok(Vec::new());
-    }
-    let mut statement = c.prepare(&format!("SELECT name, seq FROM {NUMBERS}"))?;
-    Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
-}
-
-/// Goes on after these numbers: whoever has noted one of a row that is not there any more must not come upon another.
-fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), Failure> {
-    for (table, last) in given {
-        if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
-            continue;
-        }
-        let sql = format!("UPDATE {NUMBERS} SET seq = max(seq, ?2) WHERE name = ?1");
-        if c.execute(&sql, params![table, last])? == 0 {
-            c.execute(&format!("INSERT INTO {NUMBERS}(name, seq) VALUES (?1, ?2)"), params![table, last])?;
-        }
-    }
-    Ok(())
-}
-
-/// Tells those who remember rows of before that these are others. One of an earlier version has no generation: it gets one
-/// when it is brought up to date.
-fn begin_generation(c: &Connection) -> Result<(), Failure> {
-    if c.table_exists(None, "generation")? {
-        c.execute("UPDATE generation SET name = randomblob(16)", [])?;
-    }
-    Ok(())
-}
-
 /// Copies what is about to be replaced, unless there is nothing; its path.
-fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     let kept = open::look(c).and_then(|seen| {
         if seen.is_empty {
             return Ok(None);
@@ -272,13 +177,7 @@ fn keep_damaged(c: &mut Connection, place: &Place, now: Millis) -> Result<Option
     keep_apart(place, now, "damaged", write).map(Some)
 }
 
-/// The path of a file that is there, without links where such a path is usual.
-fn real_path(path: &Path) -> std::io::Result<PathBuf> {
-    path.metadata()?;
-    if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }
-}
-
-fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
+pub(crate) fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
 }
 
@@ -312,7 +211,7 @@ fn names(path: &Path) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-fn unique() -> String {
+pub(crate) fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

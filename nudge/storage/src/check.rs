@@ -96,6 +96,6 @@ pub(crate) fn rebuild(tx: &Transaction<'_>, app: &App) -> rusqlite::Result<()> {
     app.full_text.iter().try_for_each(|table| rebuild_one(tx, table))
 }
 
-fn rebuild_one(tx: &Transaction<'_>, table: &str) -> rusqlite::Result<()> {
+pub(crate) fn rebuild_one(tx: &Transaction<'_>, table: &str) -> rusqlite::Result<()> {
     tx.execute(&format!("INSERT INTO {table}({table}) VALUES('rebuild')"), []).map(|_| ())
 }

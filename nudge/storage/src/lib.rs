@@ -10,6 +10,7 @@
 //! | [`App`], [`Opening`], [`Db`] | what a database is for; how it is opened; reading, writing, damage, copies |
 //! | [`KEYS`], [`Db::write_once`] | calls made once by key, with the key in the transaction of the change |
 //! | [`restore`] | a copy put back |
+//! | [`foreign`] | the one opener of databases that somebody else may have made |
 //! | [`search`] | full-text search |
 //! | [`rank`] | how relevant a text is to a question |
 //! | [`vectors`] | vectors as bytes, and exact search in memory |
@@ -24,18 +25,20 @@ mod backup;
 mod check;
 mod db;
 mod fault;
+pub mod foreign;
 mod keyed;
 mod open;
 mod pool;
 pub mod rank;
+mod recover;
 pub mod search;
 pub mod vectors;
 
 pub use app::{APPLICATION_ID, App, GENERATION, Kept, Opening, WAIT, generation};
-pub use backup::restore;
 pub use check::Health;
 pub use db::Db;
 pub use fault::Failure;
 pub use keyed::{Answer, KEYS, KEYS_IN_ORDER};
+pub use recover::restore;
 /// The bindings of SQLite, in whose terms statements are written.
 pub use rusqlite;

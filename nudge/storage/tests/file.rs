@@ -359,6 +359,43 @@ fn only_a_sound_copy_of_the_same_kind_is_put_back() {
     assert_eq!(refused(&at("newer.db")), "was written by a newer nudge; update this one.");
 }
 
+/// A backup of somebody else's making has what it likes in its schema.
+#[test]
+fn a_copy_brings_rows_and_nothing_else() {
+    let desk = Desk::new();
+    add(&desk.open(&OLD), "one").unwrap();
+    let copy = desk.folder.path().join("copy.db");
+    desk.open(&OLD).backup(&copy).unwrap();
+    let schema = |path: &std::path::Path| {
+        let sql = "SELECT group_concat(type || name || coalesce(sql, '') , char(10)) FROM (SELECT * FROM sqlite_schema ORDER BY name)";
+        raw(path).query_row(sql, [], |row| row.get::<_, String>(0)).unwrap()
+    };
+    let before = schema(&desk.path());
+    raw(&copy)
+        .execute_batch(
+            "CREATE TRIGGER more AFTER INSERT ON note BEGIN INSERT INTO note(title, body) VALUES('planted', 'by me'); END;
+             CREATE TRIGGER less BEFORE DELETE ON note BEGIN SELECT raise(IGNORE); END;
+             CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n;
+             CREATE TABLE theirs(x); CREATE INDEX note_theirs ON note(title, body);",
+        )
+        .unwrap();
+    restore(&desk.opening(&OLD), &copy).unwrap();
+    assert_eq!(schema(&desk.path()), before);
+    let db = desk.open(&OLD);
+    add(&db, "two").unwrap();
+    assert_eq!(titles(&db), ["one", "two"]);
+    assert!(db.check().unwrap().is_sound());
+    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
+    assert_eq!(found.rows.len(), 2, "the index was made of the rows");
+    assert!(names(&desk.folder.path().join("backups")).iter().all(|name| !name.ends_with(".part")));
+    drop(db);
+    // A table that is none.
+    raw(&copy).execute_batch("DROP TABLE note; CREATE VIEW note AS SELECT * FROM endless").unwrap();
+    let refused = restore(&desk.opening(&OLD), &copy).unwrap_err();
+    assert!(refused.message().contains("is not a database, or is damaged"), "{refused}");
+    assert_eq!(titles(&desk.open(&OLD)), ["one", "two"], "nothing is changed");
+}
+
 static NOTES: FullText = FullText { table: "note_fts", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 
 /// An index knows no more than the table does, so it is made anew, and the search goes on.

@@ -4,12 +4,14 @@
 //! Files of coverage.py are read, if they know which test ran which line (`dynamic_context`, `--cov-context=test`), and
 //! of `lcov`, which know only what ran at all. One that is older than the code says nothing of it.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge_core::foreign::{self, Links};
-use nudge_storage::rusqlite::{Connection, OpenFlags};
+use nudge_storage::foreign::{Foreign, Limits, Log, Unfit};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -19,37 +21,43 @@ use crate::root::Root;
 const DATABASE: &str = ".coverage";
 const JSON: [&str; 1] = ["coverage.json"];
 const LCOV: [&str; 3] = ["lcov.info", "coverage/lcov.info", "target/lcov.info"];
-/// Longest file that is read, and longest database that is opened.
+/// Longest file that is read, and longest database, which is in memory while it is read.
 const MAX_BYTES: u64 = 32 << 20;
-const MAX_DATABASE_BYTES: u64 = 256 << 20;
+const MAX_DATABASE_BYTES: u64 = 128 << 20;
+/// Longest value of a database, and bytes of all that are read: names of tests, and bits for the lines of a file.
+const MAX_VALUE_BYTES: i32 = 1 << 20;
+const MAX_VALUES_BYTES: u64 = 32 << 20;
+/// Steps of SQLite's: a row takes about ten.
+const MAX_STEPS: u64 = 50_000_000;
 /// Most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;
+/// How long one answer waits for what is read of coverage. Reading 100 MiB takes 50 ms.
+const MAX_TIME: Duration = Duration::from_millis(500);
 
 /// How long it is taken for true that there is no coverage: each answer about a node asks for it.
 const NONE_FOR: Duration = Duration::from_secs(1);
 
 /// The coverage of a root.
 #[derive(Debug, Default)]
-pub struct Coverage(Mutex<Option<Instant>>);
+pub struct Coverage {
+    found_none: Mutex<Option<Instant>>,
+    /// One answer at a time reads; others wait as long as they would read themselves.
+    reading: Mutex<()>,
+}
 
-impl Coverage {
-    /// What ran of the lines of a file after `first` and up to `last`: the line of a definition itself runs when the file
-    /// is loaded.
-    pub fn of(&self, root: &Root, path: &str, first: u32, last: u32) -> Ran {
-        let mut found_none = self.0.lock();
-        if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
-            return Ran::default();
-        }
-        let mut all = [DATABASE].into_iter().chain(JSON).chain(LCOV);
-        let is_there = all.any(|name| root.join(name).symlink_metadata().is_ok());
-        *found_none = (!is_there).then(Instant::now);
-        drop(found_none);
-        if is_there { of(root, path, first, last) } else { Ran::default() }
-    }
+/// Lines that are asked about: those after the first of a definition, which runs when the file is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lines {
+    /// The file.
+    pub path: String,
+    /// The first line of the definition, and its last.
+    pub first: u32,
+    /// Its last line.
+    pub last: u32,
 }
 
 /// What ran of some lines.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Ran {
     /// The tests that ran them, as the runner names them.
     pub tests: BTreeSet<String>,
@@ -57,11 +65,70 @@ pub struct Ran {
     pub at_all: Option<bool>,
 }
 
-fn of(root: &Root, path: &str, first: u32, last: u32) -> Ran {
-    let lines = if last > first { first + 1..=last } else { first..=last };
-    let holds = |line: u32| lines.contains(&line);
-    let found = database(root, path, &holds).or_else(|| json(root, path, &holds));
-    found.or_else(|| lcov(root, path, &holds)).unwrap_or_default()
+/// What was read of a project's coverage for one answer.
+#[derive(Debug, Default)]
+pub struct Covered {
+    ran: BTreeMap<Lines, Ran>,
+    /// It was not read in time, so nothing is known of some lines.
+    pub is_late: bool,
+}
+
+impl Covered {
+    /// What ran of some lines; nothing is known of those that were not asked about.
+    pub fn of(&self, lines: &Lines) -> Option<&Ran> {
+        self.ran.get(lines)
+    }
+}
+
+impl Coverage {
+    /// Whether there may be any.
+    pub fn is_there(&self, root: &Root) -> bool {
+        let mut found_none = self.found_none.lock();
+        if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
+            return false;
+        }
+        let mut all = [DATABASE].into_iter().chain(JSON).chain(LCOV);
+        let is_there = all.any(|name| root.join(name).symlink_metadata().is_ok());
+        *found_none = (!is_there).then(Instant::now);
+        is_there
+    }
+
+    /// Reads what ran of some lines, as far as there is time. It takes half a second at most, so the caller holds no lock
+    /// that others wait for.
+    pub fn read(&self, root: &Root, wanted: &BTreeSet<Lines>) -> Covered {
+        let until = Instant::now() + MAX_TIME;
+        let Some(_reading) = self.reading.try_lock_until(until) else {
+            return Covered { is_late: true, ..Covered::default() };
+        };
+        read(root, wanted, until)
+    }
+}
+
+fn read(root: &Root, wanted: &BTreeSet<Lines>, until: Instant) -> Covered {
+    let mut covered = Covered::default();
+    let reports = Reports::default();
+    let mut database = None;
+    for lines in wanted {
+        let mut ran = None;
+        if newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
+            // One that is unfit says nothing; the reports are read then.
+            let database = database.get_or_insert_with(|| Database::open(root, until));
+            match database.as_mut().map_err(|unfit| matches!(unfit, Unfit::TooMuch)) {
+                Ok(database) => match database.ran(root, lines) {
+                    Ok(found) => ran = found,
+                    Err(unfit) => covered.is_late |= matches!(unfit, Unfit::TooMuch),
+                },
+                Err(is_late) => covered.is_late |= is_late,
+            }
+        }
+        if Instant::now() >= until {
+            covered.is_late = true;
+            break;
+        }
+        let ran = ran.or_else(|| reports.json(root, lines)).or_else(|| reports.lcov(root, lines)).unwrap_or_default();
+        covered.ran.insert(lines.clone(), ran);
+    }
+    covered
 }
 
 /// A file of coverage, if it is newer than the code.
@@ -72,28 +139,75 @@ fn newer(root: &Root, name: &str, path: &str, most: u64) -> Option<PathBuf> {
     (meta.modified().ok()? >= code.modified().ok()?).then_some(place)
 }
 
-fn database(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
-    let file = newer(root, DATABASE, path, MAX_DATABASE_BYTES)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let c = Connection::open_with_flags(file, flags).ok()?;
-    // It may be anybody's: nothing in its schema is run.
-    c.pragma_update(None, "trusted_schema", false).ok()?;
-    let whole = root.join(path);
-    let mut statement = c
-        .prepare(
-            "SELECT c.context, l.numbits FROM line_bits l JOIN file f ON f.id = l.file_id \
-             JOIN context c ON c.id = l.context_id WHERE f.path IN (?1, ?2) LIMIT ?3",
-        )
-        .ok()?;
-    let limit = i64::try_from(MAX_CONTEXTS).unwrap_or(i64::MAX);
-    let mut rows = statement.query((path, whole.to_str()?, limit)).ok()?;
-    let mut ran = Ran::default();
-    while let Ok(Some(row)) = rows.next() {
-        let (Ok(context), Ok(bits)) = (row.get_ref(0), row.get_ref(1)) else { continue };
-        let (Ok(context), Ok(bits)) = (context.as_str(), bits.as_blob()) else { continue };
-        ran.note(context, numbers(bits).any(holds));
+/// A file of coverage.py's.
+struct Database {
+    file: Foreign,
+    /// The names of the tests that were looked up.
+    contexts: BTreeMap<i64, Option<String>>,
+}
+
+impl Database {
+    fn open(root: &Root, until: Instant) -> Result<Self, Unfit> {
+        let limits = Limits {
+            file_bytes: MAX_DATABASE_BYTES,
+            value_bytes: MAX_VALUE_BYTES,
+            all_bytes: MAX_VALUES_BYTES,
+            steps: MAX_STEPS,
+            until,
+        };
+        let file = Foreign::open(&root.join(DATABASE), Links::Refused, Log::Ignored, &limits)?;
+        Ok(Self { file, contexts: BTreeMap::new() })
     }
-    ran.at_all.is_some().then_some(ran)
+
+    /// What ran of some lines; `None` where it knows nothing of their file.
+    fn ran(&mut self, root: &Root, lines: &Lines) -> Result<Option<Ran>, Unfit> {
+        let whole = root.join(&lines.path);
+        let mut files = BTreeSet::new();
+        for path in [Some(lines.path.as_str()), whole.to_str()].into_iter().flatten() {
+            self.file.rows("file", &["id"], Some(("path", &path)), &mut |row| {
+                files.extend(row.get::<_, i64>(0));
+                ControlFlow::Continue(())
+            })?;
+        }
+        let (mut ran, mut contexts, mut left) = (Ran::default(), BTreeSet::new(), MAX_CONTEXTS);
+        for file in files {
+            self.file.rows("line_bits", &["context_id", "numbits"], Some(("file_id", &file)), &mut |row| {
+                let (context, bits) = (row.get::<_, i64>(0), row.get_ref(1));
+                if let (Ok(context), Some(bits)) = (context, bits.ok().and_then(|bits| bits.as_blob().ok())) {
+                    let has_run = numbers(bits).any(|line| lines.hold(line));
+                    ran.note("", has_run);
+                    contexts.extend(has_run.then_some(context));
+                }
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        }
+        for id in contexts {
+            if let Some(context) = self.context(id)? {
+                ran.note(&context, true);
+            }
+        }
+        Ok(ran.at_all.is_some().then_some(ran))
+    }
+
+    fn context(&mut self, id: i64) -> Result<Option<String>, Unfit> {
+        if let Some(known) = self.contexts.get(&id) {
+            return Ok(known.clone());
+        }
+        let mut context = None;
+        self.file.rows("context", &["context"], Some(("id", &id)), &mut |row| {
+            context = row.get(0).ok();
+            ControlFlow::Break(())
+        })?;
+        self.contexts.insert(id, context.clone());
+        Ok(context)
+    }
+}
+
+impl Lines {
+    fn hold(&self, line: u32) -> bool {
+        if self.last > self.first { self.first < line && line <= self.last } else { line == self.first }
+    }
 }
 
 /// The numbers of the bits that are set.
@@ -102,43 +216,52 @@ fn numbers(bits: &[u8]) -> impl Iterator<Item = u32> {
     all.flat_map(|(byte, from)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| from + bit))
 }
 
-fn json(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
-    let file = JSON.iter().find_map(|name| newer(root, name, path, MAX_BYTES))?;
-    let all: Value = serde_json::from_slice(&foreign::read(&file, Links::Refused, MAX_BYTES).ok()?).ok()?;
-    let files = all.get("files")?;
-    let own = files.get(path).or_else(|| files.get(root.join(path).to_str()?))?;
-    let mut ran = Ran::default();
-    let number = |line: &Value| line.as_u64().and_then(|line| u32::try_from(line).ok());
-    let executed = own.get("executed_lines")?.as_array()?;
-    ran.note("", executed.iter().filter_map(number).any(holds));
-    for (line, contexts) in own.get("contexts").and_then(Value::as_object).into_iter().flatten() {
-        if line.parse().is_ok_and(holds) {
-            let contexts = contexts.as_array().into_iter().flatten().filter_map(Value::as_str);
-            contexts.take(MAX_CONTEXTS).for_each(|context| ran.note(context, true));
-        }
-    }
-    Some(ran)
+/// The reports, each of which is read once for one answer.
+#[derive(Default)]
+struct Reports {
+    json: OnceCell<Option<Value>>,
+    lcov: OnceCell<Option<String>>,
 }
 
-fn lcov(root: &Root, path: &str, holds: &dyn Fn(u32) -> bool) -> Option<Ran> {
-    let file = LCOV.iter().find_map(|name| newer(root, name, path, MAX_BYTES))?;
-    let text = foreign::read_text(&file, Links::Refused, MAX_BYTES).ok()?;
-    let (mut ran, mut by, mut is_ours) = (Ran::default(), "", false);
-    for line in text.lines() {
-        if let Some(name) = line.strip_prefix("TN:") {
-            by = name.trim();
-        } else if let Some(file) = line.strip_prefix("SF:") {
-            is_ours = is_same(root, file.trim(), path);
-        } else if let Some((line, count)) =
-            line.strip_prefix("DA:").filter(|_| is_ours).and_then(|da| da.split_once(','))
-        {
-            let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
-            if line.parse().is_ok_and(holds) {
-                ran.note(by, has_run);
+impl Reports {
+    fn json(&self, root: &Root, lines: &Lines) -> Option<Ran> {
+        let file = JSON.iter().find_map(|name| newer(root, name, &lines.path, MAX_BYTES))?;
+        let parse = || serde_json::from_slice(&foreign::read(&file, Links::Refused, MAX_BYTES).ok()?).ok();
+        let files = self.json.get_or_init(parse).as_ref()?.get("files")?;
+        let own = files.get(&lines.path).or_else(|| files.get(root.join(&lines.path).to_str()?))?;
+        let mut ran = Ran::default();
+        let number = |line: &Value| line.as_u64().and_then(|line| u32::try_from(line).ok());
+        let executed = own.get("executed_lines")?.as_array()?;
+        ran.note("", executed.iter().filter_map(number).any(|line| lines.hold(line)));
+        for (line, contexts) in own.get("contexts").and_then(Value::as_object).into_iter().flatten() {
+            if line.parse().is_ok_and(|line| lines.hold(line)) {
+                let contexts = contexts.as_array().into_iter().flatten().filter_map(Value::as_str);
+                contexts.take(MAX_CONTEXTS).for_each(|context| ran.note(context, true));
             }
         }
+        Some(ran)
     }
-    ran.at_all.is_some().then_some(ran)
+
+    fn lcov(&self, root: &Root, lines: &Lines) -> Option<Ran> {
+        let file = LCOV.iter().find_map(|name| newer(root, name, &lines.path, MAX_BYTES))?;
+        let text = self.lcov.get_or_init(|| foreign::read_text(&file, Links::Refused, MAX_BYTES).ok()).as_ref()?;
+        let (mut ran, mut by, mut is_ours) = (Ran::default(), "", false);
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix("TN:") {
+                by = name.trim();
+            } else if let Some(file) = line.strip_prefix("SF:") {
+                is_ours = is_same(root, file.trim(), &lines.path);
+            } else if let Some((line, count)) =
+                line.strip_prefix("DA:").filter(|_| is_ours).and_then(|da| da.split_once(','))
+            {
+                let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
+                if line.parse().is_ok_and(|line| lines.hold(line)) {
+                    ran.note(by, has_run);
+                }
+            }
+        }
+        ran.at_all.is_some().then_some(ran)
+    }
 }
 
 fn is_same(root: &Root, given: &str, path: &str) -> bool {
@@ -171,8 +294,15 @@ mod tests {
     use std::time::SystemTime;
 
     use nudge_core::context::detect::{Detector, GitEnv};
+    use nudge_storage::rusqlite::Connection;
 
     use super::*;
+
+    fn of(root: &Root, path: &str, first: u32, last: u32) -> Ran {
+        let lines = Lines { path: path.to_owned(), first, last };
+        let covered = Coverage::default().read(root, &BTreeSet::from([lines.clone()]));
+        covered.of(&lines).cloned().unwrap_or_default()
+    }
 
     fn project() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
@@ -209,6 +339,39 @@ mod tests {
         assert_eq!(of(&root, "a.py", 1, 2), Ran::default());
         fs::write(root.join(".coverage"), "no database").unwrap();
         assert_eq!(of(&root, "a.py", 1, 2), Ran::default());
+    }
+
+    /// Each would take for ever, or all memory: a view, cells that are worked out, the same page over and over.
+    #[test]
+    fn a_hostile_database_says_nothing_at_once() {
+        const ENDLESS: &str =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 1, 1, x FROM n WHERE x < 0";
+        let tables = "CREATE TABLE file(id INTEGER PRIMARY KEY, path TEXT); INSERT INTO file VALUES(1, 'a.py');
+            CREATE TABLE context(id INTEGER PRIMARY KEY, context TEXT); INSERT INTO context VALUES(1, 't.test_f');";
+        for line_bits in [
+            format!("CREATE VIEW line_bits(file_id, context_id, numbits) AS {ENDLESS}"),
+            "CREATE TABLE line_bits(file_id, context_id, numbits AS (zeroblob(900000000)));
+             INSERT INTO line_bits VALUES(1, 1), (1, 1), (1, 1)"
+                .to_owned(),
+        ] {
+            let (_folder, root) = project();
+            let c = Connection::open(root.join(".coverage")).unwrap();
+            c.execute_batch(&format!("{tables} {line_bits}")).unwrap();
+            drop(c);
+            fs::write(root.join("lcov.info"), "TN:\nSF:a.py\nDA:2,3\nend_of_record\n").unwrap();
+            assert_eq!(of(&root, "a.py", 1, 2).at_all, Some(true), "the report is read instead");
+        }
+    }
+
+    #[test]
+    fn who_reads_coverage_keeps_others_waiting_for_a_moment_only() {
+        let (_folder, root) = project();
+        let coverage = Coverage::default();
+        let lines = BTreeSet::from([Lines { path: "a.py".to_owned(), first: 1, last: 2 }]);
+        let reading = coverage.reading.lock();
+        assert!(coverage.read(&root, &lines).is_late);
+        drop(reading);
+        assert!(!coverage.read(&root, &lines).is_late);
     }
 
     #[test]

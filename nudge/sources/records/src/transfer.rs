@@ -2,15 +2,18 @@
 //! backup.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
 use nudge_core::wire;
-use nudge_storage::rusqlite::{Connection, OpenFlags, Row, Transaction};
+use nudge_storage::foreign::{Foreign, Limits, Log, MAGIC, Unfit};
+use nudge_storage::rusqlite::types::ValueRef;
+use nudge_storage::rusqlite::{Connection, Row, Transaction};
 use nudge_storage::{Db, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,10 +30,11 @@ const FORMAT: &str = "nudge-records/1";
 const MAX_BYTES: u64 = 256 << 20;
 /// Most records that are named as left out.
 const MAX_NAMED: usize = 100;
-/// How a file of `SQLite` begins.
-const SQLITE: &[u8] = b"SQLite format 3\0";
-/// How long somebody else may be writing in the upstream's file.
-const WAIT: Duration = Duration::from_secs(5);
+/// Longest value in a database that is read.
+const MAX_VALUE_BYTES: i32 = 16 << 20;
+/// Steps of SQLite's and time to read one. A record takes 20 steps.
+const MAX_STEPS: u64 = 1_000_000_000;
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// Params of `nudge.records.export`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -218,7 +222,7 @@ pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
     };
     let mut begin = [0; 16];
     let (file, _) = foreign::open(path, Links::Followed).map_err(unreadable)?;
-    let is_sqlite = std::io::Read::read_exact(&mut &file, &mut begin).is_ok() && begin == *SQLITE;
+    let is_sqlite = std::io::Read::read_exact(&mut &file, &mut begin).is_ok() && begin == *MAGIC;
     drop(file);
     if is_sqlite {
         return read_upstream(path);
@@ -238,44 +242,76 @@ pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
 ///
 /// Its tables promise nothing of what their columns hold, so each row is judged by itself.
 fn read_upstream(path: &Path) -> Result<Vec<Result<Moved, String>>> {
-    // SQLite's words may repeat a value.
-    let other = |_| Error::invalid("The file is a database, but not one of records; name the upstream's dude.db.");
-    let broken =
-        |_| Error::invalid("The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let c = Connection::open_with_flags(path, flags).map_err(other)?;
-    c.busy_timeout(WAIT).map_err(other)?;
-    let mut statement = c
-        .prepare(
-            "SELECT p.name, r.kind, r.title, coalesce(r.body, ''), r.status, coalesce(r.created_at, r.updated_at, ''),
-               coalesce(r.updated_at, r.created_at, '')
-             FROM record r LEFT JOIN project p ON p.id = r.project_id ORDER BY r.id",
-        )
-        .map_err(other)?;
-    let mut rows = statement.query([]).map_err(broken)?;
-    let mut moved = Vec::new();
-    while let Some(row) = rows.next().map_err(broken)? {
-        moved.push(of_upstream(row));
-    }
-    Ok(moved)
+    let limits = Limits {
+        file_bytes: MAX_BYTES,
+        value_bytes: MAX_VALUE_BYTES,
+        all_bytes: MAX_BYTES,
+        steps: MAX_STEPS,
+        until: Instant::now() + MAX_TIME,
+    };
+    // The plugin may have it open.
+    let file = Foreign::open(path, Links::Followed, Log::Read, &limits).map_err(unfit)?;
+    let mut projects = HashMap::new();
+    file.rows("project", &["id", "name"], None, &mut |row| {
+        if let Ok(id) = row.get::<_, i64>(0) {
+            projects.insert(id, text(row, 1, "project"));
+        }
+        ControlFlow::Continue(())
+    })
+    .map_err(unfit)?;
+    let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
+    let mut moved: Vec<(i64, Result<Moved, String>)> = Vec::new();
+    file.rows("record", &columns, None, &mut |row| {
+        moved.push((row.get(0).unwrap_or_default(), of_upstream(row, &projects)));
+        ControlFlow::Continue(())
+    })
+    .map_err(unfit)?;
+    moved.sort_by_key(|(id, _)| *id);
+    Ok(moved.into_iter().map(|(_, one)| one).collect())
+}
+
+/// The refusal of a database. SQLite's own words may repeat a value.
+fn unfit(unfit: Unfit) -> Error {
+    Error::invalid(match unfit {
+        Unfit::File(error) => format!("The file cannot be read ({error}); name an export or the upstream's dude.db."),
+        Unfit::NotADatabase | Unfit::NoTable | Unfit::NotOwn => {
+            "The file is a database, but not one of records; name the upstream's dude.db.".into()
+        }
+        Unfit::InUse | Unfit::Damaged => {
+            "The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.".into()
+        }
+        Unfit::TooMuch => "The file has more than 256 MiB, or takes too long to read; give a smaller one.".into(),
+    })
 }
 
 /// A row of the upstream's, or why it is no record.
-fn of_upstream(row: &Row<'_>) -> Result<Moved, String> {
-    let text = |at: usize, name: &str| match row.get_ref(at) {
-        Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
-        Err(_) => Err(format!("its {name} is missing")),
+fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> Result<Moved, String> {
+    let no_project = || Err("its project is no text".to_owned());
+    let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);
+    let given = |at: usize| row.get_ref(at).is_ok_and(|value| !matches!(value, ValueRef::Null));
+    // Either time stands for the other.
+    let time = |at: usize, other: usize| match (given(at), given(other)) {
+        (true, _) => text(row, at, "time"),
+        (false, true) => text(row, other, "time"),
+        (false, false) => Ok(String::new()),
     };
     let unknown = |_| "its kind or status is unknown".to_owned();
     Ok(Moved {
-        project: text(0, "project")?,
-        kind: serde_json::from_value(text(1, "kind")?.into()).map_err(unknown)?,
-        title: text(2, "title")?,
-        body: text(3, "body")?,
-        status: serde_json::from_value(text(4, "status")?.into()).map_err(unknown)?,
-        created_at: text(5, "time")?,
-        updated_at: text(6, "time")?,
+        project: project?,
+        kind: serde_json::from_value(text(row, 2, "kind")?.into()).map_err(unknown)?,
+        title: text(row, 3, "title")?,
+        body: if given(4) { text(row, 4, "body")? } else { String::new() },
+        status: serde_json::from_value(text(row, 5, "status")?.into()).map_err(unknown)?,
+        created_at: time(6, 7)?,
+        updated_at: time(7, 6)?,
     })
+}
+
+fn text(row: &Row<'_>, at: usize, name: &str) -> Result<String, String> {
+    match row.get_ref(at) {
+        Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
+        Err(_) => Err(format!("its {name} is missing")),
+    }
 }
 
 /// Writes records, in one transaction: all that may be stored, or none.

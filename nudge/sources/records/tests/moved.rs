@@ -97,3 +97,16 @@ fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
     assert_eq!(desk.call("get", &json!({"id": lost}))["title"], "Logins loop");
     assert!(desk.save(SHOP, "issue", "Searches hang", "") > new);
 }
+
+/// A file of somebody else's making, whose table is a view without an end.
+#[test]
+fn a_database_whose_records_are_a_view_is_refused_at_once() {
+    let desk = Desk::new();
+    let file = upstream(&desk, "(1, 1, 'issue', 'Uploads fail', '', 'open', '', '')");
+    let view = "ALTER TABLE record RENAME TO theirs;
+        CREATE VIEW record AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+          SELECT theirs.* FROM theirs, n ORDER BY x DESC;";
+    Connection::open(&file).unwrap().execute_batch(view).unwrap();
+    let refused = desk.refused("import", &json!({"file": file}));
+    assert!(refused.message().contains("but not one of records"), "{refused}");
+}

@@ -10,7 +10,7 @@ use nudge_core::near::nearest;
 use serde::Serialize;
 
 use super::folder::FolderTold;
-use super::tests::Tested;
+use super::tests::{self, Tested};
 use super::{Callers, File, Here, Node, Search, limit};
 use crate::index::{Imported, NodeId};
 use crate::live::Fresh;
@@ -120,6 +120,9 @@ impl Code {
         let Node { id, path, name, line, root, context } = params;
         let here = Here::of(self, root.as_deref(), context)?;
         let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
+        let covered = tests::covered(&here.live, || {
+            Ok(meant.fresh(&here.live, |view| Ok(tests::lines(view, &[meant.find(&here.live, view.state)?])))?.said)
+        })?;
         meant.fresh(&here.live, |view| {
             let id = meant.find(&here.live, view.state)?;
             let called = view.calls.callers(id, MAX_CALLERS, false);
@@ -137,7 +140,7 @@ impl Code {
                 omitted: called.omitted,
                 unresolved_same_name: called.unresolved_same_name,
                 callees: callees(view, id),
-                tests: Tested::of_node(&here.live, view, id, MAX_TESTS),
+                tests: Tested::of(&here.live, view, &[id], &covered, MAX_TESTS),
             })
         })
     }

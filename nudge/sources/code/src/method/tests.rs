@@ -1,13 +1,13 @@
 //! `nudge.code.tests`: what to run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
 use super::look::no_file;
 use super::{Here, Tests, limit};
-use crate::coverage;
+use crate::coverage::{self, Covered, Lines};
 use crate::git;
 use crate::index::{NodeId, NodeLookup, TestHow};
 use crate::live::{Fresh, Live};
@@ -79,16 +79,12 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Tested {
-    /// The tests of a node.
-    pub fn of_node(live: &Live, view: &View<'_>, id: NodeId, most: usize) -> Self {
-        Self::of(live, view, &[id], most)
-    }
-
     /// The tests of several nodes, best first.
-    fn of(live: &Live, view: &View<'_>, nodes: &[NodeId], most: usize) -> Self {
+    pub fn of(live: &Live, view: &View<'_>, nodes: &[NodeId], covered: &Covered, most: usize) -> Self {
         let index = &view.state.index;
         let mut best: BTreeMap<NodeId, (LinkHow, u8)> = BTreeMap::new();
-        let covered = ran(live, view, nodes, &mut best);
+        let is_late = covered.is_late;
+        let covered = ran(view, nodes, covered, &mut best);
         let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
         for node in nodes.iter().take(MAX_NODES) {
             // A test is what tests it.
@@ -125,7 +121,12 @@ impl Tested {
         let tests = ranked.iter().filter_map(|(_, test)| index.node(*test));
         let tests = tests.map(|found| (found.path.to_owned(), found.view.qual().to_owned())).collect::<Vec<_>>();
         let command = runner::command(live.root(), &tests, &named);
-        let note = (links.is_empty() && named.is_empty()).then_some("none found by name or call");
+        let note = match (links.is_empty() && named.is_empty(), is_late) {
+            (true, false) => Some("none found by name or call"),
+            (true, true) => Some("none found by name or call; the project's coverage could not be read in time"),
+            (false, true) => Some("the project's coverage could not be read in time"),
+            (false, false) => None,
+        };
         Self { links, named, omitted, command, note, covered, changed: None }
     }
 }
@@ -138,26 +139,39 @@ impl Code {
         match (id, path, changed) {
             (Some(id), None, false) => {
                 let meant = here.meant(Some(&id), None, None, None)?;
+                let covered = covered(&here.live, || {
+                    Ok(meant.fresh(&here.live, |view| Ok(lines(view, &[meant.find(&here.live, view.state)?])))?.said)
+                })?;
                 meant.fresh(&here.live, |view| {
                     let id = meant.find(&here.live, view.state)?;
-                    Ok(Tested::of_node(&here.live, view, id, most))
+                    Ok(Tested::of(&here.live, view, &[id], &covered, most))
                 })
             }
             (None, Some(path), false) => {
                 let path = here.path(&path)?;
-                shown::fresh(&here.live, &[&path], |view| {
+                let nodes = |view: &View<'_>| {
                     view.fresh(&path);
-                    let nodes = all(view, &path).ok_or_else(|| no_file(view.state, &path))?;
-                    Ok(Tested::of(&here.live, view, &nodes, most))
+                    all(view, &path).ok_or_else(|| no_file(view.state, &path))
+                };
+                let covered = covered(&here.live, || {
+                    Ok(shown::fresh(&here.live, &[&path], |view| Ok(lines(view, &nodes(view)?)))?.said)
+                })?;
+                shown::fresh(&here.live, &[&path], |view| {
+                    Ok(Tested::of(&here.live, view, &nodes(view)?, &covered, most))
                 })
             }
             (None, None, true) => {
                 let differing = git::changes(here.live.root())?;
                 let paths: Vec<_> = differing.iter().map(|change| &*change.path).collect();
+                let nodes = |view: &View<'_>| -> Vec<_> {
+                    differing.iter().flat_map(|change| changed_nodes(view, change)).collect()
+                };
+                let covered = covered(&here.live, || {
+                    Ok(shown::fresh(&here.live, &paths, |view| Ok(lines(view, &nodes(view))))?.said)
+                })?;
                 shown::fresh(&here.live, &paths, |view| {
-                    let nodes: Vec<_> = differing.iter().flat_map(|change| changed_nodes(view, change)).collect();
                     let changed = Some(paths.iter().map(|path| (*path).to_owned()).collect());
-                    Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes, most) })
+                    Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes(view), &covered, most) })
                 })
             }
             _ => Err(Error::invalid("Give one of `id`, `path` and `changed`.")),
@@ -165,13 +179,39 @@ impl Code {
     }
 }
 
+/// Reads the coverage for an answer, if there is any, without the index that others wait for. `lines` asks the index.
+///
+/// # Errors
+/// Those of `lines`.
+pub fn covered(live: &Live, lines: impl FnOnce() -> Result<BTreeSet<Lines>>) -> Result<Covered> {
+    if !live.coverage.is_there(live.root()) {
+        return Ok(Covered::default());
+    }
+    Ok(live.coverage.read(live.root(), &lines()?))
+}
+
+/// The lines of the nodes of which the coverage is asked.
+pub fn lines(view: &View<'_>, nodes: &[NodeId]) -> BTreeSet<Lines> {
+    nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)).collect()
+}
+
+fn lines_of(view: &View<'_>, node: NodeId) -> Option<Lines> {
+    let found = view.state.index.node(node)?;
+    let span = found.view.node().span;
+    Some(Lines { path: found.path.to_owned(), first: span.line, last: span.end_line })
+}
+
 /// Notes the tests that ran some nodes; says whether anything did, where that is known.
-fn ran(live: &Live, view: &View<'_>, nodes: &[NodeId], best: &mut BTreeMap<NodeId, (LinkHow, u8)>) -> Option<bool> {
-    let index = &view.state.index;
+fn ran(
+    view: &View<'_>,
+    nodes: &[NodeId],
+    covered: &Covered,
+    best: &mut BTreeMap<NodeId, (LinkHow, u8)>,
+) -> Option<bool> {
     let mut at_all = None;
-    for found in nodes.iter().take(MAX_COVERED).filter_map(|node| index.node(*node)) {
-        let span = found.view.node().span;
-        let ran = live.coverage.of(live.root(), found.path, span.line, span.end_line);
+    for lines in nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)) {
+        // A file that has changed meanwhile is newer than its coverage.
+        let Some(ran) = covered.of(&lines) else { continue };
         at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
         for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
             best.insert(test, (LinkHow::Ran, 0));

@@ -1,0 +1,388 @@
+//! Opens databases that somebody else may have made: a coverage file of a checkout, a file to import, a backup.
+//!
+//! The schema of such a file is a program: a view may never end, a generated column may fill the memory, a virtual
+//! table runs code of SQLite's that few have tried. So callers write no SQL. They name a table and its columns
+//! ([`Foreign::rows`]), the table must be an ordinary one, and each file has a deadline, a number of steps and a number
+//! of bytes ([`Limits`]). Nothing is sorted or joined, so SQLite keeps nothing aside.
+//!
+//! SQLite opens files by their names, waits for pipes, and makes `-shm` and `-journal` files beside them. So the file is
+//! read by the one reader of files of others, and SQLite gets its bytes. A log (`-wal`) is read along for files that may
+//! be in use; both are copied into a folder of our own then. Only a backup, which must be this user's own file and may
+//! be large, is opened in its place.
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{self, Read as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use nudge_core::foreign::{self, Links};
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Row, ToSql};
+use tempfile::TempDir;
+
+/// Steps of SQLite's between two looks at the time.
+const STEPS_EVERY: u32 = 1_000;
+/// Pages that a connection keeps of the file, in KiB.
+const PAGES_KIB: i64 = 1_000;
+/// Between two looks at a file that somebody writes in.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Bytes at the beginning of a database, and where it says that it has a log.
+const HEADER_BYTES: usize = 100;
+const JOURNAL_MODES: [usize; 2] = [18, 19];
+const HAS_LOG: u8 = 2;
+const NO_LOG: u8 = 1;
+/// How a file of SQLite begins.
+pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Limits of what SQLite reads of a schema, far above those of the databases that are read here.
+const LIMITS: [(Limit, i32); 13] = [
+    (Limit::SQLITE_LIMIT_SCHEMA, 1_000),
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
+    (Limit::SQLITE_LIMIT_COLUMN, 200),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 20),
+    (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 20),
+    (Limit::SQLITE_LIMIT_ATTACHED, 0),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100),
+    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 10),
+    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+    (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    (Limit::SQLITE_LIMIT_PARSER_DEPTH, 100),
+];
+
+/// How much of a database is read at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of the file, and of its log.
+    pub file_bytes: u64,
+    /// Bytes of one value.
+    pub value_bytes: i32,
+    /// Bytes of all values that are read: a damaged file may tell of the same page over and over.
+    pub all_bytes: u64,
+    /// Steps of SQLite's.
+    pub steps: u64,
+    /// When reading ends.
+    pub until: Instant,
+}
+
+/// Why a database is not read, or not to its end.
+#[derive(Debug)]
+pub enum Unfit {
+    /// The file cannot be read.
+    File(io::Error),
+    /// It is not of this user's.
+    NotOwn,
+    /// Somebody else writes in it.
+    InUse,
+    /// It is no database, or its schema is not as SQLite writes it.
+    NotADatabase,
+    /// It has no such table with such columns; a view, a virtual table or one with generated columns is none.
+    NoTable,
+    /// It takes too long, or has too much.
+    TooMuch,
+    /// It cannot be read to its end.
+    Damaged,
+}
+
+/// A database that is only read.
+pub struct Foreign {
+    connection: Connection,
+    left_bytes: Cell<u64>,
+    /// One is in memory at a time: as many callers as like to ask take no more than one file's bytes.
+    _place: Option<MutexGuard<'static, ()>>,
+    _copy: Option<TempDir>,
+}
+
+/// What stands beside a database that is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// It is not looked at: nobody writes in such a file while it is read, or what is read may be a little older.
+    Ignored,
+    /// It is read along.
+    Read,
+}
+
+impl Foreign {
+    /// Opens a database by its bytes; nothing is made beside it, and nobody else has to wait.
+    ///
+    /// # Errors
+    /// [`Unfit`], also when another one is being read until the deadline.
+    pub fn open(path: &Path, links: Links, log: Log, limits: &Limits) -> Result<Self, Unfit> {
+        static PLACE: Mutex<()> = Mutex::new(());
+        let place = PLACE.try_lock_until(limits.until).ok_or(Unfit::TooMuch)?;
+        let opened = match log {
+            Log::Ignored => (open_bytes(path, links, limits)?, None),
+            Log::Read => open_with_log(path, links, limits)?,
+        };
+        Self::new(opened, Some(place), limits)
+    }
+
+    /// Opens a backup in its place, which must be a file of this user's.
+    pub(crate) fn open_own(path: &Path, limits: &Limits) -> Result<Self, Unfit> {
+        // The descriptor is closed before SQLite has one: it would drop SQLite's locks.
+        let (_, meta) = foreign::open(path, Links::Refused).map_err(Unfit::File)?;
+        if !foreign::is_own(&meta) {
+            return Err(Unfit::NotOwn);
+        }
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = Connection::open_with_flags(path, flags).map_err(Unfit::of)?;
+        Self::new((connection, None), None, limits)
+    }
+
+    fn new(
+        (mut connection, copy): (Connection, Option<TempDir>),
+        place: Option<MutexGuard<'static, ()>>,
+        limits: &Limits,
+    ) -> Result<Self, Unfit> {
+        restrict(&mut connection, limits).map_err(Unfit::of)?;
+        check_schema(&connection)?;
+        Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
+    }
+
+    /// The connection, for what only reads the header.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Calls `each` with the rows of a table, in the order of the file: all, or those with a value in a column. It may
+    /// end that.
+    ///
+    /// # Errors
+    /// [`Unfit`]; what was read before counts for nothing then.
+    pub fn rows(
+        &self,
+        table: &str,
+        columns: &[&str],
+        only: Option<(&str, &dyn ToSql)>,
+        each: &mut dyn FnMut(&Row<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Unfit> {
+        self.check_table(table)?;
+        let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+        let of = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quoted(column)));
+        let sql = format!("SELECT {} FROM {}{of}", names.join(", "), quoted(table));
+        let mut statement = self.connection.prepare_cached(&sql).map_err(Unfit::of)?;
+        let values: Vec<_> = only.iter().map(|(_, value)| *value).collect();
+        let mut rows = statement.query(values.as_slice()).map_err(Unfit::of)?;
+        while let Some(row) = rows.next().map_err(Unfit::of)? {
+            for at in 0..columns.len() {
+                let value = row.get_ref(at).map_err(Unfit::of)?;
+                let bytes = value.as_bytes_or_null().ok().flatten().map_or(8, |bytes| bytes.len() as u64);
+                let left = self.left_bytes.get().checked_sub(bytes).ok_or(Unfit::TooMuch)?;
+                self.left_bytes.set(left);
+            }
+            if each(row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has a table, an ordinary one.
+    fn check_table(&self, table: &str) -> Result<(), Unfit> {
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
+                   AND sql LIKE 'create table %'";
+        let mut statement = self.connection.prepare_cached(sql).map_err(Unfit::of)?;
+        if statement.query_row([table], |row| row.get::<_, i64>(0)).map_err(Unfit::of)? != 1 {
+            return Err(Unfit::NoTable);
+        }
+        let mut is_plain = true;
+        let looked = self.connection.pragma(None, "table_xinfo", table, |row| {
+            is_plain &= row.get::<_, i64>("hidden")? == 0;
+            Ok(())
+        });
+        looked.map_err(Unfit::of)?;
+        if is_plain { Ok(()) } else { Err(Unfit::NoTable) }
+    }
+}
+
+impl Unfit {
+    fn of(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted | ErrorCode::TooBig | ErrorCode::OutOfMemory) => Self::TooMuch,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::InUse,
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure) => Self::Damaged,
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                Self::File(io::Error::other("cannot be opened"))
+            }
+            _ => Self::NoTable,
+        }
+    }
+}
+
+/// Takes from a connection all that reading rows of a table does not need.
+fn restrict(c: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
+    let (until, mut left) = (limits.until, limits.steps / u64::from(STEPS_EVERY));
+    let is_over = move || {
+        left = left.saturating_sub(1);
+        left == 0 || Instant::now() >= until
+    };
+    c.progress_handler(STEPS_EVERY.cast_signed(), Some(is_over))?;
+    c.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.value_bytes)?;
+    for (limit, most) in LIMITS {
+        c.set_limit(limit, most)?;
+    }
+    for (config, is_on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
+    ] {
+        c.set_db_config(config, is_on)?;
+    }
+    c.busy_timeout(limits.until.saturating_duration_since(Instant::now()))?;
+    c.pragma_update(None, "query_only", true)?;
+    c.pragma_update(None, "temp_store", "MEMORY")?;
+    c.pragma_update(None, "automatic_index", false)?;
+    c.pragma_update(None, "cell_size_check", true)?;
+    c.pragma_update(None, "cache_size", -PAGES_KIB)
+}
+
+/// Checks that the schema is as SQLite writes it. SQLite goes by the statement of each row alone, so a statement that
+/// makes something else than its row says would pass for an ordinary table.
+fn check_schema(c: &Connection) -> Result<(), Unfit> {
+    let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(Unfit::of)?;
+    let mut rows = statement.query([]).map_err(Unfit::of)?;
+    while let Some(row) = rows.next().map_err(Unfit::of)? {
+        let text = |at: usize| row.get_ref(at).ok().and_then(|value| value.as_str_or_null().ok());
+        let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
+            return Err(Unfit::NotADatabase);
+        };
+        // The indexes that come with a table have none.
+        if sql.is_some_and(|sql| !is_as_written(kind, name, sql)) {
+            return Err(Unfit::NotADatabase);
+        }
+    }
+    Ok(())
+}
+
+fn is_as_written(kind: &str, name: &str, sql: &str) -> bool {
+    let makes = |what: &str| sql.strip_prefix("CREATE ").and_then(|rest| rest.strip_prefix(what));
+    let is_named = |rest: &str| declared(rest).is_some_and(|declared| declared.eq_ignore_ascii_case(name));
+    match kind {
+        "table" => makes("TABLE ").or_else(|| makes("VIRTUAL TABLE ")).is_some_and(is_named),
+        "view" => makes("VIEW ").is_some_and(is_named),
+        "index" => makes("INDEX ").or_else(|| makes("UNIQUE INDEX ")).is_some(),
+        "trigger" => makes("TRIGGER ").is_some(),
+        _ => false,
+    }
+}
+
+/// The name at the beginning of a text; `None` for one that is followed by anything else than white space or columns.
+fn declared(text: &str) -> Option<&str> {
+    let close = match text.as_bytes().first()? {
+        b'[' => Some(']'),
+        b'"' => Some('"'),
+        b'`' => Some('`'),
+        b'\'' => Some('\''),
+        _ => None,
+    };
+    let (name, rest) = match close {
+        Some(close) => text.get(1..)?.split_once(close)?,
+        None => {
+            let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+            text.split_at(text.find(|c| !is_of_name(c)).unwrap_or(text.len()))
+        }
+    };
+    // `IF NOT EXISTS` is left out where SQLite writes it.
+    let is_name = close.is_some() || !name.eq_ignore_ascii_case("if");
+    (is_name && rest.starts_with(|c: char| c == '(' || c.is_ascii_whitespace())).then_some(name)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A file that was opened, with its header.
+struct Opened {
+    rest: fs::File,
+    header: [u8; HEADER_BYTES],
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+fn read_header(path: &Path, links: Links, limits: &Limits) -> Result<Opened, Unfit> {
+    let (mut rest, meta) = foreign::open(path, links).map_err(Unfit::File)?;
+    let (bytes, mut header) = (meta.len(), [0; HEADER_BYTES]);
+    if bytes > limits.file_bytes {
+        return Err(Unfit::TooMuch);
+    }
+    rest.read_exact(&mut header).map_err(|_| Unfit::NotADatabase)?;
+    if !header.starts_with(MAGIC) {
+        return Err(Unfit::NotADatabase);
+    }
+    Ok(Opened { rest, header, bytes, modified: meta.modified().ok() })
+}
+
+/// Gives SQLite the bytes of a file.
+fn open_bytes(path: &Path, links: Links, limits: &Limits) -> Result<Connection, Unfit> {
+    let Opened { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
+    // Bytes have no log beside them.
+    for at in JOURNAL_MODES {
+        header.get_mut(at).into_iter().for_each(|mode| *mode = NO_LOG);
+    }
+    let mut c = Connection::open_in_memory().map_err(Unfit::of)?;
+    let size = usize::try_from(bytes).map_err(|_| Unfit::TooMuch)?;
+    c.deserialize_read_exact(MAIN_DB, header.as_slice().chain(rest), size, true).map_err(Unfit::of)?;
+    Ok(c)
+}
+
+/// The same for a file in which somebody may write: with its log, and not in the middle of a change.
+fn open_with_log(path: &Path, links: Links, limits: &Limits) -> Result<(Connection, Option<TempDir>), Unfit> {
+    // What SQLite writes beside a file lies beside the file itself, not beside a link to it.
+    let path = path.canonicalize().map_err(Unfit::File)?;
+    let beside = |ending: &str| {
+        let mut name = path.clone().into_os_string();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    loop {
+        let before = read_header(&path, links, limits)?;
+        let journal = foreign::open(&beside("-journal"), Links::Refused);
+        // A journal that is done with is empty, or begins with a zero.
+        let is_changing = journal.is_ok_and(|(mut file, _)| {
+            let mut first = [0];
+            file.read_exact(&mut first).is_ok() && first != [0]
+        });
+        if !is_changing {
+            let has_log = JOURNAL_MODES.iter().any(|at| before.header.get(*at) == Some(&HAS_LOG));
+            let log = beside("-wal");
+            let log = Some(log).filter(|log| has_log && log.symlink_metadata().is_ok_and(|meta| meta.len() > 0));
+            let opened = match log {
+                Some(log) => copy_with_log(&path, &log, limits).map(|(c, copy)| (c, Some(copy)))?,
+                None => (open_bytes(&path, links, limits)?, None),
+            };
+            let after = path.metadata().map_err(Unfit::File)?;
+            if (before.bytes, before.modified) == (after.len(), after.modified().ok()) {
+                return Ok(opened);
+            }
+        }
+        if Instant::now() >= limits.until {
+            return Err(Unfit::InUse);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Copies a database and its log into a folder of our own, and opens the copy: only files have a log.
+fn copy_with_log(path: &Path, log: &Path, limits: &Limits) -> Result<(Connection, TempDir), Unfit> {
+    let folder = tempfile::Builder::new().prefix("nudge-").tempdir().map_err(Unfit::File)?;
+    let to = folder.path().join("copy.db");
+    for (from, to) in [(path, to.clone()), (log, folder.path().join("copy.db-wal"))] {
+        let (file, _) = foreign::open(from, Links::Refused).map_err(Unfit::File)?;
+        let mut copy = fs::File::create_new(to).map_err(Unfit::File)?;
+        let copied = io::copy(&mut file.take(limits.file_bytes + 1), &mut copy).map_err(Unfit::File)?;
+        if copied > limits.file_bytes {
+            return Err(Unfit::TooMuch);
+        }
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Ok((Connection::open_with_flags(to, flags).map_err(Unfit::of)?, folder))
+}

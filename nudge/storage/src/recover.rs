@@ -1,0 +1,263 @@
+//! Puts a backup back: its rows are copied into a database of our own making, which then takes the place of what is
+//! there.
+//!
+//! A file that is given as a backup may be somebody else's making. Its pages would bring along its triggers, views and
+//! indexes, so only the values of its rows are taken.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nudge_core::dir::Dir;
+use nudge_core::error::{Error, Result};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+
+use crate::app::{APPLICATION_ID, App, Opening};
+use crate::backup::{FOLDER, PART, keep_replaced, refusal, unique};
+use crate::fault::{Failure, Place};
+use crate::foreign::{Foreign, Limits, Unfit};
+use crate::{check, open};
+
+/// Where SQLite keeps the last number of each table that gives none twice.
+const NUMBERS: &str = "sqlite_sequence";
+/// Between two tries to put one back.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Longest time to read a backup.
+const MAX_TIME: Duration = Duration::from_mins(10);
+/// Longest value of a row.
+const MAX_VALUE_BYTES: i32 = 64 << 20;
+/// Bytes of all values as a multiple of the file's: a small number takes one byte there, and counts as eight.
+const MAX_GROWTH: u64 = 16;
+
+/// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
+/// the new contents; no file is moved or removed. What was there is `backups/NAME-TIME-replaced.db` then, or, when it is
+/// damaged, as it was, `backups/NAME-TIME-damaged.db`; the path of that is returned. Neither is ever overwritten.
+///
+/// # Errors
+/// `E_INVALID` when the copy is not one of this kind of database, or another user's; `E_UNAVAILABLE` when it is newer,
+/// or the database is in use. Then nothing is changed.
+pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
+    let place = Place { folder: opening.folder.create()?, name: opening.app.name };
+    let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
+    let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
+    if real_path(&place.path()).is_ok_and(|path| path == real) {
+        return Err(bad("is the database itself; give one of its backups"));
+    }
+    let unfit = |unfit: Unfit| match unfit {
+        Unfit::File(error) => bad(&format!("cannot be opened ({error})")),
+        Unfit::NotOwn => bad("is another user's; copy it, and give the copy"),
+        Unfit::InUse => bad("is in use; give a copy of it"),
+        Unfit::TooMuch => bad("takes too long to read; give another backup"),
+        Unfit::NotADatabase | Unfit::NoTable | Unfit::Damaged => {
+            bad("is not a database, or is damaged; give another backup")
+        }
+    };
+    let limits = Limits {
+        file_bytes: u64::MAX,
+        value_bytes: MAX_VALUE_BYTES,
+        all_bytes: real.metadata().map_or(0, |meta| meta.len()).saturating_mul(MAX_GROWTH),
+        steps: u64::MAX,
+        until: Instant::now() + MAX_TIME,
+    };
+    let from = Foreign::open_own(&real, &limits).map_err(unfit)?;
+    let seen = open::look(from.connection()).map_err(|_| unfit(Unfit::Damaged))?;
+    if seen.application != APPLICATION_ID || seen.version < 1 {
+        return Err(bad("is not a database of Nudge's; give one of its backups"));
+    }
+    if seen.version > opening.app.version() {
+        return Err(Error::unavailable(format!(
+            "The file {} was written by a newer nudge; update this one.",
+            copy.display()
+        )));
+    }
+    let mut made = place.told(Made::new(&place, opening.app, seen.version))?;
+    place.told(made.fill(&from).map_err(|failure| match failure {
+        NotFilled::From(why) => unfit(why).into(),
+        NotFilled::Own(failure) => failure,
+    }))?;
+    drop(from);
+    place.told(open::create(&place).and_then(|()| {
+        let mut into = open::connect(&place, opening.wait)?;
+        let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
+        // Of what is damaged nobody knows which numbers it gave.
+        let given = numbers(&into).unwrap_or_default();
+        open::empty(&into)?;
+        let deadline = Instant::now() + opening.wait;
+        let backup = Backup::new(&made.connection, &mut into)?;
+        while backup.step(-1)? != StepResult::Done {
+            if Instant::now() >= deadline {
+                return Err(place.busy().into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        drop(backup);
+        let tx = into.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        give_no_number_again(&tx, &given)?;
+        begin_generation(&tx)?;
+        tx.commit()?;
+        Ok(kept)
+    }))
+}
+
+/// A database of our own making, in a file beside the backups that goes with it.
+struct Made {
+    connection: Connection,
+    app: &'static App,
+    _file: MadeFile,
+}
+
+struct MadeFile {
+    folder: Dir,
+    name: String,
+}
+
+impl Drop for MadeFile {
+    fn drop(&mut self) {
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// Why a database of our own was not filled: for the sake of the backup, or of its own.
+enum NotFilled {
+    From(Unfit),
+    Own(Failure),
+}
+
+impl From<rusqlite::Error> for NotFilled {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Own(error.into())
+    }
+}
+
+impl Made {
+    /// Makes one with the schema of a version, and without rows.
+    fn new(place: &Place, app: &'static App, version: i64) -> Result<Self, Failure> {
+        let path = place.folder.join(FOLDER);
+        let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+        let name = format!(".{}-recovered.{}{PART}", place.name, unique());
+        drop(folder.create_new(&name).map_err(|error| refusal(&path, error))?);
+        let file = MadeFile { folder, name };
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = Connection::open_with_flags(path.join(&file.name), flags)?;
+        // It is thrown away when anything fails.
+        connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
+        connection.pragma_update(None, "synchronous", "OFF")?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        connection.pragma_update(None, "foreign_keys", false)?;
+        for script in app.migrations.iter().take(usize::try_from(version).unwrap_or_default()) {
+            connection.execute_batch(script)?;
+        }
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        connection.pragma_update(None, "user_version", version)?;
+        // Triggers would do to the rows what was done to them already.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+        Ok(Self { connection, app, _file: file })
+    }
+
+    /// Copies the rows of all tables.
+    fn fill(&mut self, from: &Foreign) -> Result<(), NotFilled> {
+        let app = self.app;
+        let tx = self.connection.transaction()?;
+        let tables = names(
+            &tx,
+            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        )?;
+        for table in &tables {
+            copy_rows(&tx, from, table)?;
+        }
+        if tx.table_exists(None, NUMBERS)? {
+            copy_rows(&tx, from, NUMBERS)?;
+            // Of tables that are not ours, and of no number.
+            let own = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
+            let sql = format!("DELETE FROM {NUMBERS} WHERE typeof(seq) != 'integer' OR name NOT IN ({own})");
+            tx.execute(&sql, [])?;
+        }
+        for table in app.full_text {
+            if tx.table_exists(None, *table)? {
+                check::rebuild_one(&tx, table)?;
+            }
+        }
+        Ok(tx.commit()?)
+    }
+}
+
+fn copy_rows(tx: &Connection, from: &Foreign, table: &str) -> Result<(), NotFilled> {
+    let columns =
+        names(tx, &format!("SELECT name FROM pragma_table_xinfo('{}') WHERE hidden = 0", table.replace('\'', "''")))?;
+    let columns: Vec<_> = columns.iter().map(String::as_str).collect();
+    tx.execute(&format!("DELETE FROM \"{table}\""), [])?;
+    let places = vec!["?"; columns.len()].join(", ");
+    let mut insert =
+        tx.prepare(&format!("INSERT INTO \"{table}\"(\"{}\") VALUES ({places})", columns.join("\", \"")))?;
+    let mut failed = None;
+    let read = from.rows(table, &columns, None, &mut |row| {
+        let mut put = || -> rusqlite::Result<()> {
+            for at in 0..columns.len() {
+                insert.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(row.get_ref(at)?))?;
+            }
+            insert.raw_execute().map(|_| ())
+        };
+        match put() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    match (read, failed) {
+        (Err(unfit), _) => Err(NotFilled::From(unfit)),
+        (Ok(()), None) => Ok(()),
+        // A row that its own table would not have taken.
+        (Ok(()), Some(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+            Err(NotFilled::From(Unfit::Damaged))
+        }
+        (Ok(()), Some(error)) => Err(error.into()),
+    }
+}
+
+fn names(c: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    c.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// The last number that each table gave to a row, for the tables that give each once.
+fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
+    if !c.table_exists(None, NUMBERS)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = c.prepare(&format!("SELECT name, seq FROM {NUMBERS}"))?;
+    Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+}
+
+/// Goes on after these numbers: whoever has noted one of a row that is not there any more must not come upon another.
+fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), Failure> {
+    for (table, last) in given {
+        if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
+            continue;
+        }
+        let sql = format!("UPDATE {NUMBERS} SET seq = max(seq, ?2) WHERE name = ?1");
+        if c.execute(&sql, params![table, last])? == 0 {
+            c.execute(&format!("INSERT INTO {NUMBERS}(name, seq) VALUES (?1, ?2)"), params![table, last])?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells those who remember rows of before that these are others. One of an earlier version has no generation: it gets one
+/// when it is brought up to date.
+fn begin_generation(c: &Connection) -> Result<(), Failure> {
+    if c.table_exists(None, "generation")? {
+        c.execute("UPDATE generation SET name = randomblob(16)", [])?;
+    }
+    Ok(())
+}
+
+/// The path of a file that is there, without links where such a path is usual.
+fn real_path(path: &Path) -> std::io::Result<PathBuf> {
+    path.metadata()?;
+    if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }
+}

@@ -1,0 +1,135 @@
+//! Databases of somebody else: what is read of them, and what is not even begun.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nudge_core::foreign::Links;
+use nudge_storage::foreign::{Foreign, Limits, Log, Unfit};
+use nudge_storage::rusqlite::{Connection, config::DbConfig};
+
+fn limits() -> Limits {
+    Limits {
+        file_bytes: 16 << 20,
+        value_bytes: 1 << 20,
+        all_bytes: 4 << 20,
+        steps: 1_000_000,
+        until: Instant::now() + Duration::from_mins(1),
+    }
+}
+
+/// A file that a script makes, which may write in the schema itself.
+fn made(folder: &Path, script: &str) -> PathBuf {
+    let path = folder.join("theirs.db");
+    let c = Connection::open(&path).unwrap();
+    c.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false).unwrap();
+    c.pragma_update(None, "writable_schema", true).unwrap();
+    c.execute_batch(script).unwrap();
+    path
+}
+
+/// The texts of the column `x` of the table `t`.
+fn texts(path: &Path, limits: &Limits) -> Result<Vec<String>, Unfit> {
+    let mut texts = Vec::new();
+    Foreign::open(path, Links::Refused, Log::Read, limits)?.rows("t", &["x"], None, &mut |row| {
+        texts.push(row.get(0).unwrap());
+        ControlFlow::Continue(())
+    })?;
+    Ok(texts)
+}
+
+const ENDLESS: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n ORDER BY x DESC";
+
+#[test]
+fn only_ordinary_tables_are_read() {
+    let disguised =
+        |name: &str, sql: &str| format!("INSERT INTO sqlite_schema VALUES('table', '{name}', '{name}', 0, '{sql}')");
+    for script in [
+        format!("CREATE VIEW t(x) AS {ENDLESS}"),
+        "CREATE VIRTUAL TABLE t USING fts5(x)".to_owned(),
+        "CREATE TABLE t(y, x AS (hex(zeroblob(1000000))))".to_owned(),
+        "CREATE TABLE t(y)".to_owned(),
+        "CREATE TABLE u(x)".to_owned(),
+        // Rows that say another thing than their statements, by which SQLite goes.
+        disguised("t", &format!("CREATE VIEW t(x) AS {ENDLESS}")),
+        disguised("u", &format!("CREATE VIEW t(x) AS {ENDLESS}")),
+        disguised("t", "CREATE VIRTUAL TABLE t USING fts5(x)"),
+        disguised("IF", "CREATE VIRTUAL TABLE IF NOT EXISTS t USING fts5(x)"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let unfit = texts(&made(folder.path(), &script), &limits()).unwrap_err();
+        assert!(matches!(unfit, Unfit::NoTable | Unfit::NotADatabase | Unfit::Damaged), "{script}: {unfit:?}");
+    }
+}
+
+#[test]
+fn what_is_read_has_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path(), "CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one'), ('two')");
+    assert_eq!(texts(&path, &limits()).unwrap(), ["one", "two"]);
+    let many = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 20000) INSERT INTO t SELECT 'x' || x FROM n";
+    Connection::open(&path).unwrap().execute_batch(many).unwrap();
+    let long = "INSERT INTO t VALUES(printf('%1000d', 1))";
+    Connection::open(&path).unwrap().execute_batch(long).unwrap();
+    for less in [
+        Limits { file_bytes: 4_096, ..limits() },
+        Limits { value_bytes: 500, ..limits() },
+        Limits { all_bytes: 100, ..limits() },
+        Limits { steps: 10_000, ..limits() },
+        Limits { until: Instant::now(), ..limits() },
+    ] {
+        assert!(matches!(texts(&path, &less), Err(Unfit::TooMuch)), "{less:?}");
+    }
+    let mut found = 0;
+    let only: (&str, &dyn nudge_storage::rusqlite::ToSql) = ("x", &"x7");
+    let file = Foreign::open(&path, Links::Refused, Log::Ignored, &limits()).unwrap();
+    file.rows("t", &["x"], Some(only), &mut |_| {
+        found += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(found, 1);
+    drop(file);
+    let tables: String = (0..1_001).map(|at| format!("CREATE TABLE t{at}(x);")).collect();
+    let tables = format!("BEGIN; {tables} COMMIT");
+    Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
+    texts(&path, &limits()).unwrap_err();
+    fs::write(&path, "no database".repeat(100)).unwrap();
+    assert!(matches!(texts(&path, &limits()), Err(Unfit::NotADatabase)));
+}
+
+/// A file that its own program has open is read with its log; a change that is not finished is waited for.
+#[test]
+fn a_file_in_use_is_read_and_nothing_is_made_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path(), "PRAGMA journal_mode = WAL; CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one')");
+    let c = Connection::open(&path).unwrap();
+    c.execute_batch("INSERT INTO t VALUES('two')").unwrap();
+    assert_eq!(texts(&path, &limits()).unwrap(), ["one", "two"], "from the log");
+    c.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(c);
+    assert_eq!(texts(&path, &limits()).unwrap(), ["one", "two"]);
+    fs::write(folder.path().join("theirs.db-journal"), "journal").unwrap();
+    let soon = Limits { until: Instant::now() + Duration::from_millis(50), ..limits() };
+    assert!(matches!(texts(&path, &soon), Err(Unfit::InUse)));
+    fs::remove_file(folder.path().join("theirs.db-journal")).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no file was made");
+}
+
+#[cfg(unix)]
+#[test]
+fn no_pipe_is_waited_for_and_no_link_followed() {
+    let pipe = |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    pipe(&at("pipe"));
+    std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+    for odd in ["pipe", "zero", "missing"] {
+        assert!(matches!(texts(&at(odd), &limits()), Err(Unfit::File(_))), "{odd}");
+    }
+    let path = made(folder.path(), "CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one')");
+    pipe(&at("theirs.db-wal"));
+    pipe(&at("theirs.db-journal"));
+    assert_eq!(texts(&path, &limits()).unwrap(), ["one"]);
+}
