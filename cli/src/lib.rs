@@ -8,6 +8,7 @@ pub mod cmd;
 pub mod committed;
 pub mod context;
 pub mod kept;
+pub mod limits;
 pub mod output;
 pub mod reach;
 pub mod running;
@@ -22,6 +23,7 @@ pub fn main() -> std::process::ExitCode {
     if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
         args::complete();
     }
+    limits::survive_file_size_limit();
     let code = cmd::run(&std::env::args_os().collect::<Vec<_>>());
     nudge_os::process::end_all();
     code

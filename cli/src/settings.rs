@@ -233,8 +233,7 @@ fn folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDir {
     if !given.is_empty() {
         return DataDir::new(given);
     }
-    // Where the system has no such folder, the one that its sessions use has to do.
-    DataDir::new(base().unwrap_or_else(std::env::temp_dir).join("nudge"))
+    base().map_or_else(DataDir::nowhere, |base| DataDir::new(base.join("nudge")))
 }
 
 fn layered(

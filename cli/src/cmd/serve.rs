@@ -23,7 +23,7 @@ use crate::server::session::history::History;
 use crate::server::session::role::{self, Asks, ServeSettings};
 use crate::server::token::Token;
 use crate::server::{self, Stdio, log};
-use crate::{reach, settings};
+use crate::{limits, reach, settings};
 
 /// The arguments and settings of `nudge serve`.
 struct ServeArgs {
@@ -78,6 +78,8 @@ fn serve(args: ServeArgs) -> Result<()> {
     if args.detached {
         detach::leave_the_terminal();
     }
+    limits::require_descriptors()?;
+    limits::require_threads()?;
     let settings = Arc::new(args.settings);
     let for_people = !args.detached && stdin().is_terminal();
     if let Some(profile) = args.profile.filter(|_| for_people) {

@@ -201,10 +201,15 @@ fn a_primary_that_dies_on_a_full_disk_is_followed_once_there_is_space() {
     session.end();
 }
 
+/// Sets a limit of a running process, such as `--fsize=65536:`. Returns false where that is not permitted.
+fn limit(agent: &Agent, limit: &str) -> bool {
+    let pid = agent.pid.to_string();
+    can("limit a running process", Command::new("prlimit").args(["--pid", &pid, limit]))
+}
+
 /// Lets a process open nothing more, or as much as before.
 fn allow_descriptors(agent: &Agent, most: &str) -> bool {
-    let (pid, limit) = (agent.pid.to_string(), format!("--nofile={most}:"));
-    can("limit a running process", Command::new("prlimit").args(["--pid", &pid, &limit]))
+    limit(agent, &format!("--nofile={most}:"))
 }
 
 const NONE: &str = "3";
@@ -287,6 +292,129 @@ fn a_proxy_without_descriptors_leaves_it_to_another_to_be_primary() {
         found.is_ok().then_some(())
     });
     session.end();
+}
+
+#[test]
+fn a_limit_of_file_size_refuses_changes_and_ends_nothing() {
+    let session = Session::start(1);
+    let mut acknowledged = Acknowledged::new();
+    if !limit(&session.agents[0], "--fsize=65536:") {
+        return;
+    }
+    let text = "y".repeat(5_000);
+    let refused =
+        (0..200).find_map(|number| try_set(&session.agents[1], &format!("filling{number}"), &text, &mut acknowledged));
+    assert!(refused.is_some(), "the journal is at its limit");
+    assert!(session.agents[0].is_running());
+    assert_eq!(all(&session.agents[0]), acknowledged, "reads are served");
+    assert!(limit(&session.agents[0], "--fsize=unlimited:"));
+    set_until_taken(&session.agents[1], "after", &mut acknowledged);
+    session.kill_primary();
+    assert_eq!(all(&session.agents[1]), acknowledged);
+    session.end();
+}
+
+/// The command that runs `nudge serve` within limits, such as `--nofile=32:32`.
+fn serve_within(runtime: &Path, limits: &[&str]) -> Command {
+    let serve = kit::command(runtime);
+    let mut command = Command::new("prlimit");
+    command.args(limits).arg(serve.get_program()).args(serve.get_args());
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn too_few_descriptors_are_raised_or_refused_in_a_sentence() {
+    let home = kit::home();
+    let runtime = home.path().join("run");
+    if !can("limit a process", Command::new("prlimit").args(["--nofile=256:256", "true"])) {
+        return;
+    }
+    let refused = serve_within(&runtime, &["--nofile=32:32"]).output().unwrap();
+    let said = kit::system::sentence(&refused);
+    assert!(said.contains("64 open files") && said.contains("ulimit -n"), "{said}");
+    let agent = Agent::spawn(serve_within(&runtime, &["--nofile=32:256"]));
+    agent.result("nudge_set_hint", &set("key", "x"));
+    let status = kit::system::nudge(&runtime, &["status"]).output().unwrap();
+    assert!(status.status.success(), "others are answered, too: {status:?}");
+}
+
+/// A user of these tests alone, so that the processes of others do not count.
+const LIMITED_USER: u32 = 54_322;
+
+#[test]
+fn no_limit_of_threads_aborts_a_server_that_begins_to_follow_a_brain() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let Some((home, binary)) = kit::system::stage() else { return };
+    let place = home.path().join("place");
+    fs::create_dir_all(place.join("brain")).unwrap();
+    fs::write(place.join("brain/a.md"), "# Alpha\n\nClients wait a random time.\n").unwrap();
+    for folder in [place.clone(), place.join("brain"), place.join("brain/a.md")] {
+        std::os::unix::fs::chown(folder, Some(LIMITED_USER), Some(LIMITED_USER)).unwrap();
+    }
+    let call =
+        |id: u32, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let hello =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let ask = json!({"name": "nudge_brain_context", "arguments": {"task_description": "clients wait"}});
+    let lines = [
+        call(1, "initialize", hello),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        call(2, "tools/call", ask.clone()),
+        call(3, "tools/call", ask),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut answered = 0;
+    for threads in (4..=28).step_by(3) {
+        let mut command = Command::new("setpriv");
+        let user = [format!("--reuid={LIMITED_USER}"), format!("--regid={LIMITED_USER}"), "--clear-groups".into()];
+        command.args(user).args(["prlimit", &format!("--nproc={threads}:{threads}")]).arg(&binary).arg("serve");
+        command.env_clear().env("HOME", &place).env("NUDGE_RUNTIME_DIR", place.join(format!("run{threads}")));
+        command.env("NUDGE_BRAIN_ROOT", place.join("brain")).current_dir(&place);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A server that refuses to start has closed its end.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let ended = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.signal(), None, "{threads} threads: {stderr}");
+        assert!(!stderr.contains("panicked"), "{threads} threads: {stderr}");
+        assert!(ended.status.success() || stderr.contains("16 threads at least"), "{threads} threads: {stderr}");
+        answered += usize::from(String::from_utf8_lossy(&ended.stdout).contains("random time"));
+    }
+    assert!(answered > 0, "with 28 threads it answers");
+}
+
+#[test]
+fn a_user_without_a_home_is_told_and_nothing_is_kept_where_the_system_clears() {
+    let Some((home, binary)) = kit::system::stage() else { return };
+    let place = home.path().join("place");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::chown(&place, Some(LIMITED_USER), Some(LIMITED_USER)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={LIMITED_USER}"), &format!("--regid={LIMITED_USER}"), "--clear-groups"]);
+    command.arg(binary).args([
+        "records",
+        "add",
+        "--kind",
+        "issue",
+        "--title",
+        "Login loops",
+        "--body",
+        "Lax keeps it.",
+    ]);
+    command.args(["--project", "a/b", "--create-project"]).current_dir(&place).env_clear();
+    command.env("NUDGE_RUNTIME_DIR", place.join("run")).env("TMPDIR", &place).stdin(Stdio::null());
+    let said = kit::system::sentence(&command.output().unwrap());
+    assert!(said.contains("no home folder; set HOME, or NUDGE_DATA_DIR"), "{said}");
+    let left: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "run"), "{left:?}");
 }
 
 /// Puts something in the journal's place; `victim` is the journal that was there.

@@ -319,6 +319,9 @@ pub struct Touch {
     pub count_changed: bool,
 }
 
+/// The path of [`DataDir::nowhere`]: below a file, so that no program can make it.
+const NOWHERE: &str = "/dev/null/nudge";
+
 /// A folder that is made when it is first needed, for this user alone.
 #[derive(Debug, Clone)]
 pub struct DataDir(PathBuf);
@@ -327,6 +330,11 @@ impl DataDir {
     /// The folder; it need not be there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
+    }
+
+    /// A folder that cannot be made, for a user without a home: nothing is kept in a place that the system clears.
+    pub fn nowhere() -> Self {
+        Self::new(NOWHERE)
     }
 
     /// The path, whether the folder is there or not.
@@ -340,6 +348,11 @@ impl DataDir {
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be made, belongs to another user, or is open to others.
     pub fn create(&self) -> Result<PathBuf> {
+        if self.0.starts_with(NOWHERE) {
+            return Err(Error::unavailable(
+                "This user has no home folder; set HOME, or NUDGE_DATA_DIR and NUDGE_CACHE_DIR to folders of theirs.",
+            ));
+        }
         let unfit = |unfit: Unfit| {
             let advice = "set NUDGE_DATA_DIR to a folder of yours with mode 0700";
             Error::unavailable(format!("The folder {} {unfit}; {advice}.", self.0.display()))
@@ -382,5 +395,7 @@ mod tests {
         assert!(open.message().ends_with(&format!("a/b is open to other users; {advice}")), "{open}");
         std::fs::write(place.join("file"), "").unwrap();
         assert!(DataDir::new(place.join("file")).create().is_err());
+        let nowhere = DataDir::new(DataDir::nowhere().path().join("brain")).create().unwrap_err();
+        assert!(nowhere.message().starts_with("This user has no home folder; set HOME, "), "{nowhere}");
     }
 }

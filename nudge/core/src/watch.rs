@@ -51,6 +51,12 @@ impl FolderWatch {
         };
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| said(&error))?;
+        // notify does not report that its thread could not be started: the next `watch` panics, and so does dropping the
+        // watcher. `configure` is its only call that answers with an error instead.
+        if watcher.configure(config).is_err() {
+            std::mem::forget(watcher);
+            return Err("the system allows no further thread".to_owned());
+        }
         if !cfg!(target_os = "linux") {
             watcher.watch(root, RecursiveMode::Recursive).map_err(|error| said(&error))?;
         }

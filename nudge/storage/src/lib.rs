@@ -13,6 +13,7 @@
 //! | [`foreign`] | the one opener of databases that somebody else may have made |
 //! | [`search`] | full-text search |
 //! | [`rank`] | how relevant a text is to a question |
+//! | [`root_caches`] | caches of folders, and removing those whose folder is gone |
 //! | [`vectors`] | vectors as bytes, and exact search in memory |
 //!
 //! **Architecture invariant:** nothing here opens the file of a database but SQLite does. Closing any other descriptor
@@ -31,6 +32,7 @@ mod open;
 mod pool;
 pub mod rank;
 mod recover;
+pub mod root_caches;
 pub mod search;
 pub mod vectors;
 

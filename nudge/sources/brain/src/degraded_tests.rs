@@ -1,7 +1,9 @@
 //! What is answered while something is missing.
 
 use std::fs;
+use std::sync::OnceLock;
 
+use nudge_core::embed::{Letters, Loaded};
 use nudge_core::source::Host;
 use serde_json::json;
 
@@ -61,4 +63,85 @@ fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
     assert!(place.exists());
     drop((index, brains));
     assert!(!place.exists(), "nothing is left of it");
+}
+
+/// A model that writes a note while it makes its first vectors, and remembers before which call the note was read.
+struct WritesANote {
+    note: PathBuf,
+    brains: OnceLock<Arc<Brains>>,
+    calls: AtomicU64,
+    read_before_call: AtomicU64,
+}
+
+impl WritesANote {
+    fn has_read(&self) -> bool {
+        let brains = self.brains.get().unwrap();
+        let index = brains.index(self.note.parent().unwrap()).unwrap();
+        index.db.read(|c| Ok(c.prepare("SELECT 1 FROM unit WHERE path = 'late.md'")?.exists([])?)).unwrap()
+    }
+}
+
+impl Embedder for WritesANote {
+    fn id(&self) -> &'static str {
+        "writes-a-note"
+    }
+    fn dims(&self) -> usize {
+        Letters("").dims()
+    }
+    fn max_tokens(&self) -> usize {
+        Letters("").max_tokens()
+    }
+    fn count(&self, text: &str) -> usize {
+        Letters("").count(text)
+    }
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if call == 1 {
+            fs::write(&self.note, "# Late\n\nWritten while vectors are made.\n").unwrap();
+            let until = Instant::now() + Duration::from_secs(30);
+            while !self.brains.get().unwrap().has_files_to_read() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        } else if self.has_read() {
+            self.read_before_call.fetch_min(call, Ordering::SeqCst);
+        }
+        Letters("").embed(texts)
+    }
+}
+
+#[test]
+fn a_file_that_changes_is_read_before_all_vectors_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("brain");
+    fs::create_dir(&root).unwrap();
+    for at in 0..40 {
+        fs::write(root.join(format!("n{at}.md")), format!("# Note {at}\n\nClients wait {at} times.\n")).unwrap();
+    }
+    let model = Arc::new(WritesANote {
+        note: root.join("late.md"),
+        brains: OnceLock::new(),
+        calls: AtomicU64::new(0),
+        read_before_call: AtomicU64::new(u64::MAX),
+    });
+    let host = Host::alone(folder.path(), &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap();
+    let brains = Arc::new(Brains::open(Host { models: Arc::new(Loaded(Arc::clone(&model) as _)), ..host }));
+    assert!(model.brains.set(Arc::clone(&brains)).is_ok());
+    let stop = StopFlag::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| brains.work(&stop));
+        let until = Instant::now() + Duration::from_secs(60);
+        let is_done = || {
+            let index = brains.index(&root).unwrap();
+            model.has_read() && !index.db.read(meaning::is_any_without).unwrap()
+        };
+        while !is_done() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stop.set();
+    });
+    let calls = model.calls.load(Ordering::SeqCst);
+    assert!(calls >= 5, "{calls} batches are too few to tell");
+    if brains.index(&root).unwrap().follow.told().starts_with("as they change") {
+        assert_eq!(model.read_before_call.load(Ordering::SeqCst), 2, "of {calls}");
+    }
 }

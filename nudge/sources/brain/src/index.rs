@@ -12,7 +12,7 @@ use nudge_core::error::{Error, Result};
 use nudge_core::source::{DataDir, Fence, StopFlag};
 use nudge_core::text::hex;
 use nudge_storage::search::Known;
-use nudge_storage::{Db, Failure, Opening};
+use nudge_storage::{Db, Failure, Opening, root_caches};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -81,7 +81,9 @@ impl Index {
         let key = hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(&key));
         let (clock, fence) = (Arc::clone(clock), Arc::clone(fence));
+        root_caches::remove_orphans(&cache.path().join("brain"), SystemTime::now());
         let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
+        root_caches::note_root(place.path(), folder.path());
         let index = Self {
             folder,
             key,

@@ -231,6 +231,11 @@ impl Brains {
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
     }
 
+    /// Returns true when some brain has changed and its changes have settled.
+    fn has_files_to_read(&self) -> bool {
+        self.open.lock().iter().any(|index| index.follow.rest().is_some_and(|rest| rest.is_zero()))
+    }
+
     /// Reads what has changed and makes the vectors that are missing; whether all is done.
     fn do_work(&self, stop: &StopFlag) -> Result<bool> {
         if let Some(root) = &self.root {
@@ -252,7 +257,13 @@ impl Brains {
                     continue;
                 }
             };
-            while !stop.is_set() && meaning::make_some(&index.db, &*model)? {}
+            while !stop.is_set() && meaning::make_some(&index.db, &*model)? {
+                // Vectors can take hours: changed files are read in between, and the rest is made in the next round.
+                if self.has_files_to_read() {
+                    self.work_on();
+                    return Ok(false);
+                }
+            }
             // The next prompt does not wait for them to be read.
             index.meanings.with(&index.db, Some(&*model), |_, _| Ok(()))?;
         }

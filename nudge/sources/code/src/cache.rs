@@ -4,12 +4,13 @@
 //! not what was written) makes it begin anew. Each root has a folder of its own among the caches, named by a hash.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
 use nudge_core::text::hex;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::{App, Db, Failure, Kept, Opening};
+use nudge_storage::{App, Db, Failure, Kept, Opening, root_caches};
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{EXTRACTOR, Skip};
@@ -61,6 +62,11 @@ impl Cache {
         DataDir::new(caches.path().join("code").join(name))
     }
 
+    /// Removes the caches of roots that are gone and were not opened for a month.
+    pub fn remove_orphans(caches: &DataDir) {
+        root_caches::remove_orphans(&caches.path().join("code"), SystemTime::now());
+    }
+
     /// Whether there is a cache of a root.
     pub fn is_kept(caches: &DataDir, root: &Root) -> bool {
         Self::folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
@@ -73,6 +79,7 @@ impl Cache {
     pub fn open(caches: &DataDir, root: &Root) -> Result<Self> {
         let folder = Self::folder(caches, root);
         let db = Db::open(&Opening::new(&folder, &APP))?;
+        root_caches::note_root(folder.path(), root.path());
         let mut cache = Self { db, anew: None };
         let meta = meta(root);
         match cache.db.read(|c| is_ours(c, &meta)) {

@@ -120,6 +120,7 @@ impl Worker {
     /// Takes in what was kept.
     fn load(&mut self, is_over: &dyn Fn() -> bool) {
         let live = &self.live;
+        Cache::remove_orphans(&live.caches);
         let opened = Cache::open(&live.caches, &live.root).and_then(|mut cache| {
             cache.load(&live.root, |rows| {
                 // Each for itself: whoever asks meanwhile does not wait for all.

@@ -1,0 +1,84 @@
+//! Limits that the system sets a process: what is done about them, or the sentence that says what to do.
+
+use nudge::{Error, Result};
+
+/// Least open files that a session serves its callers with: databases with their logs, the local channel, ports, and
+/// some connections. A session of all sources was tried with this many.
+#[cfg(unix)]
+const MIN_DESCRIPTORS: u64 = 64;
+
+/// Most threads that a session has at once without a call that takes long: those of sources, the watcher of folders,
+/// stdin, the keeper, the watchdog.
+#[cfg(unix)]
+const MIN_THREADS: usize = 16;
+/// A limit of processes above this one is no reason to try.
+#[cfg(unix)]
+const PLENTY_OF_PROCESSES: u64 = 1_024;
+
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error, which is a refusal. By default the signal that
+/// comes with it ends the process.
+pub fn survive_file_size_limit() {
+    #[cfg(unix)]
+    {
+        let signal = rustix::process::Signal::XFSZ.as_raw();
+        // Any handler will do. Without one the process ends as before.
+        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    }
+}
+
+/// Raises the limit of open files to what a session needs, as far as the system allows it.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when a session cannot be served with so few.
+pub fn require_descriptors() -> Result<()> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+        let limit = getrlimit(Resource::Nofile);
+        let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= MIN_DESCRIPTORS);
+        if !is_enough(limit.current) {
+            let raised = Rlimit { current: Some(MIN_DESCRIPTORS), maximum: limit.maximum };
+            if !is_enough(limit.maximum) || setrlimit(Resource::Nofile, raised).is_err() {
+                return Err(Error::unavailable(format!(
+                    "A session needs {MIN_DESCRIPTORS} open files at least, and the limit here is {}; raise it (`ulimit -n`).",
+                    limit.current.unwrap_or_default()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tries whether a session can have the threads that it needs, where the system limits a user's processes narrowly.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when it cannot.
+pub fn require_threads() -> Result<()> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit};
+
+        let limit = getrlimit(Resource::Nproc).current;
+        if let Some(limit) = limit.filter(|limit| *limit <= PLENTY_OF_PROCESSES)
+            && !can_start_threads()
+        {
+            return Err(Error::unavailable(format!(
+                "A session needs {MIN_THREADS} threads at least, and this user may have {limit} processes and threads in \
+                 all; raise the limit (`ulimit -u`)."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if this process can have as many threads as a session needs, all at once.
+#[cfg(unix)]
+fn can_start_threads() -> bool {
+    let gate = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let _closed = gate.lock();
+        let start = || std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()));
+        (0..MIN_THREADS).all(|_| start().is_ok())
+    })
+}

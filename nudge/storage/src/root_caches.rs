@@ -1,0 +1,76 @@
+//! Caches of folders, such as the index of a checkout: one folder each, with the path of the folder that it is of.
+//!
+//! Worktrees and clones come and go. The cache of a root that is gone is removed once it has not been opened for a month;
+//! a root on a disk that is away for a while keeps its cache.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nudge_core::foreign::{self, Links};
+
+/// The file that holds the path of the root. Its time of change is when the cache was last opened.
+const ROOT_FILE: &str = "root";
+/// Longest path of a root that is read, in bytes.
+const MAX_ROOT_BYTES: u64 = 16 << 10;
+/// How long an unused cache of a root that is gone stays.
+const MAX_ORPHAN_AGE: Duration = Duration::from_hours(30 * 24);
+
+/// Notes which root the cache in `folder` is of, and that it was opened now. Write errors are ignored: such a cache stays.
+pub fn note_root(folder: &Path, root: &Path) {
+    // A path that is no text is not noted.
+    if let Some(root) = root.to_str() {
+        let _ = std::fs::write(folder.join(ROOT_FILE), root);
+    }
+}
+
+/// Removes the caches in `caches`, one folder each, whose roots are gone and that were not opened for a month before
+/// `now`. Returns the folders that were removed. A cache that names no root stays, as does one that cannot be removed.
+pub fn remove_orphans(caches: &Path, now: SystemTime) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(caches).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
+    folders.filter(|folder| is_orphan(folder, now) && std::fs::remove_dir_all(folder).is_ok()).collect()
+}
+
+fn is_orphan(folder: &Path, now: SystemTime) -> bool {
+    let file = folder.join(ROOT_FILE);
+    let Ok(root) = foreign::read_text(&file, Links::Refused, MAX_ROOT_BYTES) else { return false };
+    let root = Path::new(&root);
+    let is_gone =
+        root.is_absolute() && root.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let opened = file.metadata().and_then(|data| data.modified());
+    is_gone && opened.is_ok_and(|opened| now.duration_since(opened).is_ok_and(|age| age > MAX_ORPHAN_AGE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_cache_of_a_root_that_is_gone_for_a_month_is_removed_and_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let caches = place.path().join("code");
+        let cache = |name: &str, root: Option<&Path>| {
+            let folder = caches.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("index.db"), "rows").unwrap();
+            if let Some(root) = root {
+                note_root(&folder, root);
+            }
+            folder
+        };
+        let gone = cache("gone", Some(&place.path().join("worktree")));
+        let there = cache("there", Some(place.path()));
+        let unnamed = cache("unnamed", None);
+        let relative = cache("relative", Some(Path::new("worktree")));
+        let now = SystemTime::now();
+        let later = now + MAX_ORPHAN_AGE + Duration::from_mins(1);
+
+        assert_eq!(remove_orphans(&caches, now), [] as [PathBuf; 0], "opened today");
+        assert_eq!(remove_orphans(&caches, now - MAX_ORPHAN_AGE * 2), [] as [PathBuf; 0], "a clock that is behind");
+        assert_eq!(remove_orphans(&caches, later), [gone.clone()]);
+        assert!(!gone.exists() && there.exists() && unnamed.exists() && relative.exists());
+        assert_eq!(remove_orphans(&place.path().join("none"), later), [] as [PathBuf; 0]);
+    }
+}
