@@ -1,13 +1,18 @@
 //! A repository of somebody else's, worked on by git without its settings.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+#[cfg(unix)]
+use std::ffi::OsString;
+#[cfg(unix)]
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+#[cfg(unix)]
 use nudge_core::foreign::{self, Links};
 use nudge_os::process::Program;
+#[cfg(unix)]
 use tempfile::TempDir;
 
 use crate::settings::DataSettings;
@@ -16,8 +21,10 @@ use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run, she
 /// Bounds of the questions by which a repository is found.
 const FIND: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 4 << 20 };
 /// Longest `HEAD`.
+#[cfg(unix)]
 const MAX_HEAD_BYTES: u64 = 4 << 10;
 /// Longest file of `info`.
+#[cfg(unix)]
 const MAX_INFO_BYTES: u64 = 1 << 20;
 /// Protocols to a remote. A remote helper by another name is a program that the address chooses.
 const PROTOCOLS: &str = "file:http:https:ssh";
@@ -69,7 +76,8 @@ pub struct Repository {
     git: Git,
     top: PathBuf,
     prefix: String,
-    index: PathBuf,
+    /// The repository's own git folder.
+    theirs: PathBuf,
     git_dir: OwnFolder,
     settings: DataSettings,
     /// Whether the user has said how to reach other machines, once that was asked.
@@ -148,8 +156,8 @@ impl Repository {
     }
 
     fn new(git: Git, places: Places, git_dir: OwnFolder, settings: DataSettings) -> Self {
-        let Places { git_dir: own, top, prefix, .. } = places;
-        Self { git, top, prefix, index: own.join("index"), git_dir, settings, has_ssh: OnceLock::new() }
+        let Places { git_dir: theirs, top, prefix, .. } = places;
+        Self { git, top, prefix, theirs, git_dir, settings, has_ssh: OnceLock::new() }
     }
 
     /// Whether the user has said how to reach other machines: by a variable, or in settings that are not the repository's.
@@ -171,9 +179,8 @@ impl Repository {
 
     /// Whether the user is in the middle of a merge, a rebase or the like.
     pub fn is_under_way(&self) -> bool {
-        let own = self.index.parent().expect("the index lies in the git folder");
         let marks = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
-        marks.iter().any(|mark| own.join(mark).symlink_metadata().is_ok())
+        marks.iter().any(|mark| self.theirs.join(mark).symlink_metadata().is_ok())
     }
 
     /// The address of `origin`, as it is written in the settings.
@@ -257,7 +264,10 @@ impl Repository {
 
     fn prepare(&self, program: &mut Program, reach: Reach) {
         program.current_dir(&self.git.folder).env("PWD", &self.git.folder);
-        program.env("GIT_DIR", self.git_dir()).env("GIT_WORK_TREE", &self.top).env("GIT_INDEX_FILE", &self.index);
+        program
+            .env("GIT_DIR", self.git_dir())
+            .env("GIT_WORK_TREE", &self.top)
+            .env("GIT_INDEX_FILE", self.theirs.join("index"));
         pass_on(program, &OF_PERSON);
         match reach {
             Reach::Here => {

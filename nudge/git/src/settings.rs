@@ -1,5 +1,6 @@
 //! The settings of a repository that are data: the only ones that are taken.
 
+#[cfg(any(unix, test))]
 use std::fmt::Write as _;
 
 use crate::{CallLimits, Git, GitFailure, NOWHERE};
@@ -74,6 +75,7 @@ impl DataSettings {
     }
 
     /// The file of settings of our own git folder. Git reads no other for calls that stay on this machine.
+    #[cfg(any(unix, test))]
     pub fn file(&self) -> String {
         let is_extended = self.entries.iter().any(|entry| entry.key.starts_with("extensions."));
         let mut out = format!("[core]\n\trepositoryformatversion = {}\n\tbare = false\n", u8::from(is_extended));
@@ -100,6 +102,7 @@ impl DataSettings {
 }
 
 /// Adds a section of one entry.
+#[cfg(any(unix, test))]
 fn add(out: &mut String, key: &str, value: &str) {
     let (section, name) = key.rsplit_once('.').expect("git and we write keys with a section");
     let section = match section.split_once('.') {
@@ -110,6 +113,7 @@ fn add(out: &mut String, key: &str, value: &str) {
 }
 
 /// A value between quotes, as git reads it.
+#[cfg(any(unix, test))]
 fn quoted(value: &str) -> String {
     let escaped = value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");
     format!("\"{escaped}\"")

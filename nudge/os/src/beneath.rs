@@ -157,7 +157,7 @@ pub fn is_of_link(error: &io::Error) -> bool {
     }
     #[cfg(not(unix))]
     {
-        error.kind() == io::ErrorKind::FilesystemLoop
+        error.kind() == io::ErrorKind::CrossesDevices
     }
 }
 
@@ -272,8 +272,9 @@ mod unix {
             #[cfg(not(any(target_os = "linux", target_os = "android")))]
             let looked = {
                 let stat = rustix::fs::statat(&self.0, only(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
-                if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+                let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+                if !matches!(kind, rustix::fs::FileType::RegularFile | rustix::fs::FileType::Directory) {
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a folder"));
                 }
                 rustix::fs::openat(&self.0, name, FILE | OFlags::RDONLY, Mode::empty())?
             };
@@ -397,7 +398,7 @@ mod windows {
                 }
                 let meta = path.symlink_metadata()?;
                 if meta.is_symlink() {
-                    return Err(io::ErrorKind::FilesystemLoop.into());
+                    return Err(io::ErrorKind::CrossesDevices.into());
                 }
                 if !meta.is_dir() {
                     return Err(io::ErrorKind::NotADirectory.into());
