@@ -209,7 +209,7 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
         let time = deadline.saturating_duration_since(Instant::now());
         found.ask_line(words, CallLimits { time, output_bytes: MAX_GIT_BYTES }).ok()
     };
-    let root = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    let root = git(&["rev-parse", "--show-toplevel"]).filter(|root| !root.is_empty()).map(PathBuf::from)?;
     let own = git(&["rev-parse", "--absolute-git-dir"]);
     let common = git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
     // In a linked worktree the two differ.
