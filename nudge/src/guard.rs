@@ -12,12 +12,19 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     scan(None, key, "key")?;
     if meta.sensitivity != Some(Sensitivity::Secret) {
         match value {
-            // `env.DB_PASSWORD` names the variable its value belongs to; `reset-password` names a task.
-            HintValue::Text(text) => scan(Some(key).filter(|key| is_variable(key)), text, "value")?,
-            HintValue::Command(command) => scan(None, &command.cmd, "value.cmd")?,
+            HintValue::Text(text) => {
+                // `env.DB_PASSWORD` names the variable its value belongs to.
+                scan(Some(key).filter(|key| is_variable(key)), text, "value")?;
+                scan_named(component, key, text, "value")?;
+            }
+            HintValue::Command(command) => {
+                scan(None, &command.cmd, "value.cmd")?;
+                scan_named(component, key, &command.cmd, "value.cmd")?;
+            }
             HintValue::Path(path) => scan(None, &path.abs, "value.abs")?,
             HintValue::Template(template) => {
                 scan(None, &template.body, "value.body")?;
+                scan_named(component, key, &template.body, "value.body")?;
                 let defaults =
                     template.defaults.iter().map(|(name, text)| (name.clone(), text.clone().into())).collect();
                 check_json("value.defaults", &serde_json::Value::Object(defaults))?;
@@ -25,6 +32,7 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
             HintValue::Json(json) => {
                 let data = serde_json::from_str(json.get()).map_err(|_| Error::invalid("value.data must be JSON."))?;
                 check_json("value.data", &data)?;
+                scan_named(component, key, data.as_str().unwrap_or_default(), "value.data")?;
             }
         }
     }
@@ -36,6 +44,17 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     }
     let scope = serde_json::from_str(scope.canonical_json()).map_err(|_| Error::invalid("meta.scope must be JSON."))?;
     check_json("meta.scope", &scope)
+}
+
+/// Scans a value of one word as the value of its key, and of its component: `nudge set db password X`. The name of a task
+/// (`reset-password`) has a command of several words, or a plain one.
+fn scan_named(component: &str, key: &str, text: &str, path: &str) -> Result<()> {
+    let word = text.trim();
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        return Ok(());
+    }
+    scan(Some(key), word, path)?;
+    scan(Some(component), word, path)
 }
 
 fn is_variable(key: &str) -> bool {

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use nudge::{Error, ErrorKind, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::{CommandOutput, agree, parsed, tell};
 use crate::args::{Global, Trusting};
 use crate::committed::{self, Document, FILE, Trust};
-use crate::output::visible_lines;
+use crate::output::{visible, visible_lines};
 use crate::running::RunningSession;
 use crate::seed;
 
@@ -33,7 +33,8 @@ pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
     let known = Trust::look()?.get(&top);
     let is_trusted = known.trusted.as_deref() == Some(document.text.as_str());
     if !is_trusted {
-        tell(&visible_lines(difference(known.trusted.as_deref(), &document.text).trim_end()));
+        let shown = visible_lines(difference(known.trusted.as_deref(), &document.text).trim_end());
+        tell(&format!("{shown}\n\nWhat agents would be told:\n{}", told(&document.text).trim_end()));
         let count = document.entries.len();
         let hints = if count == 1 { "this hint".to_owned() } else { format!("these {count} hints") };
         agree(args.yes, &format!("Tell agents in this clone {hints}?"))?;
@@ -62,8 +63,43 @@ pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
     Ok(text.into())
 }
 
+/// The texts of the file as agents would read them: decoded, one after another, with what hides made visible.
+fn told(text: &str) -> String {
+    let mut out = String::new();
+    let document: Value = serde_json::from_str(text).unwrap_or_default();
+    tell_texts(&document, &mut Vec::new(), &mut out);
+    out
+}
+
+fn tell_texts(value: &Value, path: &mut Vec<String>, out: &mut String) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| {
+            path.push(visible(name));
+            tell_texts(value, path, out);
+            path.pop();
+        }),
+        Value::Array(items) => items.iter().for_each(|value| tell_texts(value, path, out)),
+        Value::String(text) => {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "  {}: {}", path.join("/"), visible(text));
+        }
+        _ => {}
+    }
+}
+
 /// What is new in the file since it was trusted, as lines; all of it when it never was.
 fn difference(before: Option<&str>, now: &str) -> String {
     let Some(before) = before else { return now.to_owned() };
     TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agents_would_be_told_is_shown_decoded() {
+        let text = r#"{"hints": {"api": {"build": {"value": "\u0072\u0075\u006e it\u200b\u001b[2J"}}}}"#;
+        assert_eq!(told(text), "  hints/api/build/value: run it\\u{200b}\\u{1b}[2J\n");
+    }
 }

@@ -314,6 +314,7 @@ fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
         .or_else(
             || if view.has(Survey::BLANK) { netrc::find(view.text).or_else(|| prose::find(view.text)) } else { None },
         )
+        .or_else(|| if view.text.is_ascii() { None } else { prose::find_unspaced(view.text) })
 }
 
 /// The text as the value of a name that promises `promised`.
@@ -356,6 +357,7 @@ fn scan_bare(name: Option<&str>, view: &Survey<'_>) -> Option<&'static str> {
         return None;
     }
     (random::is_bare_random(view.text)
+        || random::is_chat_token(view.text)
         || view.words(random::PREFIXED_MIN).any(random::has_prefixed_token)
         || view.words(random::LONG_MIN).any(random::is_long_random))
     .then_some("random-string")

@@ -16,6 +16,7 @@ use crate::folder::{self, Old};
 use crate::signal::{Draft, Signal};
 use crate::stamp;
 use crate::state::{StateDir, unusable};
+use crate::tracked::is_tracked;
 
 /// The file of an agent.
 const LATEST: &str = "latest.json";
@@ -43,7 +44,11 @@ impl<'a> Inbox<'a> {
     /// # Errors
     /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
     pub fn read(&self) -> Result<Option<Result<Signal, String>>> {
-        Ok(self.state.of_agent(self.agent)?.and_then(|folder| read(&folder.held)))
+        Ok(self.state.of_agent(self.agent)?.and_then(|folder| {
+            let found = read(&folder.held)?;
+            let is_tracked = is_tracked(&folder.path.join(LATEST));
+            Some(if is_tracked { Err("git tracks it, so that it came with the checkout".into()) } else { found })
+        }))
     }
 
     /// Replaces the signal, and returns it as it was written. Its time is `now`, or later when that of the signal before
@@ -54,12 +59,19 @@ impl<'a> Inbox<'a> {
     pub fn send(&self, draft: Draft, now: Millis) -> Result<Signal> {
         draft.check()?;
         let folder = self.state.make_of_agent(self.agent)?;
+        let path = folder.path.join(LATEST);
+        if is_tracked(&path) {
+            let path = path.display();
+            let message =
+                format!("Git tracks {path}, so that nobody takes it for a signal; take it out by `git rm --cached`.");
+            return Err(Error::invalid(message));
+        }
         let _one_at_a_time = folder::lock(&folder.held, PATIENCE);
         let before = read(&folder.held).and_then(Result::ok);
         let signal = draft.at(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
         let text = signal.text().map_err(|_| Error::invalid("The signal cannot be written as JSON; report this."))?;
         let written = folder::write(&folder.held, LATEST, &text, Old::Replaced);
-        written.map_err(|error| unusable(&folder.path.join(LATEST), &error))?;
+        written.map_err(|error| unusable(&path, &error))?;
         folder.held.sweep();
         Ok(signal)
     }
@@ -110,7 +122,7 @@ mod tests {
         assert_eq!(inbox.read().unwrap(), None);
         let first = inbox.send(draft("one"), 0).unwrap();
         let second = inbox.send(draft("two"), 0).unwrap();
-        assert!(stamp::is_newer(&second.timestamp, &first.timestamp));
+        assert!(stamp::is_newer(&second.timestamp, &first.timestamp, 0));
         assert_eq!(inbox.read().unwrap(), Some(Ok(second)));
         let own = folder.path().join(".chipset/state/nudge/a");
         let names: Vec<_> = fs::read_dir(own).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -9,6 +9,7 @@
 //! | `agent`, `signal` | the name of an agent; the five fields and the types |
 //! | `stamp` | times as text, which count as newer for whoever compares numbers and for whoever compares text |
 //! | `state`, `folder`, `inbox` | where the state directory is and what in it may be touched; files replaced whole; sending and reading |
+//! | `tracked` | whether git tracks a file, which then is no signal |
 //! | `hook`, `mail` | the work that an agent has; what is kept for its reader |
 //! | `deacon`, `patrol`, `watch`, `news` | the commands that stay, and how they wait |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
@@ -27,6 +28,7 @@ mod signal;
 mod source;
 mod stamp;
 mod state;
+mod tracked;
 mod watch;
 
 pub use agent::AgentId;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nudge_core::clock::rfc3339;
+use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::service::{Caller, Method};
@@ -52,7 +52,7 @@ pub static TABLE: Table<Signals> = Table(&[
         .tool()
         .reads()
         .inferred(),
-        run: |_, _, params| answer(params, |params: Check| params.answer()),
+        run: |signals, _, params| answer(params, |params: Check| params.answer(signals.now())),
     },
     &Row {
         method: Method::new(
@@ -246,14 +246,14 @@ impl Respond {
 }
 
 impl Check {
-    fn answer(self) -> Result<Checked> {
+    fn answer(self, now: Millis) -> Result<Checked> {
         let context = self.context.build()?;
         let agent = agent_or_own("agent", self.agent.as_deref(), &context)?;
         let (found, problem) = split(state_for(&context)?.inbox(&agent).read()?);
         let Some(signal) = found else {
             return Ok(Checked { agent, signal: None, last_seen: self.last_seen, problem });
         };
-        let is_new = self.last_seen.as_deref().is_none_or(|seen| stamp::is_newer(&signal.timestamp, seen));
+        let is_new = self.last_seen.as_deref().is_none_or(|seen| stamp::is_newer(&signal.timestamp, seen, now));
         let last_seen = if is_new { Some(signal.timestamp.clone()) } else { self.last_seen };
         Ok(Checked { agent, signal: is_new.then_some(signal), last_seen, problem })
     }

@@ -38,7 +38,8 @@ pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
         return (none(), true);
     };
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
-    let at = stamp::parse(&signal.timestamp).unwrap_or(request.now);
+    // What is dated ahead would be the newest for ever.
+    let Some(at) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
     let offer = offer(&agent, &signal, at, request.now);
     // Beside a failure what was told elsewhere is not needless, but no signal is told twice.
     let is_told =

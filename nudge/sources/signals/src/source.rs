@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::{EnvNames, ask_env_of};
 use nudge_core::error::Result;
 use nudge_core::once::Once;
@@ -80,6 +80,10 @@ impl Signals {
         let here = || StateDir::find(named.as_deref(), cwd.as_deref().map(Path::new)).is_ok_and(|state| state.exists());
         let in_use = AtomicBool::new(settings.is_on("signals.on") || here());
         Self { clock, fence, changes, in_use, sent: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
     }
 
     /// Writes a signal and tells of it.

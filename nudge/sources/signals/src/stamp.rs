@@ -4,6 +4,14 @@
 
 use nudge_core::clock::{Millis, rfc3339};
 
+/// How far a clock may be ahead of ours. What is dated later is no time: nothing is ever newer, and it never grows old.
+const MAX_AHEAD_MS: Millis = 60_000;
+
+/// Reads a time that is not ahead of `now` by more than a minute.
+pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
+    parse(text).filter(|at| *at <= now.saturating_add(MAX_AHEAD_MS))
+}
+
 /// Reads a time: RFC 3339, or what programs write instead: no offset, which is UTC, or one without its colon.
 pub fn parse(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {
@@ -28,7 +36,7 @@ pub fn parse(text: &str) -> Option<Millis> {
 /// ```
 pub fn next(now: Millis, stored: Option<&str>) -> String {
     let usual = rfc3339::text(now);
-    let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse(stored)?))) else { return usual };
+    let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
     // Fractions of a millisecond were cut off.
     let later = if now > at { usual } else { rfc3339::text(at + 1) };
     // Elsewhere on the earth the hours of a text say nothing of what is later.
@@ -40,9 +48,10 @@ pub fn next(now: Millis, stored: Option<&str>) -> String {
 }
 
 /// Whether a signal of the time `timestamp` came after one of the time `last_seen`. Of the same millisecond, another
-/// text is another signal, and the file holds the later one. What was last seen counts for nothing when it is no time.
-pub fn is_newer(timestamp: &str, last_seen: &str) -> bool {
-    match (parse(timestamp), parse(last_seen)) {
+/// text is another signal, and the file holds the later one. What was last seen counts for nothing when it is no time, or
+/// one that is ahead of `now`.
+pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
+    match (parse(timestamp), parse_past(last_seen, now)) {
         (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),
         _ => timestamp != last_seen,
     }
@@ -88,11 +97,10 @@ mod tests {
             (AT + 500, "2026-03-05T10:35:00+00:00"),
             (AT, "2026-03-05T10:35:00+00:00"),
             (AT - 60_000, "2026-03-05T10:35:00.000Z"),
-            (AT - 60_000, "2027-01-01T00:00:00Z"),
             (AT, "2026-03-05T10:34:00Z"),
         ] {
             let new = next(now, Some(stored));
-            assert!(is_newer(&new, stored), "{new} after {stored}");
+            assert!(is_newer(&new, stored, now), "{new} after {stored}");
             assert!(*new > *stored, "{new} after {stored}, as texts");
             assert!(
                 parse(&new).unwrap() <= now.max(parse(stored).unwrap() + 1000),
@@ -101,15 +109,18 @@ mod tests {
         }
         // The time of another place is compared as a time alone.
         for stored in ["2026-03-05T12:35:00+02:00", "2026-03-05T05:35:00-05:00"] {
-            assert!(is_newer(&next(AT, Some(stored)), stored), "{stored}");
+            assert!(is_newer(&next(AT, Some(stored)), stored, AT), "{stored}");
         }
     }
 
     #[test]
     fn what_is_no_time_or_the_last_one_holds_nobody_up() {
-        for stored in ["9999-12-31T23:59:59.999Z", "soon", ""] {
-            assert_eq!(next(AT, Some(stored)), "2026-03-05T10:35:00.000Z", "{stored}");
+        for stored in ["9999-12-31T23:59:59.999Z", "2126-01-01T00:00:00Z", "2026-03-05T10:36:01Z", "soon", ""] {
+            let new = next(AT, Some(stored));
+            assert_eq!(new, "2026-03-05T10:35:00.000Z", "{stored}");
+            assert!(is_newer(&new, stored, AT), "{stored}");
         }
+        assert_eq!(parse_past("2026-03-05T10:36:00Z", AT), Some(AT + 60_000));
     }
 
     #[test]
@@ -118,7 +129,7 @@ mod tests {
         let (first, second) = ("2026-03-05T10:35:00Z", "2026-03-05T10:35:00Z");
         assert!(second <= first, "the second is taken for processed");
         let ours = next(AT, Some(first));
-        assert!(*ours > *first && is_newer(&ours, first));
+        assert!(*ours > *first && is_newer(&ours, first, AT));
         // The plain time of a clock with milliseconds does not help: as a text it comes before.
         assert!(*rfc3339::text(AT + 500) < *first);
     }
@@ -135,7 +146,7 @@ mod tests {
             ("2026-03-05T10:35:00Z", "never", true),
             ("2026-03-05T10:35:00Z", "", true),
         ] {
-            assert_eq!(is_newer(timestamp, last_seen), newer, "{timestamp} after {last_seen}");
+            assert_eq!(is_newer(timestamp, last_seen, AT), newer, "{timestamp} after {last_seen}");
         }
     }
 }

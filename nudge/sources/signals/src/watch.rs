@@ -67,7 +67,8 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
                 continue;
             };
             let signal = shown(&signal);
-            let is_old = |seen: &String| before.is_none() && !stamp::is_newer(&signal.timestamp, seen);
+            let is_old =
+                |seen: &String| before.is_none() && !stamp::is_newer(&signal.timestamp, seen, host.clock.now());
             if !last_seen.as_ref().is_some_and(is_old) {
                 let mut object = json!({"agent": agent});
                 if let (Some(object), Ok(serde_json::Value::Object(fields))) =
@@ -96,7 +97,7 @@ fn folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
 fn line(agent: &AgentId, signal: &Signal, now: Millis) -> String {
     let answer = signal.requires_response && signal.kind != SignalType::NudgeResponse;
     let answer = if answer { " (waits for an answer)" } else { "" };
-    let when = ago(stamp::parse(&signal.timestamp).unwrap_or(now), now);
+    let when = stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |at| ago(at, now));
     let said = one_line(&signal.message, MAX_MESSAGE_CHARS);
     format!("{agent}: {} from {}, {when}: {said}{answer}", signal.kind.as_str(), signal.from)
 }

@@ -38,7 +38,10 @@ fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
                 match seen.last() {
                     Some(last) if last.timestamp == signal.timestamp => assert_eq!(*last, signal),
                     Some(last) => {
-                        assert!(is_newer(&signal.timestamp, &last.timestamp), "{last:?} then {signal:?}");
+                        assert!(
+                            is_newer(&signal.timestamp, &last.timestamp, SystemClock.now()),
+                            "{last:?} then {signal:?}"
+                        );
                         assert!(signal.timestamp > last.timestamp, "as texts");
                         seen.push(signal);
                     }
@@ -111,9 +114,9 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
         child.wait().unwrap();
         let left = inbox.read().unwrap().unwrap().expect("the old file or the new");
         let before = last.replace(left.clone()).unwrap();
-        assert!(left == before || is_newer(&left.timestamp, &before.timestamp));
+        assert!(left == before || is_newer(&left.timestamp, &before.timestamp, SystemClock.now()));
     }
     // Whoever comes next is held up by nothing that it left.
     let next = inbox.send(draft("witness", "next".into()), SystemClock.now()).unwrap();
-    assert!(is_newer(&next.timestamp, &last.unwrap().timestamp));
+    assert!(is_newer(&next.timestamp, &last.unwrap().timestamp, SystemClock.now()));
 }

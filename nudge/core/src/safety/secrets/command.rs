@@ -1,6 +1,8 @@
 //! Credentials given to commands: flags, login arguments, piped input, URLs with a password in them.
 
-use super::classify::{is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share};
+use super::classify::{
+    Mix, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share,
+};
 use super::header::header_credential;
 use super::names::{Promise, WordMap, promise};
 use super::prose::is_term;
@@ -126,6 +128,7 @@ fn takes_words(command: &str) -> bool {
             | "mc"
             | "wpa_passphrase"
             | "encrypt_string"
+            | "nmcli"
     )
 }
 
@@ -267,7 +270,18 @@ impl<'a> State<'a> {
         let expected = match self.command {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
             "rabbitmqctl" => matches!(second, "add_user" | "change_password" | "authenticate_user"),
-            "net" => last.to_ascii_lowercase().starts_with("/user:"),
+            "net" => {
+                // `net use SHARE X /user:NAME`: what stands before the name is no share and no drive.
+                let is_before = word.len() > 6
+                    && word.as_bytes()[..6].eq_ignore_ascii_case(b"/user:")
+                    && !last.contains(['\\', ':', '/'])
+                    && is_flag_value(last);
+                if is_before {
+                    return true;
+                }
+                last.to_ascii_lowercase().starts_with("/user:") || second.eq_ignore_ascii_case("user")
+            }
+            "nmcli" => matches!(last, "password" | "wifi-sec.psk" | "802-11-wireless-security.psk"),
             // `mc alias set NAME URL ACCESS-KEY SECRET-KEY`
             "mc" => second.starts_with("http"),
             "wpa_passphrase" => second == "wpa_passphrase",
@@ -454,8 +468,23 @@ pub(super) fn is_flag_value(word: &str) -> bool {
 /// `user:password` with a literal password.
 fn is_pair(word: &str) -> bool {
     is_basic_pair(word)
-        || word.split_once(':').is_some_and(|(user, pass)| !is_reference(user) && user != pass && is_flag_value(pass))
-        || (word.ends_with(':') && is_random_argument(word.trim_end_matches(':'), 16))
+        || word
+            .split_once(':')
+            .is_some_and(|(user, pass)| (user.is_empty() || !is_reference(user)) && user != pass && is_flag_value(pass))
+        || word.strip_suffix(':').is_some_and(|user| is_random_argument(user, 16) || is_chosen_password(user))
+}
+
+/// A password in the place of a user's name: letters of both cases, digits, and a mark or more digits than a name has.
+fn is_chosen_password(word: &str) -> bool {
+    let mix = Mix::of(word.as_bytes());
+    mix.lower > 0
+        && mix.upper > 0
+        && mix.digit > 0
+        && (mix.symbol > 0 || mix.digit >= 3)
+        && is_strong(word)
+        && !word.contains(['@', '/', '\\'])
+        && !is_reference(word)
+        && !is_placeholder(word)
 }
 
 /// `id=npmrc,src=$HOME/.npmrc`: a list of where something is.

@@ -252,6 +252,8 @@ fn promise_at(words: &Words, at: usize, role: Roles) -> Promise {
     } else if last == b"auth" && matches!(before, b"redis" | b"rediscli" | b"valkey") {
         Promise::Password
     } else if (last == b"ident" && before == b"auth")
+        // Half of a login to Vault.
+        || (last == b"id" && before == b"secret")
         || (last == b"auth" && matches!(before, b"basic" | b"http" | b"proxy" | b"x" | b"npm"))
     {
         Promise::Token

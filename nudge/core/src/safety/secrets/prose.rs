@@ -34,13 +34,23 @@ struct Sentence<'a> {
     setting: bool,
     /// Something is being used, whose name comes next.
     using: bool,
+    /// How much of `log in as NAME with` was said, in words.
+    login: u8,
     previous: &'a str,
 }
 
 /// Finds a secret that a sentence tells.
 pub(super) fn find(text: &str) -> Option<&'static str> {
-    let mut sentence =
-        Sentence { text, subject: Promise::None, left: 0, expects: false, setting: false, using: false, previous: "" };
+    let mut sentence = Sentence {
+        text,
+        subject: Promise::None,
+        left: 0,
+        expects: false,
+        setting: false,
+        using: false,
+        login: 0,
+        previous: "",
+    };
     for raw in text.split_ascii_whitespace() {
         if sentence.tells(raw) {
             return Some("secret-assignment");
@@ -66,6 +76,7 @@ impl<'a> Sentence<'a> {
         }
         if !self.expects {
             self.name(word, raw);
+            self.log_in(word);
         }
         if raw.ends_with(['.', '!', '?']) || ends_command(raw) {
             (self.subject, self.expects, self.setting, self.using) = (Promise::None, false, false, false);
@@ -77,9 +88,39 @@ impl<'a> Sentence<'a> {
         false
     }
 
+    /// `log in as admin with`: what comes next is the password.
+    fn log_in(&mut self, word: &str) {
+        self.login = match (self.login, word) {
+            (_, "log" | "Log" | "sign" | "Sign") => 1,
+            (_, "login" | "Login" | "signin") | (1, "in") => 2,
+            (2, "as") => 3,
+            (3, _) => 4,
+            (4, "with" | "using") => {
+                (self.subject, self.left, self.expects) = (Promise::Password, 0, true);
+                0
+            }
+            _ => 0,
+        };
+    }
+
     /// A word after the name: what it is for, or that its value follows.
     fn describe(&mut self, word: &str, raw: &str) {
-        let copula = matches!(word, "is" | "was" | "=" | "->" | "=>" | "\u{2192}" | "equals" | "remains" | "becomes");
+        let copula = matches!(
+            word,
+            "is" | "was"
+                | "="
+                | "->"
+                | "=>"
+                | "\u{2192}"
+                | "equals"
+                | "remains"
+                | "becomes"
+                | "ist"
+                | "lautet"
+                | "war"
+                | "est"
+                | "es"
+        ) || raw == ":";
         self.expects = copula || (self.setting && word == "to") || (self.left > 0 && raw.ends_with(':'));
         if matches!(word, "for" | "of" | "on" | "to" | "in" | "at" | "from") || raw.starts_with('(') {
             self.left = DESCRIPTION_LIMIT;
@@ -93,6 +134,11 @@ impl<'a> Sentence<'a> {
 
     /// Whether the word is the name of a secret.
     fn name(&mut self, word: &'a str, raw: &str) {
+        if is_foreign_noun(word, self.previous) {
+            (self.subject, self.left) = (Promise::Password, 0);
+            self.expects = raw.ends_with(':');
+            return;
+        }
         let noun = word.strip_suffix("'s").or_else(|| word.strip_suffix("\u{2019}s")).unwrap_or(word);
         let last = noun.bytes().last().unwrap_or(b' ').to_ascii_lowercase();
         if !(2..=32).contains(&noun.len())
@@ -123,6 +169,34 @@ impl<'a> Sentence<'a> {
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
+}
+
+/// Whether a word is one for a password in Spanish or, behind `mot de`, in French.
+fn is_foreign_noun(word: &str, previous: &str) -> bool {
+    word.eq_ignore_ascii_case("contrase\u{f1}a") || (word == "passe" && previous == "de")
+}
+
+/// Longest password that is read in a text without blanks.
+const UNSPACED_LIMIT: usize = 64;
+
+/// Finds a password that a Chinese sentence tells, where no blank need stand.
+pub(super) fn find_unspaced(text: &str) -> Option<&'static str> {
+    const NOUNS: [&str; 3] = ["\u{5bc6}\u{7801}", "\u{5bc6}\u{78bc}", "\u{53e3}\u{4ee4}"];
+    const COPULAS: [char; 8] = ['\u{662f}', '\u{4e3a}', '\u{70ba}', '\u{6210}', '\u{5230}', '\u{ff1a}', ':', '='];
+    let tells = |rest: &str| {
+        let head = rest.chars().take_while(|c| !c.is_ascii_graphic() || COPULAS.contains(c)).take(8);
+        let (mut bytes, mut has_copula) = (0, false);
+        for c in head {
+            bytes += c.len_utf8();
+            has_copula |= COPULAS.contains(&c);
+        }
+        let value = rest[bytes..].trim_start_matches(['"', '\'', '`']);
+        let end = value.bytes().take(UNSPACED_LIMIT).take_while(|b| b.is_ascii_graphic() && !b"\"'`,;".contains(b));
+        let value = &value[..end.count()];
+        has_copula && is_told(Promise::Password, value)
+    };
+    let is_told_by = |noun: &str| text.match_indices(noun).any(|(at, noun)| tells(&text[at + noun.len()..]));
+    NOUNS.iter().any(|noun| is_told_by(noun)).then_some("secret-assignment")
 }
 
 fn is_adverb(word: &str) -> bool {

@@ -39,6 +39,17 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && !is_readable(text)
 }
 
+/// Whether the text is nothing but a token of Mattermost: 26 characters of its alphabet, digits among them.
+pub(super) fn is_chat_token(text: &str) -> bool {
+    let bytes = text.trim().as_bytes();
+    bytes.len() == 26
+        && bytes.iter().all(|b| b"ybndrfg8ejkmcpqxot1uwisza345h769".contains(b))
+        && bytes.iter().filter(|b| b.is_ascii_digit()).count() >= 3
+        && is_beyond_hex(bytes)
+        && wordy_share(bytes) < 60
+        && distinct(bytes, 10) > 9
+}
+
 /// `sha256-…`, `h1:…`, `Algo:…`: a digest with its label.
 fn is_labelled_digest(text: &str) -> bool {
     text.split_once([':', '-']).is_some_and(|(label, _)| {

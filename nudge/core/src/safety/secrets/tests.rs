@@ -3,6 +3,7 @@
 mod commands;
 mod judged;
 mod near;
+mod public;
 
 use super::classify::Mix;
 use super::formats::{Body, FORMATS};

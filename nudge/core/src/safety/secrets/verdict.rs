@@ -39,7 +39,120 @@ fn is_password(value: &str, shouted: bool) -> bool {
         && !bytes.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'(' | b'{'))
         && !is_env_name(bytes)
         && !is_version_or_number(bytes);
-    word || is_passwordish(value) || is_uuid(bytes) || is_token_like(value) || is_number_code(bytes)
+    word || is_passwordish(value)
+        || is_uuid(bytes)
+        || is_token_like(value)
+        || is_number_code(bytes)
+        || is_joined_words(value)
+}
+
+/// Words that names have and passwords have not: the value names what a secret is, or where it is kept.
+const NAMING_WORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "pass",
+    "secret",
+    "secrets",
+    "key",
+    "keys",
+    "token",
+    "tokens",
+    "credential",
+    "credentials",
+    "user",
+    "name",
+    "value",
+    "auth",
+    "admin",
+    "root",
+    "test",
+    "default",
+    "example",
+    "config",
+    "database",
+    "data",
+    "store",
+    "service",
+    "file",
+    "path",
+    "hash",
+    "field",
+    "type",
+    "input",
+    "string",
+    "generated",
+    "random",
+    "required",
+    "invalid",
+    "valid",
+    "reset",
+    "change",
+    "policy",
+    "manager",
+    "version",
+    "from",
+    "with",
+    "your",
+    "this",
+    "that",
+    "here",
+    "none",
+    "null",
+    "env",
+    "prod",
+    "production",
+    "staging",
+    "stage",
+    "local",
+    "server",
+    "client",
+    "vault",
+    "sha",
+    "aes",
+    "rsa",
+    "scram",
+    "bcrypt",
+    "argon",
+    "utf",
+    "plain",
+    "text",
+    "base",
+    "form",
+    "element",
+    "text",
+    "component",
+    "html",
+    "json",
+    "yaml",
+    "main",
+];
+
+/// `Copper-maple-42`, `river_Stone_7`, `correct-horse-battery`: words with marks between them, as people choose them.
+fn is_joined_words(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    if !(10..=64).contains(&bytes.len()) || !bytes.iter().any(|b| matches!(b, b'-' | b'_' | b'.')) {
+        return false;
+    }
+    let mix = Mix::of(bytes);
+    let pieces = || value.split(['-', '_', '.']);
+    let words = || pieces().filter(|piece| piece.bytes().filter(u8::is_ascii_alphabetic).count() >= 3);
+    let is_piece = |piece: &str| {
+        let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit());
+        piece.len() <= 14
+            && !piece.is_empty()
+            && letters.bytes().all(|b| b.is_ascii_alphabetic())
+            && !NAMING_WORDS.iter().any(|word| letters.eq_ignore_ascii_case(word))
+    };
+    let is_number = |piece: &str| piece.bytes().all(|b| b.is_ascii_digit());
+    let is_phrase = || {
+        let is_dashed = !value.contains(['_', '.']) && mix.digit == 0;
+        is_dashed && pieces().count() >= 3 && pieces().all(|piece| piece.len() >= 4)
+    };
+    words().count() >= 2
+        && pieces().all(|piece| is_piece(piece) || is_number(piece))
+        && (mix.digit >= 2 || (mix.digit > 0 && mix.upper > 0) || is_phrase())
+        && !is_env_name(bytes)
+        && !is_version_or_number(bytes)
 }
 
 /// Six or more digits given as a password; short counts and ports are no secrets.

@@ -81,7 +81,7 @@ impl Rejected {
 
 /// What the gates know beside the proposal.
 pub struct Scene<'a> {
-    /// The text that was sent, [`plain`].
+    /// The words of the user and the agent that were sent, [`plain`]: what a tool says proves nothing.
     pub sent: &'a str,
     /// Names of the project: of its folder and its repository.
     pub project: &'a [String],

@@ -21,7 +21,7 @@ use super::prompt;
 use super::pull_request::{self, PullRequest};
 use super::repo::{self, Base, Blob, Commit, Repo};
 use super::transcript::{self, Transcript};
-use super::view::{self, View, plain};
+use super::view::{self, View, plain, spoken};
 use crate::config::Config;
 use crate::llm::{self, Ask, Lent, Llm};
 use crate::source::Brains;
@@ -203,7 +203,7 @@ impl Worker<'_> {
 
     /// Puts proposals through the gates.
     fn judge(&self, job: &mut Job, near: &Near<'_>, part: &str, proposals: Vec<Proposal>, most: usize) {
-        let (sent, project, home) = (plain(part), project(job.cwd.as_deref()), std::env::home_dir());
+        let (sent, project, home) = (plain(&spoken(part)), project(job.cwd.as_deref()), std::env::home_dir());
         for proposal in proposals {
             let drafts = &job.units;
             let same = |title: &str, body: &str| same_draft(drafts, title, body).or_else(|| near.same(title, body));

@@ -1,0 +1,195 @@
+//! Whether git tracks a file, by its index and without running git: a signal that came with a checkout is nobody's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nudge_core::foreign::{self, Links};
+
+/// Longest index that is read: one of half a million files. What a longer one tracks is not known.
+const MAX_INDEX_BYTES: u64 = 64 << 20;
+/// Longest `.git` that is a file.
+const MAX_POINTER_BYTES: u64 = 4 << 10;
+/// Most folders that are gone through on the way up, and most parts of a split index.
+const MAX_ANCESTORS: usize = 256;
+const MAX_PARTS: usize = 8;
+/// Bytes of an entry before its flags: times, inode, mode, owner, size and the object, by the object's length.
+const FIXED_BYTES: usize = 40;
+const SHA1_BYTES: usize = 20;
+const SHA256_BYTES: usize = 32;
+/// Bits of an entry's flags: a second pair of flags follows; the length of the name, where it is not the most.
+const EXTENDED: u16 = 0x4000;
+const NAME_MASK: u16 = 0x0fff;
+
+/// Whether some repository around a file tracks it. Of an index that cannot be read it may be.
+pub fn is_tracked(file: &Path) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let file = folder.join(name);
+    folder.ancestors().take(MAX_ANCESTORS).any(|top| {
+        let Some(git_dir) = git_dir(top) else { return false };
+        let path = file.strip_prefix(top).ok().and_then(Path::to_str).map(|path| path.replace('\\', "/"));
+        path.is_none_or(|path| indexes(&git_dir).iter().any(|index| is_listed(index, &path).unwrap_or(true)))
+    })
+}
+
+/// The folder with the index of a work tree, where this is the top of one.
+fn git_dir(top: &Path) -> Option<PathBuf> {
+    let git = top.join(".git");
+    let meta = git.symlink_metadata().ok()?;
+    if meta.is_dir() {
+        return Some(git);
+    }
+    let text = foreign::read_text(&git, Links::Followed, MAX_POINTER_BYTES).ok();
+    let target = text.as_deref().and_then(|text| text.strip_prefix("gitdir: "));
+    Some(target.map_or_else(|| git.clone(), |target| top.join(target.trim_end())))
+}
+
+/// The index, and what it shares with others where it is split. One that is there and cannot be read is empty.
+fn indexes(git_dir: &Path) -> Vec<Vec<u8>> {
+    let shared = fs::read_dir(git_dir).into_iter().flatten().flatten();
+    let shared = shared.filter(|entry| entry.file_name().to_string_lossy().starts_with("sharedindex."));
+    let paths = std::iter::once(git_dir.join("index")).chain(shared.map(|entry| entry.path()).take(MAX_PARTS));
+    let read = |path: PathBuf| match foreign::read(&path, Links::Refused, MAX_INDEX_BYTES) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        read => Some(read.unwrap_or_default()),
+    };
+    paths.filter_map(read).collect()
+}
+
+/// Whether an index lists a path, whatever the case of its letters, or a folder around it. `None` where it is no index.
+fn is_listed(index: &[u8], path: &str) -> Option<bool> {
+    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let (version, count) = (number(4)?, number(8)?);
+    if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
+        return None;
+    }
+    // The index does not say how long its objects are; a wrong length does not lead to its end.
+    let read = |object_bytes| Entries { index, at: 12, object_bytes, version, name: Vec::new() }.find(count, path);
+    read(SHA1_BYTES).or_else(|| read(SHA256_BYTES))
+}
+
+/// The entries of an index, one after another.
+struct Entries<'a> {
+    index: &'a [u8],
+    at: usize,
+    object_bytes: usize,
+    version: u32,
+    /// The name of the last entry, of which the next one of version 4 repeats the beginning.
+    name: Vec<u8>,
+}
+
+impl Entries<'_> {
+    fn find(mut self, count: u32, path: &str) -> Option<bool> {
+        let mut is_listed = false;
+        for _ in 0..count {
+            self.next()?;
+            let name = &self.name;
+            let is_around = || {
+                let start = path.as_bytes().get(..name.len());
+                name.ends_with(b"/") && start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+            };
+            is_listed |= name.eq_ignore_ascii_case(path.as_bytes()) || is_around();
+        }
+        // Behind the entries stand extensions, whose names are capitals or small letters, or the checksum alone.
+        let rest = self.index.get(self.at..)?;
+        let is_end = rest.len() == self.object_bytes || rest.get(..4)?.iter().all(u8::is_ascii_alphabetic);
+        is_end.then_some(is_listed)
+    }
+
+    /// Reads the name of the next entry.
+    fn next(&mut self) -> Option<()> {
+        let start = self.at;
+        let mut at = start + FIXED_BYTES + self.object_bytes;
+        let flags = u16::from_be_bytes(self.index.get(at..at + 2)?.try_into().ok()?);
+        at += if flags & EXTENDED == 0 { 2 } else { 4 };
+        if self.version == 4 {
+            let mut byte = *self.index.get(at)?;
+            at += 1;
+            let mut stripped = usize::from(byte & 0x7f);
+            while byte & 0x80 != 0 {
+                byte = *self.index.get(at)?;
+                at += 1;
+                stripped = (stripped.checked_add(1)?.checked_mul(128)?).checked_add(usize::from(byte & 0x7f))?;
+            }
+            self.name.truncate(self.name.len().checked_sub(stripped)?);
+        } else {
+            self.name.clear();
+        }
+        let rest = self.index.get(at..)?;
+        let length = rest.iter().position(|byte| *byte == 0)?;
+        let said = usize::from(flags & NAME_MASK);
+        self.name.extend(&rest[..length]);
+        if said < usize::from(NAME_MASK) && said != self.name.len() {
+            return None;
+        }
+        at += length + 1;
+        // Entries before version 4 are as long as a multiple of eight.
+        self.at = if self.version == 4 { at } else { start + (at - start).next_multiple_of(8) };
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(folder: &Path, args: &[&str]) -> bool {
+        let mut git = Command::new("git");
+        git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        git.args(args).output().is_ok_and(|output| output.status.success())
+    }
+
+    /// Real indexes of every version and of both kinds of objects.
+    #[test]
+    fn what_git_tracks_is_known_by_its_index() {
+        for (version, object_format) in [("2", "sha1"), ("3", "sha1"), ("4", "sha1"), ("2", "sha256"), ("4", "sha256")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path();
+            assert!(git(top, &["init", "-q", &format!("--object-format={object_format}")]), "git is installed");
+            let own = top.join(".chipset/state/nudge");
+            for agent in ["came", "own"] {
+                fs::create_dir_all(own.join(agent)).unwrap();
+                fs::write(own.join(agent).join("latest.json"), "{}").unwrap();
+            }
+            for at in 0..40 {
+                fs::write(top.join(format!("f{}{at}", "x".repeat(at))), "").unwrap();
+            }
+            let came = own.join("came/latest.json");
+            assert!(!is_tracked(&came), "there is no index yet");
+            assert!(git(top, &["add", "f*", ".chipset/state/nudge/came"]));
+            if version == "3" {
+                fs::write(top.join("later"), "").unwrap();
+                assert!(git(top, &["add", "-N", "later"]));
+            } else {
+                assert!(git(top, &["update-index", "--index-version", version]));
+            }
+            assert!(is_tracked(&came), "{version} {object_format}");
+            assert!(!is_tracked(&own.join("own/latest.json")), "{version} {object_format}");
+            assert!(!is_tracked(&own.join("later/latest.json")));
+            if object_format == "sha1" {
+                assert!(git(top, &["update-index", "--split-index"]));
+                assert!(is_tracked(&came), "the index is split");
+            }
+            fs::write(top.join(".git/index"), "DIRC").unwrap();
+            assert!(is_tracked(&own.join("own/latest.json")), "an index that cannot be read may track it");
+        }
+    }
+
+    #[test]
+    fn a_linked_work_tree_has_an_index_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (main, linked) = (folder.path().join("main"), folder.path().join("linked"));
+        fs::create_dir_all(main.join("nudge/a")).unwrap();
+        fs::write(main.join("nudge/a/latest.json"), "{}").unwrap();
+        assert!(git(&main, &["init", "-q"]) && git(&main, &["add", "."]));
+        let commit = ["-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "a"];
+        assert!(git(&main, &commit));
+        assert!(git(&main, &["worktree", "add", "-q", linked.to_str().unwrap()]));
+        assert!(is_tracked(&linked.join("nudge/a/latest.json")));
+        assert!(!is_tracked(&linked.join("nudge/b/latest.json")));
+        assert!(!is_tracked(&folder.path().join("nudge/a/latest.json")), "no repository");
+    }
+}
