@@ -76,6 +76,35 @@ fn files_of_others_are_read_by_one_reader() {
     assert_eq!(found, allowed);
 }
 
+/// A library that opens files itself waits for pipes and reads devices without end: folders of others are walked by
+/// `nudge_core::walk`, and databases of others are opened by `nudge_storage::foreign`.
+#[test]
+fn no_library_opens_files_of_others() {
+    const ALLOWED: [(&str, &str); 3] = [
+        ("nudge/storage/src/foreign.rs", "the opener of databases of others, which gives SQLite their bytes"),
+        ("nudge/storage/src/open.rs", "our own databases"),
+        ("nudge/storage/src/recover.rs", "a database of our own, into which a backup is copied"),
+    ];
+    let opens = [
+        "WalkBuilder",
+        "walkdir",
+        "WalkDir",
+        "glob::glob(",
+        "Connection::open_with_flags",
+        "Connection::open(",
+        "Gitignore::new(",
+        "Gitignore::global(",
+        "build_global(",
+        ".from_path(",
+        "::from_path(",
+        "Tokenizer::from_file(",
+        "Mmap",
+    ];
+    let opens_one = |code: &str| opens.iter().any(|open| code.contains(open));
+    let found: Vec<_> = shipped().into_iter().filter(|(_, code)| opens_one(code)).map(|(name, _)| name).collect();
+    assert_eq!(found, ALLOWED.map(|(name, _)| name));
+}
+
 /// The sources of what is shipped, by name: their code, without tests and comments.
 fn shipped() -> Vec<(String, String)> {
     let is_ours = |name: &String| {

@@ -268,8 +268,8 @@ mod tests {
     fn files_with_rules_have_limits() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let many: String = (0..10_001).map(|number| format!("x{number}\n")).collect();
-        let wild: String = (0..9_900).map(|number| format!("x*y{number}\n")).collect();
+        let many = (0..10_001).map(|number| format!("x{number}\n")).collect::<Vec<_>>().concat();
+        let wild = (0..9_900).map(|number| format!("x*y{number}\n")).collect::<Vec<_>>().concat();
         let long = "a".repeat(1 << 20);
         write(at, &[("large/.gitignore", &format!("{long}\n")), ("many/.gitignore", &many)]);
         write(at, &[("wild/.gitignore", &wild), ("long/.gitignore", &format!("{}*\nb.md\n", &long[..1 << 10]))]);

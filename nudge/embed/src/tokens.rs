@@ -1,11 +1,28 @@
 //! Texts as the tokens of a model.
 
+use serde::Deserialize;
+use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::{Result, broken, unusable};
 
 /// Bytes of a text that are looked at first. Words of prose have 4 to 6, so this is enough for any model nearly always.
 const FIRST_BYTES: usize = 8 * 1024;
+
+/// How much longer a normalizer may make a text, in all its steps together. Those that are known add a mark in front of
+/// it, or write one mark as another; thirty steps that each double a text filled 2.5 GB.
+const MAX_GROWTH: usize = 64;
+/// Most steps of a normalizer, and pieces of a template.
+const MAX_STEPS: usize = 64;
+
+/// The parts of a `tokenizer.json` that may make a text longer.
+#[derive(Deserialize)]
+struct Growing {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    post_processor: Value,
+}
 
 /// The tokenizer of a model.
 pub struct Tokens {
@@ -21,6 +38,14 @@ impl Tokens {
     /// `E_INVALID` when they cannot be read.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         let unreadable = |error| broken(format!("has a tokenizer.json that cannot be read ({error})"));
+        let growing: Growing = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
+        let mut steps = 0;
+        let fits = growth(&growing.normalizer, &mut steps).is_some_and(|growth| growth <= MAX_GROWTH)
+            && steps <= MAX_STEPS
+            && has_short_templates(&growing.post_processor);
+        if !fits {
+            return Err(broken("has a tokenizer.json that makes texts longer without end"));
+        }
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(unreadable)?;
         // Files say how long texts were when the model was trained; `encode` knows how long they are here.
         tokenizer.with_padding(None).with_truncation(None).map_err(unreadable)?;
@@ -68,6 +93,39 @@ impl Tokens {
     }
 }
 
+/// How many times longer a normalizer makes a text at most, by what it puts in the place of a byte; `None` for more than
+/// can be counted. `steps` counts its parts.
+fn growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
+    *steps += 1;
+    let bytes = |name: &str| normalizer.get(name).and_then(Value::as_str).map_or(0, str::len);
+    match normalizer.get("type").and_then(Value::as_str) {
+        Some("Sequence") => {
+            let parts = normalizer.get("normalizers").and_then(Value::as_array);
+            parts.into_iter().flatten().try_fold(1_usize, |all, part| all.checked_mul(growth(part, steps)?))
+        }
+        Some("Replace") => {
+            let exact = normalizer.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
+            match exact.map(str::len).filter(|bytes| *bytes > 0) {
+                Some(exact) => Some(bytes("content").div_ceil(exact).max(1)),
+                // A pattern may match a byte, or nothing between two bytes.
+                None => bytes("content").checked_add(1),
+            }
+        }
+        // It stands once in front of a text, which counts like a text that is longer.
+        Some("Prepend") => Some(1).filter(|_| bytes("prepend") <= MAX_GROWTH),
+        _ => Some(1),
+    }
+}
+
+/// Whether what is put around texts has few pieces: each of them may be the text once more.
+fn has_short_templates(processor: &Value) -> bool {
+    let is_short = |name: &str| processor.get(name).and_then(Value::as_array).is_none_or(|all| all.len() <= MAX_STEPS);
+    let within = processor.get("processors").and_then(Value::as_array);
+    is_short("single")
+        && is_short("pair")
+        && within.is_none_or(|all| all.len() <= MAX_STEPS && all.iter().all(has_short_templates))
+}
+
 /// The first bytes of a text, up to the end of a word where there is one: half a word would be another token.
 fn beginning(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
@@ -76,4 +134,44 @@ fn beginning(text: &str, bytes: usize) -> &str {
     let cut = text.floor_char_boundary(bytes);
     let word = text[..cut].rfind(char::is_whitespace).filter(|&end| end > cut / 2);
     &text[..word.unwrap_or(cut)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(normalizer: &Value, template: usize) -> Result<Tokens> {
+        let piece = json!({"Sequence": {"id": "A", "type_id": 0}});
+        let bytes = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "pre_tokenizer": null,
+            "decoder": null, "normalizer": normalizer,
+            "post_processor": {"type": "TemplateProcessing", "single": vec![piece.clone(); template],
+              "pair": [piece, {"Sequence": {"id": "B", "type_id": 0}}], "special_tokens": {}},
+            "model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"},
+        });
+        Tokens::read(bytes.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_tokenizer_that_makes_texts_longer_without_end_is_refused() {
+        let double = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"});
+        let by_pattern = json!({"type": "Replace", "pattern": {"Regex": "."}, "content": "a".repeat(100)});
+        let sequence =
+            |part: &Value, count: usize| json!({"type": "Sequence", "normalizers": vec![part.clone(); count]});
+        assert_eq!(read(&sequence(&double, 3), 1).unwrap().encode("a", 100).unwrap(), [1]);
+        read(&Value::Null, 1).unwrap();
+        for (normalizer, template) in [
+            (sequence(&double, 30), 1),
+            (sequence(&sequence(&double, 6), 5), 1),
+            (sequence(&json!({"type": "Lowercase"}), 100), 1),
+            (by_pattern, 1),
+            (json!({"type": "Prepend", "prepend": "a".repeat(1_000)}), 1),
+            (Value::Null, 1_000),
+        ] {
+            let refused = read(&normalizer, template).err().unwrap();
+            assert!(format!("{refused:?}").contains("makes texts longer without end"), "{refused:?}");
+        }
+    }
 }

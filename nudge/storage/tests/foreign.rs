@@ -91,7 +91,7 @@ fn what_is_read_has_limits() {
     .unwrap();
     assert_eq!(found, 1);
     drop(file);
-    let tables: String = (0..1_001).map(|at| format!("CREATE TABLE t{at}(x);")).collect();
+    let tables = (0..1_001).map(|at| format!("CREATE TABLE t{at}(x);")).collect::<Vec<_>>().concat();
     let tables = format!("BEGIN; {tables} COMMIT");
     Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
     texts(&path, &limits()).unwrap_err();

@@ -1,5 +1,7 @@
 //! A unit of knowledge: what a file says of itself.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::chunk::{self, Chunk};
@@ -66,7 +68,7 @@ pub struct Relation {
 }
 
 /// How a unit is named.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// By its id.
     Id(String),
@@ -174,12 +176,13 @@ fn one_line(text: &str) -> String {
 /// What a file names, each once by target and kind.
 fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
     let mut relations: Vec<Relation> = Vec::new();
+    let mut seen = HashSet::new();
     let mut add = |target: Target, kind: &str, weight: f64| {
         let kind = one_line(kind);
         if relations.len() == MAX_RELATIONS || target.text().is_empty() {
             return;
         }
-        if !relations.iter().any(|known| known.target == target && known.kind == kind) {
+        if seen.insert((target.clone(), kind.clone())) {
             relations.push(Relation { target, kind, weight });
         }
     };
