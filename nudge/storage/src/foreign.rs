@@ -130,7 +130,7 @@ impl Foreign {
         }
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connection = Connection::open_with_flags(path, flags).map_err(Unfit::of)?;
+        let connection = Connection::open_with_flags(path, flags).map_err(Unfit::from)?;
         Self::new((connection, None), None, limits)
     }
 
@@ -139,7 +139,7 @@ impl Foreign {
         place: Option<MutexGuard<'static, ()>>,
         limits: &Limits,
     ) -> Result<Self, Unfit> {
-        restrict(&mut connection, limits).map_err(Unfit::of)?;
+        restrict(&mut connection, limits).map_err(Unfit::from)?;
         check_schema(&connection)?;
         Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
     }
@@ -165,12 +165,12 @@ impl Foreign {
         let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
         let of = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quoted(column)));
         let sql = format!("SELECT {} FROM {}{of}", names.join(", "), quoted(table));
-        let mut statement = self.connection.prepare_cached(&sql).map_err(Unfit::of)?;
+        let mut statement = self.connection.prepare_cached(&sql).map_err(Unfit::from)?;
         let values: Vec<_> = only.iter().map(|(_, value)| *value).collect();
-        let mut rows = statement.query(values.as_slice()).map_err(Unfit::of)?;
-        while let Some(row) = rows.next().map_err(Unfit::of)? {
+        let mut rows = statement.query(values.as_slice()).map_err(Unfit::from)?;
+        while let Some(row) = rows.next().map_err(Unfit::from)? {
             for at in 0..columns.len() {
-                let value = row.get_ref(at).map_err(Unfit::of)?;
+                let value = row.get_ref(at).map_err(Unfit::from)?;
                 let bytes = value.as_bytes_or_null().ok().flatten().map_or(8, |bytes| bytes.len() as u64);
                 let left = self.left_bytes.get().checked_sub(bytes).ok_or(Unfit::TooMuch)?;
                 self.left_bytes.set(left);
@@ -186,8 +186,8 @@ impl Foreign {
     fn check_table(&self, table: &str) -> Result<(), Unfit> {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
                    AND sql LIKE 'create table %'";
-        let mut statement = self.connection.prepare_cached(sql).map_err(Unfit::of)?;
-        if statement.query_row([table], |row| row.get::<_, i64>(0)).map_err(Unfit::of)? != 1 {
+        let mut statement = self.connection.prepare_cached(sql).map_err(Unfit::from)?;
+        if statement.query_row([table], |row| row.get::<_, i64>(0)).map_err(Unfit::from)? != 1 {
             return Err(Unfit::NoTable);
         }
         let mut is_plain = true;
@@ -195,13 +195,13 @@ impl Foreign {
             is_plain &= row.get::<_, i64>("hidden")? == 0;
             Ok(())
         });
-        looked.map_err(Unfit::of)?;
+        looked.map_err(Unfit::from)?;
         if is_plain { Ok(()) } else { Err(Unfit::NoTable) }
     }
 }
 
-impl Unfit {
-    fn of(error: rusqlite::Error) -> Self {
+impl From<rusqlite::Error> for Unfit {
+    fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted | ErrorCode::TooBig | ErrorCode::OutOfMemory) => Self::TooMuch,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::InUse,
@@ -248,9 +248,9 @@ fn restrict(c: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
 /// Checks that the schema is as SQLite writes it. SQLite goes by the statement of each row alone, so a statement that
 /// makes something else than its row says would pass for an ordinary table.
 fn check_schema(c: &Connection) -> Result<(), Unfit> {
-    let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(Unfit::of)?;
-    let mut rows = statement.query([]).map_err(Unfit::of)?;
-    while let Some(row) = rows.next().map_err(Unfit::of)? {
+    let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(Unfit::from)?;
+    let mut rows = statement.query([]).map_err(Unfit::from)?;
+    while let Some(row) = rows.next().map_err(Unfit::from)? {
         let text = |at: usize| row.get_ref(at).ok().and_then(|value| value.as_str_or_null().ok());
         let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
             return Err(Unfit::NotADatabase);
@@ -284,12 +284,11 @@ fn declared(text: &str) -> Option<&str> {
         b'\'' => Some('\''),
         _ => None,
     };
-    let (name, rest) = match close {
-        Some(close) => text.get(1..)?.split_once(close)?,
-        None => {
-            let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
-            text.split_at(text.find(|c| !is_of_name(c)).unwrap_or(text.len()))
-        }
+    let (name, rest) = if let Some(close) = close {
+        text.get(1..)?.split_once(close)?
+    } else {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+        text.split_at(text.find(|c| !is_of_name(c)).unwrap_or(text.len()))
     };
     // `IF NOT EXISTS` is left out where SQLite writes it.
     let is_name = close.is_some() || !name.eq_ignore_ascii_case("if");
@@ -328,9 +327,9 @@ fn open_bytes(path: &Path, links: Links, limits: &Limits) -> Result<Connection, 
     for at in JOURNAL_MODES {
         header.get_mut(at).into_iter().for_each(|mode| *mode = NO_LOG);
     }
-    let mut c = Connection::open_in_memory().map_err(Unfit::of)?;
+    let mut c = Connection::open_in_memory().map_err(Unfit::from)?;
     let size = usize::try_from(bytes).map_err(|_| Unfit::TooMuch)?;
-    c.deserialize_read_exact(MAIN_DB, header.as_slice().chain(rest), size, true).map_err(Unfit::of)?;
+    c.deserialize_read_exact(MAIN_DB, header.as_slice().chain(rest), size, true).map_err(Unfit::from)?;
     Ok(c)
 }
 
@@ -384,5 +383,5 @@ fn copy_with_log(path: &Path, log: &Path, limits: &Limits) -> Result<(Connection
         }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Ok((Connection::open_with_flags(to, flags).map_err(Unfit::of)?, folder))
+    Ok((Connection::open_with_flags(to, flags).map_err(Unfit::from)?, folder))
 }

@@ -27,7 +27,7 @@ const MAX_DATABASE_BYTES: u64 = 128 << 20;
 /// Longest value of a database, and bytes of all that are read: names of tests, and bits for the lines of a file.
 const MAX_VALUE_BYTES: i32 = 1 << 20;
 const MAX_VALUES_BYTES: u64 = 32 << 20;
-/// Steps of SQLite's: a row takes about ten.
+/// Steps of `SQLite`'s: a row takes about ten.
 const MAX_STEPS: u64 = 50_000_000;
 /// Most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;

@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_NAMED: usize = 100;
 /// Longest value in a database that is read.
 const MAX_VALUE_BYTES: i32 = 16 << 20;
-/// Steps of SQLite's and time to read one. A record takes 20 steps.
+/// Steps of `SQLite`'s and time to read one. A record takes 20 steps.
 const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_TIME: Duration = Duration::from_secs(20);
 
@@ -270,7 +270,7 @@ fn read_upstream(path: &Path) -> Result<Vec<Result<Moved, String>>> {
     Ok(moved.into_iter().map(|(_, one)| one).collect())
 }
 
-/// The refusal of a database. SQLite's own words may repeat a value.
+/// The refusal of a database. `SQLite`'s own words may repeat a value.
 fn unfit(unfit: Unfit) -> Error {
     Error::invalid(match unfit {
         Unfit::File(error) => format!("The file cannot be read ({error}); name an export or the upstream's dude.db."),
