@@ -14,6 +14,10 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::settings;
 
+/// The name of the file with hints for which the limits leave no room.
+const OVER: &str = "kept-over.json";
+/// The name of the copy of the file as the last session had left it.
+const BEFORE: &str = "kept-before.json";
 /// The name of the file, and of the lock beside it, which holds the runtime directory of whoever has it.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
@@ -76,6 +80,20 @@ impl<'a> Document<'a> {
             return Err(serde::de::Error::custom("it is no object"));
         }
         serde_json::from_str(text)
+    }
+
+    /// A document of these hints, each with its component and key.
+    pub fn of(hints: impl Iterator<Item = (&'a str, &'a str, &'a RawValue)>) -> Self {
+        let mut document = Self::default();
+        for (component, key, hint) in hints {
+            let component = document.components.entry(component.to_owned()).or_default();
+            if component.hints.contains_key(key) {
+                component.variants.entry(key.to_owned()).or_default().push(hint);
+            } else {
+                component.hints.insert(key.to_owned(), hint);
+            }
+        }
+        document
     }
 
     /// Returns true for what the session of this id has written.
@@ -212,7 +230,19 @@ impl KeptFolder {
     /// # Errors
     /// For a file that cannot be read, or is no text.
     pub fn read(&self) -> io::Result<Option<String>> {
-        match foreign::read_text(&self.file(), Links::Refused, MAX_BYTES) {
+        self.read_file(FILE)
+    }
+
+    /// The text of the file with hints for which there was no room; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_over(&self) -> io::Result<Option<String>> {
+        self.read_file(OVER)
+    }
+
+    fn read_file(&self, name: &str) -> io::Result<Option<String>> {
+        match foreign::read_text(&self.0.join(name), Links::Refused, MAX_BYTES) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -224,16 +254,75 @@ impl KeptFolder {
     /// # Errors
     /// When it cannot be written; then the old one stays.
     pub fn write(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
+        if text.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other(format!(
+                "the hints have more than the {MAX_BYTES} bytes that are read again"
+            )));
+        }
+        self.write_file(FILE, text)
+    }
+
+    /// Replaces the file with hints for which there is no room, and returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the old one stays.
+    pub fn write_over(&self, _lock: &KeptLock, text: &str) -> io::Result<PathBuf> {
+        self.write_file(OVER, text)?;
+        Ok(self.0.join(OVER))
+    }
+
+    fn write_file(&self, name: &str, text: &str) -> io::Result<()> {
         // Readable by the user alone.
         let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        file.persist(self.file()).map_err(|error| error.error)?;
+        file.persist(self.0.join(name)).map_err(|error| error.error)?;
         // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
         if cfg!(unix) {
             let _ = OpenOptions::new().read(true).open(&self.0).and_then(|folder| folder.sync_all());
         }
         Ok(())
+    }
+
+    /// Keeps a copy of the file as it is, in the place of an older one: what a session does to the file can be undone
+    /// with `nudge import`.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the older one stays.
+    pub fn keep_before(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(self.0.join(BEFORE)).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Removes the hints for which there was no room.
+    ///
+    /// # Errors
+    /// When they are there and stay.
+    pub fn remove_over(&self, _lock: &KeptLock) -> io::Result<()> {
+        self.remove(OVER)
+    }
+
+    /// Returns true when there is a copy of before, or hints for which there was no room.
+    pub fn has_others(&self) -> bool {
+        [BEFORE, OVER].iter().any(|name| self.0.join(name).exists())
+    }
+
+    /// Removes the copy of before and the hints for which there was no room.
+    ///
+    /// # Errors
+    /// When one of them is there and stays.
+    pub fn remove_others(&self, lock: &KeptLock) -> io::Result<()> {
+        self.remove_over(lock)?;
+        self.remove(BEFORE)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.0.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Gives the file another name, under which it is never touched again.
@@ -258,8 +347,12 @@ impl KeptFolder {
         aside
     }
 
+    /// Makes the folder, and closes it to others.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is not the user's.
     #[cfg(unix)]
-    fn make_private(&self) -> io::Result<()> {
+    pub fn make_private(&self) -> io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
         if let Some(parent) = self.0.parent() {
             fs::create_dir_all(parent)?;
@@ -278,8 +371,12 @@ impl KeptFolder {
         Ok(())
     }
 
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
     #[cfg(not(unix))]
-    fn make_private(&self) -> io::Result<()> {
+    pub fn make_private(&self) -> io::Result<()> {
         fs::create_dir_all(&self.0)
     }
 

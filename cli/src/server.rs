@@ -54,6 +54,7 @@ use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::ServerStatus;
+use session::time::SessionTime;
 use token::Token;
 use watchdog::Watchdog;
 
@@ -242,6 +243,7 @@ struct PrimaryServer {
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
     keeper: Arc<Keeper>,
+    time: Arc<SessionTime>,
     file: ServerFile,
     session: SessionFile,
     member: Member,
@@ -292,7 +294,7 @@ impl PrimaryCalls {
 impl Shared<'_> {
     /// Starts to answer calls as PRIMARY.
     async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
-        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, clock, file, session } =
+        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, clock, time, file, session } =
             primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
@@ -347,8 +349,22 @@ impl Shared<'_> {
         let connections = http::spawn(Listeners { tcp, further, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
         keeper.start();
-        let housekeeping = tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history)));
-        Ok(PrimaryServer { connections, housekeeping, watchdog, sources, journal, keeper, file, session, member, lock })
+        let housekeeping =
+            tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history), Arc::clone(&time)));
+        let server = PrimaryServer {
+            connections,
+            housekeeping,
+            watchdog,
+            sources,
+            journal,
+            keeper,
+            time,
+            file,
+            session,
+            member,
+            lock,
+        };
+        Ok(server)
     }
 
     /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
@@ -403,7 +419,7 @@ impl Serving {
     async fn leave(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
-                let PrimaryServer { lock, member, sources, journal, keeper, .. } = *server;
+                let PrimaryServer { lock, member, sources, journal, keeper, time, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, .. } = *server;
                 // Closing the sources may take its time.
                 drop(watchdog);
@@ -413,6 +429,7 @@ impl Serving {
                 let journal = journal.close();
                 // Before the next PRIMARY can be there.
                 keeper.close();
+                time.leave(true);
                 if lock.is_named(dir) && dir.end(Some(lock), member, journal)? {
                     return Ok(keeper.ending(sources.hints()).told());
                 }
@@ -438,16 +455,17 @@ impl Serving {
 
 /// Runs the sources' periodic work off the event loop, and reports sources that come into use or go out of it, as
 /// this changes the list of tools.
-async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>) {
+async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>, time: Arc<SessionTime>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut in_use: Option<Vec<&'static str>> = None;
     loop {
         ticks.tick().await;
-        let ticking = Arc::clone(&sources);
+        let (ticking, time) = (Arc::clone(&sources), Arc::clone(&time));
         // After a panic the loop goes on: the source still answers calls, or reports its own failure.
         let ticked = spawn_blocking(move || {
             ticking.tick();
+            time.leave(false);
             ticking.in_use()
         });
         let Ok(now) = ticked.await else { continue };

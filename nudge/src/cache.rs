@@ -166,10 +166,11 @@ impl Nudge {
         self.env_scopes.load(Ordering::Acquire) > 0
     }
 
-    /// Drops expired hints, which no method shows any more, and returns their number.
+    /// Drops expired hints, which no method shows any more, and returns their number. While the clock is not plausible,
+    /// those that it alone calls expired stay, and are there again once it is right.
     pub fn sweep(&self) -> usize {
         let mut writer = self.writer.lock();
-        self.sweep_locked(&mut writer, self.now())
+        self.sweep_locked(&mut writer)
     }
 
     /// Returns the limits and switches.
@@ -180,6 +181,11 @@ impl Nudge {
     /// Returns the time by the store's clock.
     pub fn now(&self) -> Millis {
         self.clock.now()
+    }
+
+    /// Returns the time by which expired hints are dropped ([`Clock::plausible`]).
+    pub(crate) fn plausible_time(&self) -> Millis {
+        self.clock.plausible()
     }
 
     /// Returns the compiled scope, from the cache if possible.
@@ -278,7 +284,7 @@ impl Nudge {
             if !self.log.is_long() {
                 return Err(refusal);
             }
-            self.log.begin_anew(&self.records(writer, entry.applied.at));
+            self.log.begin_anew(&self.records(writer));
             self.log.append(entry)
         })
     }
@@ -315,7 +321,7 @@ impl Nudge {
             self.fit_trash(writer);
             self.log.applied(&applied);
             if self.log.is_long() {
-                self.log.begin_anew(&self.records(writer, now));
+                self.log.begin_anew(&self.records(writer));
             }
         }
     }
@@ -328,7 +334,8 @@ impl Nudge {
     }
 
     /// Returns the whole store, except for secrets, as records.
-    fn records(&self, writer: &Writer, now: Millis) -> Vec<Vec<u8>> {
+    fn records(&self, writer: &Writer) -> Vec<Vec<u8>> {
+        let now = self.plausible_time();
         let mut hints = self.store.all();
         hints.retain(|hint| !hint.is_expired(now));
         self.calls.look(|calls| record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
@@ -381,7 +388,8 @@ impl Nudge {
         Ok(())
     }
 
-    fn sweep_locked(&self, writer: &mut Writer, now: Millis) -> usize {
+    fn sweep_locked(&self, writer: &mut Writer) -> usize {
+        let now = self.plausible_time();
         let expired: Vec<_> = self.store.expired(now).into_iter().map(Change::Delete).collect();
         if !expired.is_empty() {
             self.apply(writer, Act::new("expire", Caller::default()), now, &expired);
@@ -424,6 +432,11 @@ impl Plan<'_> {
         let mut variants = self.store.variants(component, key).1;
         variants.retain(|hint| !hint.is_expired(self.now));
         variants
+    }
+
+    /// Returns one variant of a key, even if it has expired.
+    pub fn stored(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
+        self.store.variant(component, key, variant)
     }
 
     /// Returns every live hint.
@@ -479,7 +492,56 @@ impl Plan<'_> {
 
 #[cfg(test)]
 mod tests {
+    use nudge_core::clock::{ManualClock, PlausibleClock};
+
     use super::*;
+    use crate::{Export, Import, ImportMode, SetHint};
+
+    const DAY_MS: Millis = 86_400_000;
+
+    fn set(store: &Nudge, key: &str) -> Result<()> {
+        let mut hint = SetHint::new("a", key, "make");
+        hint.meta.ttl = Some("P30D".parse().unwrap());
+        store.set(hint).map(drop)
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_for_seconds_drops_nothing() {
+        let manual = Arc::new(ManualClock::new(1_767_225_600_000));
+        let clock = Arc::new(PlausibleClock::new(Arc::clone(&manual) as _, None));
+        let store = Nudge::with_clock(Config { max_hints: 2, ..Config::default() }, clock);
+        set(&store, "one").unwrap();
+        set(&store, "two").unwrap();
+        let waiting = Export { with_waiting: true, ..Export::default() };
+        let payload = |asked: &Export| serde_json::value::to_raw_value(&store.export(asked).unwrap().payload).unwrap();
+        for jump in [DAY_MS, 31 * DAY_MS, 3650 * DAY_MS] {
+            manual.jump(jump);
+            manual.advance(8000);
+            let gone = jump > 30 * DAY_MS;
+            assert_eq!(store.get("a", "one", &Context::default()).is_none(), gone, "reads follow the clock");
+            assert_eq!((store.sweep(), payload(&waiting).get().contains("\"two\"")), (0, true));
+            assert_eq!(payload(&Export::default()).get().contains("\"two\""), !gone);
+            if gone {
+                // They take no place, and are stored when they are read from a file.
+                let other = Nudge::with_clock(Config::default(), Arc::clone(&store.clock));
+                let kept = payload(&waiting);
+                let import = Import { payload: kept.clone(), mode: ImportMode::Merge, allow_secret: false };
+                assert_eq!(other.import(&import).unwrap().imported, 0);
+                let again = serde_json::value::to_raw_value(&other.export(&waiting).unwrap().payload).unwrap();
+                assert_eq!(again.get().len(), kept.get().len());
+                set(&store, "three").unwrap();
+                assert!(store.get("a", "three", &Context::default()).is_some());
+                store.delete(&serde_json::from_str(r#"{"component": "a", "key": "three"}"#).unwrap()).unwrap();
+            }
+            manual.jump(-jump);
+            assert!(["one", "two"].iter().all(|key| store.get("a", key, &Context::default()).is_some()), "right again");
+        }
+        // A clock that stays is believed.
+        manual.jump(31 * DAY_MS);
+        store.sweep();
+        manual.advance(3_600_000);
+        assert_eq!(store.sweep(), 2);
+    }
 
     #[test]
     fn a_scope_is_compiled_once() {

@@ -40,7 +40,7 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
-    if hints == Some(0) && keeper.is_none() && !killed {
+    if hints == Some(0) && keeper.is_none() && !killed && !folder.has_others() {
         return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
     }
     let beside = if killed { ", and what the last session had not written when it was killed" } else { "" };
@@ -54,6 +54,7 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
         let unwritable =
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
         folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
+        folder.remove_others(&lock).map_err(unwritable)?;
         // Else the next session would write from its journal what it still owed.
         if let Some((dir, lock)) = self::killed(&folder) {
             dir.remove_session(&lock)?;

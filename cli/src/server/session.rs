@@ -12,7 +12,9 @@ pub mod learn;
 mod lesson;
 pub mod open;
 pub mod proxies;
+pub mod refill;
 pub mod role;
 pub mod status;
 #[cfg(feature = "test-clock")]
 pub mod test_clock;
+pub mod time;

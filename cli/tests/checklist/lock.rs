@@ -138,3 +138,45 @@ fn row_18_a_stopped_primary_stays_the_only_one() {
     signal(first.child.id(), "CONT");
     assert_eq!(first.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
 }
+
+#[test]
+fn programs_that_clear_tmp_pass_a_living_session_by() {
+    use std::fs::{File, TryLockError};
+
+    let home = home();
+    let runtime = home.path().join("tmp/nudge");
+    std::fs::create_dir_all(runtime.parent().unwrap()).unwrap();
+    let serve = Serve::spawn(command(&runtime), &runtime);
+    // As systemd-tmpfiles asks before it looks into a directory (tmpfiles.d(5), "Age").
+    let directory = File::open(&runtime).unwrap();
+    assert!(matches!(directory.try_lock(), Err(TryLockError::WouldBlock)), "a living session keeps its directory");
+    let names = || {
+        let mut names: Vec<_> = runtime.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let beside = home.path().join("tmp/other");
+    std::fs::create_dir(&beside).unwrap();
+    std::fs::write(beside.join("file"), "").unwrap();
+    let conf = home.path().join("tmpfiles.conf");
+    let user = rustix::process::geteuid().as_raw();
+    std::fs::write(&conf, format!("d {} 0700 {user} - 1s\n", runtime.parent().unwrap().display())).unwrap();
+    // A file without a session beside it shows when all are old enough.
+    wait_for("files to be cleared", PATIENCE, || {
+        match std::process::Command::new("systemd-tmpfiles").arg("--clean").arg(&conf).status() {
+            Ok(done) => assert!(done.success()),
+            Err(_) => {
+                eprintln!("skipped: there is no systemd-tmpfiles");
+                return Some(());
+            }
+        }
+        (!beside.join("file").exists()).then_some(())
+    });
+    assert_eq!(names(), before);
+    let stored = serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "x"}));
+    assert!(stored.get("error").is_none(), "{stored}");
+    serve.close();
+    // Nothing keeps what is left when nobody lives.
+    directory.try_lock().unwrap();
+}

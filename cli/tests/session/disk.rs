@@ -221,7 +221,10 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
         serve.close();
         let names: Vec<_> =
             fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(names.iter().all(|name| ["kept.json", "kept.lock"].iter().any(|known| name == known)), "{names:?}");
+        assert!(
+            names.iter().all(|name| ["kept.json", "kept.lock", "clock.json"].iter().any(|known| name == known)),
+            "{names:?}"
+        );
     }
 }
 

@@ -342,6 +342,76 @@ fn limits_that_leave_no_room_lose_nothing() {
 }
 
 #[test]
+fn the_most_used_find_room_and_the_others_come_back() {
+    let user = User::new();
+    let serve = user.serve("run");
+    for key in ["k1", "k2", "k3", "k4"] {
+        set(&serve, key, &json!({}));
+    }
+    for key in ["k3", "k4"] {
+        serve.call("nudge.bump", &json!({"component": "a", "key": key}));
+    }
+    serve.close();
+    let with = |max: &str| {
+        let mut command = user.command("run", true);
+        command.env("NUDGE_MAX_HINTS", max);
+        Serve::spawn(command, &user.runtime("run"))
+    };
+    let lower = with("2");
+    assert!(["k3", "k4"].iter().all(|key| !get(&lower, key).is_null()), "in use, whatever they are called");
+    let told = lower.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
+    assert!(told.as_str().unwrap().contains("kept-over.json"), "{told}");
+    lower.close();
+    let middle = with("3");
+    assert!(["k3", "k4"].iter().all(|key| !get(&middle, key).is_null()));
+    middle.close();
+    let raised = user.serve("run");
+    for key in ["k1", "k2", "k3", "k4"] {
+        assert_eq!(get(&raised, key)["value"], "x", "{key}");
+    }
+    let keeping = raised.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    assert_eq!(keeping.get("aside"), None, "{keeping}");
+    raised.close();
+    let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name == "kept-over.json"), "{names:?}");
+    assert!(names.iter().any(|name| name == "kept-before.json"), "{names:?}");
+    user.said("run", &["forget", "--yes"]);
+    assert!(!user.folder().join("kept-before.json").exists(), "forgotten is forgotten");
+}
+
+#[test]
+fn a_start_with_a_wrong_clock_loses_nothing() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "month", &json!({"ttl": "P30D"}));
+    serve.close();
+    // What was kept was written forty days ago, by a clock that is right; now it is forty days ahead.
+    let text = std::fs::read_to_string(user.file()).unwrap();
+    let stamp = |name: &str| text.split(name).nth(1).unwrap()[3..27].to_owned();
+    let now = chrono_ms(&stamp("updated_at"));
+    let earlier = text.replace(&stamp("updated_at"), &written(now - 40 * 86_400_000));
+    let earlier = earlier.replace(&stamp("created_at"), &written(now - 40 * 86_400_000));
+    std::fs::write(user.file(), earlier).unwrap();
+    std::fs::remove_file(user.folder().join("clock.json")).unwrap();
+    let file = std::fs::File::options().write(true).open(user.file()).unwrap();
+    file.set_modified(std::time::SystemTime::now() - DAY * 40).unwrap();
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "month"), Value::Null, "reads follow the clock");
+    set(&serve, "new", &json!({"ttl": "P30D"}));
+    serve.close();
+    assert_eq!(kept_keys(&user), ["month", "new"], "nothing is dropped");
+}
+
+fn chrono_ms(text: &str) -> i64 {
+    nudge_core::clock::parse_time(text).unwrap()
+}
+
+fn written(ms: i64) -> String {
+    nudge_core::clock::rfc3339::text(ms)
+}
+
+#[test]
 fn one_session_at_a_time_keeps() {
     let user = User::new();
     let first = user.serve("one");

@@ -99,6 +99,8 @@ impl RuntimeDir {
     /// more than five seconds (it is suspended).
     pub fn join(&self) -> Result<Member> {
         let file = self.members()?;
+        // A program that is just clearing the directory keeps it locked for a moment; the next member tries again.
+        let _ = self.dir.keep_from_ageing();
         let deadline = Instant::now() + JOIN_TIMEOUT;
         loop {
             match file.try_lock_shared() {

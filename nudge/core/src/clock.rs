@@ -1,6 +1,10 @@
 //! The source of time. Nothing else in the library reads a clock.
 
+mod plausible;
+
 use std::sync::atomic::{AtomicI64, Ordering};
+
+pub use plausible::{PlausibleClock, TimeStamp};
 
 /// Milliseconds since the Unix epoch, UTC.
 pub type Millis = i64;
@@ -9,6 +13,32 @@ pub type Millis = i64;
 pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Millis;
+
+    /// Returns the milliseconds since a moment that stays the same while the process lives. Setting the clock does not
+    /// change it.
+    fn uptime(&self) -> Millis {
+        uptime()
+    }
+
+    /// Returns the time by which something may be destroyed because of its age: never ahead of [`now`](Self::now), and
+    /// behind it while the clock has jumped ([`PlausibleClock`]).
+    fn plausible(&self) -> Millis {
+        self.now()
+    }
+}
+
+/// Milliseconds that the system has lived, with the time that it has slept.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn uptime() -> Millis {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+}
+
+/// Milliseconds since the first call.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn uptime() -> Millis {
+    static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    Millis::try_from(FIRST.elapsed().as_millis()).unwrap_or(Millis::MAX)
 }
 
 /// The operating system's clock, in its coarse form where there is one (ticks of about 4 ms on Linux,
@@ -32,23 +62,36 @@ impl Clock for SystemClock {
 
 /// A clock that moves only when told to, for tests.
 #[derive(Debug, Default)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    now: AtomicI64,
+    uptime: AtomicI64,
+}
 
 impl ManualClock {
     /// Makes a clock that stands at `now`.
     pub const fn new(now: Millis) -> Self {
-        Self(AtomicI64::new(now))
+        Self { now: AtomicI64::new(now), uptime: AtomicI64::new(0) }
     }
 
-    /// Moves the clock by `by` milliseconds and returns the new time.
+    /// Lets `by` milliseconds pass and returns the new time.
     pub fn advance(&self, by: Millis) -> Millis {
-        self.0.fetch_add(by, Ordering::SeqCst) + by
+        self.uptime.fetch_add(by, Ordering::SeqCst);
+        self.jump(by)
+    }
+
+    /// Sets the clock to another time, `by` milliseconds from now, without that any passes. Returns the new time.
+    pub fn jump(&self, by: Millis) -> Millis {
+        self.now.fetch_add(by, Ordering::SeqCst) + by
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Millis {
-        self.0.load(Ordering::SeqCst)
+        self.now.load(Ordering::SeqCst)
+    }
+
+    fn uptime(&self) -> Millis {
+        self.uptime.load(Ordering::SeqCst)
     }
 }
 

@@ -144,6 +144,12 @@ mod unix {
             Ok(Self(dir))
         }
 
+        /// Keeps programs that clear old files away out of the directory, for as long as it is open: they skip one that
+        /// is locked (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session have it.
+        pub fn keep_from_ageing(&self) -> io::Result<()> {
+            Ok(rustix::fs::flock(&self.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
+        }
+
         /// Opens a file to lock it; it is created when missing if `create`.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             let create = if create { OFlags::CREATE } else { OFlags::empty() };
@@ -282,6 +288,12 @@ mod windows {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unfit::Missing),
                 Err(error) => Err(error.into()),
             }
+        }
+
+        /// Does nothing: no program clears old files away here.
+        #[allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "it does something on Unix")]
+        pub fn keep_from_ageing(&self) -> io::Result<()> {
+            Ok(())
         }
 
         /// Opens a file to lock it; it is created when missing if `create`.

@@ -11,7 +11,8 @@ use crate::hint::{Hint, Source};
 use crate::store::{Change, component_bytes, component_held};
 
 impl Nudge {
-    /// Refuses changes that would not fit, after dropping expired hints.
+    /// Refuses changes that would not fit, after dropping expired hints. Those that stay because the clock is not
+    /// plausible do not count.
     pub(super) fn check_quotas(
         &self,
         writer: &mut Writer,
@@ -19,10 +20,17 @@ impl Nudge {
         changes: &[Change],
         now: Millis,
     ) -> Result<()> {
-        self.fits(writer, by_agent, changes).or_else(|refusal| match self.sweep_locked(writer, now) {
-            0 => Err(refusal),
-            _ => self.fits(writer, by_agent, changes),
-        })
+        let Err(refusal) = self.fits(writer, by_agent, changes) else { return Ok(()) };
+        let swept = self.sweep_locked(writer);
+        let put = changes.iter().filter_map(|change| match change {
+            Change::Put(hint) if hint.is_expired(now) => Some(Arc::clone(hint)),
+            _ => None,
+        });
+        let waiting: Vec<_> = put.chain(self.store.expired(now)).map(Change::Delete).collect();
+        if swept == 0 && waiting.is_empty() {
+            return Err(refusal);
+        }
+        self.fits(writer, by_agent, &[changes, &waiting].concat())
     }
 
     fn fits(&self, writer: &Writer, by_agent: bool, changes: &[Change]) -> Result<()> {

@@ -32,6 +32,11 @@ pub struct Export {
     /// Secret hints too, in full.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub include_secrets: bool,
+    /// Also hints that have expired by a clock that is not plausible. For the server, which writes the file of kept
+    /// hints.
+    #[serde(deserialize_with = "wire::given_or_default")]
+    #[schemars(skip)]
+    pub with_waiting: bool,
 }
 
 /// Result of [`Nudge::export`].
@@ -52,7 +57,7 @@ impl Nudge {
         if params.format.as_deref().is_some_and(|format| format != "json") {
             return Err(Error::invalid("`format` must be `json`."));
         }
-        let now = self.now();
+        let now = if params.with_waiting { self.plausible_time() } else { self.now() };
         let mut hints = match &params.component {
             None => self.store.all(),
             Some(component) => {

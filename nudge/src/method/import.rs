@@ -193,6 +193,11 @@ impl Nudge {
             });
             let (mut imported, mut skipped) = (0, incoming.wrong);
             for (hint, dated) in incoming.hints {
+                if hint.is_expired(plan.now) {
+                    skipped += 1;
+                    self.put_waiting(plan, hint);
+                    continue;
+                }
                 match merge(plan, hint, dated, replace) {
                     Some(hint) => {
                         plan.put(hint);
@@ -204,6 +209,15 @@ impl Nudge {
             plan_extra(plan, extra, replace)?;
             Ok(Imported { imported, skipped, errors: incoming.errors, removed })
         })
+    }
+
+    /// Plans to store a hint that has expired by a clock that is not plausible: nobody sees it until the clock is right.
+    /// Any hint that stands in its place stays.
+    fn put_waiting(&self, plan: &mut Plan<'_>, hint: Hint) {
+        let is_new = || plan.stored(&hint.component, &hint.key, hint.variant()).is_none();
+        if !hint.is_expired(self.plausible_time()) && is_new() {
+            plan.put(hint);
+        }
     }
 
     /// Reads a hint of a record, which was checked when it was stored.
@@ -233,11 +247,8 @@ impl Nudge {
     }
 }
 
-/// Returns the hint to store, or `None` when it has expired or the stored one stays.
+/// Returns the hint to store, or `None` when the stored one stays.
 fn merge(plan: &mut Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
-    if hint.is_expired(plan.now) {
-        return None;
-    }
     let stored =
         plan.variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
     let Some(stored) = stored else { return Some(hint) };

@@ -12,6 +12,7 @@ use super::journal::SessionJournal;
 use super::keeper::Keeper;
 use super::open::{Lent, OpenSources};
 use super::role::{ServeSettings, clock, values};
+use super::time::SessionTime;
 use crate::sources;
 
 /// Writes what the session of the directory keeps, if its processes did not come to it. Its files stay as they are. The
@@ -38,7 +39,7 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         return Err(Error::unavailable(why));
     }
     let lent = Lent {
-        clock: Arc::new(clock()),
+        clock: SessionTime::begin(Arc::new(clock()), settings).clock,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
         journal: Arc::new(SessionJournal::new(lock.watch(dir), None)),
         changes: Arc::clone(&keeper) as _,

@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::refill::{MAX_PIECE_BYTES, Refill};
 use crate::kept::{self, Document, KeptFolder, KeptLock};
 
 /// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
@@ -286,24 +287,86 @@ impl Keeping {
                 return true;
             }
         };
-        if document.is_of(&self.session) {
+        let is_own = document.is_of(&self.session);
+        if is_own {
             self.state().forgotten = document.forgotten.iter().cloned().collect();
             if whole {
                 return false;
             }
         }
-        match self.import(&document.payload()) {
-            Ok(0) => {}
-            Ok(wrong) => self.set_aside(&format!("{wrong} of its hints make no sense")),
-            Err(error) if error.kind() == ErrorKind::Quota => {
-                let all = document.len();
-                let taken =
-                    document.hints().filter(|(component, key, hint)| self.import_one(component, key, hint)).count();
-                self.set_aside(&format!("the limits leave room for {taken} of its {all} hints"));
+        if !is_own && !document.is_empty() {
+            self.keep_before(&text);
+        }
+        let over = self.read_over();
+        // A file that makes no sense stays as it is.
+        let over = over.as_deref().and_then(|text| Document::read(text).ok());
+        match self.refill(&document, over.as_ref()) {
+            Ok(Refill { left, wrong, .. }) => {
+                if wrong > 0 {
+                    self.set_aside(&format!("{wrong} of its hints make no sense"));
+                }
+                let all = document.len() + over.as_ref().map_or(0, Document::len);
+                if !left.is_empty() {
+                    let told = format!("the limits leave room for {} of its {all} hints", all - left.len());
+                    self.put_over(&Document::of(left.into_iter()), &told);
+                } else if over.is_some() {
+                    self.remove_over();
+                }
             }
             Err(error) => self.set_aside(error.message().trim_end_matches('.')),
         }
         true
+    }
+
+    /// Imports what was kept, and then what had no room before.
+    fn refill<'a>(&self, kept: &'a Document<'a>, over: Option<&'a Document<'a>>) -> Result<Refill<'a>> {
+        let import = |payload: &str| self.import(payload);
+        let payload = kept.payload();
+        if over.is_none() && payload.len() <= MAX_PIECE_BYTES {
+            match import(&payload) {
+                Err(error) if error.kind() == ErrorKind::Quota => {}
+                done => return done.map(Refill::whole),
+            }
+        }
+        drop(payload);
+        let mut refill = Refill::default();
+        for document in std::iter::once(kept).chain(over) {
+            refill.add(document.hints().collect(), &import)?;
+        }
+        Ok(refill)
+    }
+
+    fn read_over(&self) -> Option<String> {
+        self.folder.read_over().unwrap_or_else(|error| {
+            tracing::error!(%error, "the hints for which there was no room cannot be read");
+            None
+        })
+    }
+
+    fn keep_before(&self, text: &str) {
+        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.keep_before(lock, text)) {
+            tracing::warn!(%error, "there is no copy of what was kept before");
+        }
+    }
+
+    fn remove_over(&self) {
+        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.remove_over(lock)) {
+            tracing::warn!(%error, "the hints that found room now stay in their file as well");
+        }
+    }
+
+    /// Writes the hints for which there is no room to a file of their own. The next session tries them again.
+    fn put_over(&self, over: &Document<'_>, why: &str) {
+        let written = self.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.text(&[])));
+        match written {
+            Some(Ok(file)) => {
+                let told = format!("{why}; the others wait in {} until there is room", file.display());
+                tracing::warn!(told, "what was kept");
+                self.state().aside = Some(told);
+            }
+            Some(Err(error)) => self.set_aside(&format!("{why}, and the others cannot be written ({error})")),
+            None => {}
+        }
     }
 
     /// Imports a document; the number of hints in it that are wrong. What was declared a false alarm of the secret
@@ -317,11 +380,6 @@ impl Keeping {
         let done = self.call("nudge.import", &params)?;
         let done: Imported = serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
         Ok(done.errors.len())
-    }
-
-    fn import_one(&self, component: &str, key: &str, hint: &RawValue) -> bool {
-        let one = json!({key: hint});
-        self.import(&json!({"components": {component: {"hints": one}}}).to_string()).is_ok_and(|wrong| wrong == 0)
     }
 
     fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>> {
@@ -391,7 +449,7 @@ impl Keeping {
             payload: &'a RawValue,
         }
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
-        let exported = self.call("nudge.export", "{}")?;
+        let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
         let Exported { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
         let mut document = Document::read(payload.get()).map_err(unreadable)?;
         Ok(look(&mut document, &self.state()))
@@ -405,6 +463,9 @@ impl Keeping {
         })?;
         self.state().forgotten.extend(marks);
         self.write();
+        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
+            return Err(Error::unavailable(format!("The copies beside it stay: {error}; remove them and try again.")));
+        }
         match &self.state().failed {
             Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
             None => Ok(hints),

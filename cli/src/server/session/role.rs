@@ -21,6 +21,7 @@ use super::history::History;
 use super::journal::SessionJournal;
 use super::keeper::{self, Keeper};
 use super::open::{Lent, OpenSources};
+use super::time::SessionTime;
 use crate::server::http::ports::bind_loopback;
 use crate::server::token::Token;
 use crate::{settings, sources};
@@ -95,6 +96,8 @@ pub struct Primary {
     pub keeper: Arc<Keeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
+    /// The same clock, as long as it is plausible.
+    pub time: Arc<SessionTime>,
     /// The content for `server.pid`.
     pub file: ServerFile,
     /// The content for the session file.
@@ -213,11 +216,12 @@ fn take_over(
         |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
     );
     let clock = Arc::new(clock());
+    let time = Arc::new(SessionTime::begin(Arc::clone(&clock), settings));
     let journal = Arc::new(SessionJournal::new(lock.watch(dir), journal));
     let keep = before.as_ref().and_then(|session| session.keep).unwrap_or(settings.keep);
     let keeper = Arc::new(Keeper::begin(keep, dir.path(), &identity.id));
     let lent = Lent {
-        clock: Arc::clone(&clock) as _,
+        clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),
         journal: Arc::clone(&journal),
         changes: Arc::new(keeper::Both(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
@@ -262,7 +266,7 @@ fn take_over(
     }
     let shown = token.as_ref().map(|token| token.text().to_owned());
     let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
-    Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, file, session, lock })
+    Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
 /// Returns the values of the settings. Where hints are kept, those stored without a ttl last for long, unless somebody
@@ -284,10 +288,11 @@ pub fn clock() -> ServerClock {
     nudge::SystemClock
 }
 
-/// Makes a clock that stands at the beginning of 2026.
+/// Makes a clock that stands at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
 #[cfg(feature = "test-clock")]
 pub fn clock() -> ServerClock {
-    nudge::ManualClock::new(super::test_clock::START_MS)
+    let start = std::env::var("NUDGE_TEST_CLOCK_MS").ok().and_then(|text| text.parse().ok());
+    nudge::ManualClock::new(start.unwrap_or(super::test_clock::START_MS))
 }
 
 fn unreadable(dir: &RuntimeDir) -> Error {

@@ -21,11 +21,19 @@ static TABLE: Table<TestClock> = Table(&[
         method: Method::new(
             "nudge.test_advance",
             "Move the clock",
-            "Moves the store's clock by `ms`.",
-            || json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
+            "Lets `ms` pass for the store, or sets its clock by `ms` without that any time passes.",
+            || {
+                let properties = json!({"ms": {"type": "integer"}, "jump": {"type": "boolean"}});
+                json!({"type": "object", "properties": properties, "required": ["ms"]})
+            },
         )
         .quick(),
-        run: |clock, _, params| answer(params, |Advance { ms }| Ok(json!({"now_ms": clock.0.advance(ms)}))),
+        run: |clock, _, params| {
+            answer(params, |Advance { ms, jump }| {
+                let now_ms = if jump { clock.0.jump(ms) } else { clock.0.advance(ms) };
+                Ok(json!({"now_ms": now_ms}))
+            })
+        },
     },
     &Row {
         method: Method::new("nudge.test_panic", "Panic", "Makes the server panic.", || json!({"type": "object"}))
@@ -62,6 +70,8 @@ struct Stall {
 #[derive(Deserialize)]
 struct Advance {
     ms: i64,
+    #[serde(default)]
+    jump: bool,
 }
 
 /// A clock that stands until it is told to move.

@@ -74,6 +74,8 @@ struct Loan {
     ticket: String,
     /// Until then no other call of the session is told the same.
     until: Millis,
+    /// For how long it is lent in all.
+    span_ms: u64,
     told: Telling,
 }
 
@@ -108,6 +110,17 @@ impl Telling {
 }
 
 impl ClientSession {
+    /// Drops what is older than the window. A time ahead of `now`, from before the clock was set back, counts as now.
+    fn live_at(&mut self, now: Millis) {
+        self.times.iter_mut().for_each(|at| *at = now.min(*at));
+        while self.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
+            self.times.pop_front();
+        }
+        for loan in &mut self.loans {
+            loan.until = loan.until.min(now.saturating_add_unsigned(loan.span_ms));
+        }
+    }
+
     /// The loans that may still be shown.
     fn lent(&self, now: Millis) -> impl Iterator<Item = &Loan> {
         self.loans.iter().filter(move |loan| now < loan.until)
@@ -210,9 +223,7 @@ impl Memory {
         }
         let session = self.sessions.entry(name.to_owned()).or_default();
         session.last = now;
-        while session.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
-            session.times.pop_front();
-        }
+        session.live_at(now);
         session
     }
 }
@@ -330,7 +341,8 @@ impl Suggester {
                     let fingerprint = FixedState::default().hash_one((name, now, &told.offers, &told.changes));
                     let ticket_text = format!("{fingerprint:016x}");
                     ticket = Some(ticket_text.clone());
-                    session.lend(Loan { ticket: ticket_text, until: now.saturating_add_unsigned(ms), told }, now);
+                    let until = now.saturating_add_unsigned(ms);
+                    session.lend(Loan { ticket: ticket_text, until, span_ms: ms, told }, now);
                 }
                 // A start that tells nothing because all is lent tells nothing of what there is.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
@@ -436,4 +448,26 @@ fn changes<I>(offered: &mut [(&'static str, Offers<I>)], max_bytes: usize) -> (V
         }
     }
     (out, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nothing_back() {
+        const YEAR_MS: Millis = 365 * 86_400_000;
+        let mut memory = Memory::default();
+        let session = memory.session("s", YEAR_MS);
+        session.times.extend([YEAR_MS; 20]);
+        let told =
+            Telling { event: SuggestEvent::Prompt, failure: 0, offers: Vec::new(), changes: Vec::new(), bytes: 0 };
+        session.lend(Loan { ticket: "t".into(), until: YEAR_MS + 500, span_ms: 500, told }, YEAR_MS);
+        // Right again: what was told counts as told now, and is out of the window in ten minutes.
+        assert_eq!(memory.session("s", 0).allowed(SuggestEvent::Prompt, 20, 0), 0);
+        assert_eq!(memory.session("s", 0).lent(499).count(), 1);
+        let session = memory.session("s", WINDOW_MS);
+        assert_eq!(session.allowed(SuggestEvent::Prompt, 20, WINDOW_MS), 20);
+        assert_eq!(session.lent(WINDOW_MS).count(), 0);
+    }
 }

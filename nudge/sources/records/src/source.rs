@@ -414,12 +414,13 @@ impl Source for Records {
         self.worker.run(stop, || self.make_vectors(stop));
     }
 
-    fn tick(&self, now: Millis) {
+    fn tick(&self, _: Millis) {
         if !matches!(self.models.look(), Model::Ready(_)) {
             self.meanings.forget();
         }
         let Some(db) = self.db.get() else { return };
-        let limit = rfc3339::text(now - KEPT_DAYS * 24 * 3_600_000);
+        // A clock that has jumped ends no time to restore.
+        let limit = rfc3339::text(self.clock.plausible() - KEPT_DAYS * 24 * 3_600_000);
         // What cannot be forgotten now is forgotten later.
         let is_due = db.read(|c| {
             Ok(c.prepare_cached("SELECT 1 FROM gone WHERE at < ?1 AND into_id IS NULL AND EXISTS (SELECT 1 FROM revision v WHERE v.record_id = gone.record_id)")?.exists([&limit])?)

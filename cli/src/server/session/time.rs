@@ -1,0 +1,85 @@
+//! The time of a session, which is compared with the time that the sessions before have seen: a clock that is wrong for
+//! seconds destroys nothing ([`PlausibleClock`]).
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nudge_core::clock::{Clock, Millis, PlausibleClock, TimeStamp};
+use nudge_core::foreign::{self, Links};
+
+use super::role::{ServeSettings, ServerClock};
+use crate::kept::KeptFolder;
+use crate::settings;
+
+/// The file in the folder for state that holds the newest plausible time.
+const FILE: &str = "clock.json";
+/// Most that is read of it; it has less than a hundred bytes.
+const MAX_BYTES: u64 = 1024;
+/// Time after which the file is written again while a session lives.
+const WRITE_EVERY_MS: Millis = 600_000;
+
+/// The time of a session.
+pub struct SessionTime {
+    /// The clock for whatever is stored.
+    pub clock: Arc<PlausibleClock>,
+    /// The folder for state; `None` where the system has none.
+    folder: Option<PathBuf>,
+    /// The folder for data.
+    data: PathBuf,
+    /// The uptime at which the file was written last.
+    written: parking_lot::Mutex<Millis>,
+}
+
+impl SessionTime {
+    /// Begins with the time that an earlier session has left. Where it left none, the file of kept hints says when it
+    /// was written.
+    pub fn begin(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
+        let folder = settings::state_dir();
+        let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
+        let clock = Arc::new(PlausibleClock::new(clock, left));
+        let written = parking_lot::Mutex::new(clock.uptime());
+        Self { clock, folder, data: settings.data.path().to_owned(), written }
+    }
+
+    /// Writes the newest plausible time, when it is time for that, or at once at the `end`. Where nothing is kept that
+    /// could be destroyed, nothing is written.
+    pub fn leave(&self, end: bool) {
+        let uptime = self.clock.uptime();
+        {
+            let mut written = self.written.lock();
+            if !end && uptime - *written < WRITE_EVERY_MS {
+                return;
+            }
+            *written = uptime;
+        }
+        let Some(folder) = &self.folder else { return };
+        if !folder.is_dir() && !self.data.is_dir() {
+            return;
+        }
+        if let Err(error) = self.write(folder) {
+            tracing::warn!(%error, "the time is not left to the next session");
+        }
+    }
+
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        KeptFolder::usual().map_err(io::Error::other)?.make_private()?;
+        let mut file = tempfile::Builder::new().prefix(".clock-").tempfile_in(folder)?;
+        file.write_all(&serde_json::to_vec(&self.clock.stamp())?)?;
+        file.persist(folder.join(FILE))?;
+        Ok(())
+    }
+}
+
+fn read(folder: &Path) -> Option<TimeStamp> {
+    let text = foreign::read(&folder.join(FILE), Links::Refused, MAX_BYTES).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// When the kept hints were written; `None` for a time that is still to come.
+fn kept_at(now: Millis) -> Option<TimeStamp> {
+    let modified = KeptFolder::usual().ok()?.file().symlink_metadata().ok()?.modified().ok()?;
+    let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let time_ms = Millis::try_from(since_1970.as_millis()).ok()?;
+    (time_ms <= now).then_some(TimeStamp { time_ms, doubted_ms: 0 })
+}

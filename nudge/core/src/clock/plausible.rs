@@ -1,0 +1,234 @@
+//! [`PlausibleClock`]: a clock whose jumps destroy nothing.
+//!
+//! A machine may wake with the date of an empty battery, or a virtual machine may run for seconds before it hears from
+//! its time server. What such a time calls expired would be dropped for good. So the clock is compared with a *line*: the
+//! newest time that was plausible, plus the time that has passed since by a clock that nobody sets.
+//!
+//! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible) |
+//! |---|---|---|
+//! | is on the line | the clock | the clock |
+//! | is ahead of it | the clock | the line |
+//! | is behind it | the line | the clock |
+//!
+//! Reads follow `now`, and whatever destroys follows `plausible`, which is never ahead of `now`. A clock that stays
+//! apart from the line for [`PROVEN_MS`] was right: the line moves there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::{Clock, Millis};
+
+/// Largest step that is no jump. Corrections by a time server within a session are smaller.
+const MAX_STEP_MS: Millis = 60_000;
+/// Time that must pass, while sessions live, until a clock that has jumped is believed.
+const PROVEN_MS: Millis = 3_600_000;
+/// Drift from which the line follows the clock, so that not every look writes.
+const MAX_DRIFT_MS: Millis = 1000;
+
+/// The newest plausible time, as a session leaves it to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeStamp {
+    /// The time, in milliseconds since 1970.
+    pub time_ms: Millis,
+    /// How long sessions have lived with a clock ahead of it.
+    #[serde(default)]
+    pub doubted_ms: Millis,
+}
+
+/// A clock that is compared with a clock that nobody sets.
+pub struct PlausibleClock {
+    clock: Arc<dyn Clock>,
+    /// The line: what is added to [`Clock::uptime`].
+    offset: AtomicI64,
+    is_doubted: AtomicBool,
+    doubt: Mutex<Option<Doubt>>,
+}
+
+/// A clock that is apart from the line.
+#[derive(Clone, Copy)]
+struct Doubt {
+    /// How far ahead of the line it is; negative when it is behind.
+    lead: Millis,
+    /// The uptime at which that began.
+    since: Millis,
+}
+
+impl PlausibleClock {
+    /// Begins with `clock`, which is believed unless it is apart from the time that an earlier session has left.
+    pub fn new(clock: Arc<dyn Clock>, left: Option<TimeStamp>) -> Self {
+        let (now, uptime) = (clock.now(), clock.uptime());
+        let left = left.unwrap_or(TimeStamp { time_ms: now, doubted_ms: 0 });
+        let lead = now.saturating_sub(left.time_ms);
+        let lived = if lead > 0 { left.doubted_ms.clamp(0, PROVEN_MS) } else { 0 };
+        Self {
+            clock,
+            offset: AtomicI64::new(left.time_ms.saturating_sub(uptime)),
+            is_doubted: AtomicBool::new(true),
+            doubt: Mutex::new(Some(Doubt { lead, since: uptime - lived })),
+        }
+    }
+
+    /// The newest plausible time, for the next session.
+    pub fn stamp(&self) -> TimeStamp {
+        let (_, time_ms) = self.look();
+        let uptime = self.clock.uptime();
+        let ahead = self.doubt.lock().filter(|doubt| doubt.lead > 0);
+        match ahead {
+            Some(doubt) => TimeStamp { time_ms: self.line(uptime), doubted_ms: uptime - doubt.since },
+            None => TimeStamp { time_ms: time_ms.max(self.line(uptime)), doubted_ms: 0 },
+        }
+    }
+
+    fn line(&self, uptime: Millis) -> Millis {
+        uptime.saturating_add(self.offset.load(Ordering::Relaxed))
+    }
+
+    /// Reads the clock: `now`, and the time that is plausible.
+    fn look(&self) -> (Millis, Millis) {
+        let (now, uptime) = (self.clock.now(), self.clock.uptime());
+        let line = self.line(uptime);
+        let lead = now.saturating_sub(line);
+        if (-MAX_STEP_MS..=MAX_STEP_MS).contains(&lead) {
+            if !(-MAX_DRIFT_MS..=MAX_DRIFT_MS).contains(&lead) {
+                self.offset.store(now.saturating_sub(uptime), Ordering::Relaxed);
+            }
+            if self.is_doubted.load(Ordering::Relaxed) {
+                let mut doubt = self.doubt.lock();
+                self.is_doubted.store(false, Ordering::Relaxed);
+                *doubt = None;
+            }
+            return (now, now);
+        }
+        let mut doubt = self.doubt.lock();
+        let is_same = |doubt: &Doubt| lead.saturating_sub(doubt.lead).saturating_abs() <= MAX_STEP_MS;
+        let since = doubt.filter(is_same).map_or(uptime, |doubt| doubt.since);
+        if uptime - since >= PROVEN_MS {
+            self.offset.store(now.saturating_sub(uptime), Ordering::Relaxed);
+            self.is_doubted.store(false, Ordering::Relaxed);
+            *doubt = None;
+            return (now, now);
+        }
+        *doubt = Some(Doubt { lead, since });
+        self.is_doubted.store(true, Ordering::Relaxed);
+        (now.max(line), now.min(line))
+    }
+}
+
+impl Clock for PlausibleClock {
+    fn now(&self) -> Millis {
+        self.look().0
+    }
+
+    fn uptime(&self) -> Millis {
+        self.clock.uptime()
+    }
+
+    fn plausible(&self) -> Millis {
+        self.look().1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+
+    const DAY_MS: Millis = 86_400_000;
+    const START_MS: Millis = 1_767_225_600_000;
+
+    fn clock(left: Option<TimeStamp>) -> (Arc<ManualClock>, PlausibleClock) {
+        let manual = Arc::new(ManualClock::new(START_MS));
+        let plausible = PlausibleClock::new(Arc::clone(&manual) as _, left);
+        (manual, plausible)
+    }
+
+    fn both(clock: &PlausibleClock) -> (Millis, Millis) {
+        (clock.now() - START_MS, clock.plausible() - START_MS)
+    }
+
+    #[test]
+    fn a_clock_that_runs_is_believed() {
+        let (manual, clock) = clock(None);
+        for day in 1..=400 {
+            manual.advance(DAY_MS);
+            assert_eq!(both(&clock), (day * DAY_MS, day * DAY_MS));
+        }
+        // So is one that is corrected by little.
+        manual.jump(30_000);
+        assert_eq!(both(&clock), (400 * DAY_MS + 30_000, 400 * DAY_MS + 30_000));
+    }
+
+    #[test]
+    fn a_jump_within_a_session_is_no_time_that_has_passed() {
+        for jump in [DAY_MS, 31 * DAY_MS, 3650 * DAY_MS] {
+            let (manual, clock) = clock(None);
+            manual.jump(jump);
+            assert_eq!(both(&clock), (jump, 0), "reads follow the clock, and nothing is dropped");
+            manual.advance(8000);
+            assert_eq!(both(&clock), (jump + 8000, 8000));
+            manual.jump(-jump);
+            assert_eq!(both(&clock), (8000, 8000), "right again");
+            manual.jump(-jump);
+            assert_eq!(both(&clock), (8000, 8000 - jump), "what is stored now is not dated before the line");
+            manual.advance(2000);
+            manual.jump(jump);
+            assert_eq!(both(&clock), (10_000, 10_000));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stays_apart_was_right() {
+        for jump in [365 * DAY_MS, -DAY_MS] {
+            let (manual, clock) = clock(None);
+            manual.jump(jump);
+            assert_ne!(clock.now(), clock.plausible());
+            manual.advance(PROVEN_MS - 1);
+            assert_ne!(clock.now(), clock.plausible());
+            manual.advance(1);
+            assert_eq!(both(&clock), (jump + PROVEN_MS, jump + PROVEN_MS));
+        }
+        // One that goes to and fro has to prove itself anew.
+        let (manual, clock) = clock(None);
+        for _ in 0..10 {
+            manual.jump(DAY_MS);
+            clock.now();
+            manual.advance(PROVEN_MS / 2);
+            assert_ne!(clock.now(), clock.plausible());
+            manual.jump(-DAY_MS);
+            clock.now();
+        }
+    }
+
+    #[test]
+    fn a_session_begins_on_the_line_of_the_one_before() {
+        let (manual, first) = clock(None);
+        manual.advance(1000);
+        let left = first.stamp();
+        assert_eq!(left, TimeStamp { time_ms: START_MS + 1000, doubted_ms: 0 });
+        // Started with the date of an empty battery.
+        let late = |left, lead: Millis| {
+            let (manual, clock) = clock(Some(left));
+            manual.jump(1000 + lead);
+            (manual, PlausibleClock::new(clock.clock, Some(left)))
+        };
+        let (manual, second) = late(left, 3650 * DAY_MS);
+        assert_eq!(both(&second), (3650 * DAY_MS + 1000, 1000));
+        manual.advance(PROVEN_MS / 2);
+        let left = second.stamp();
+        assert_eq!(left, TimeStamp { time_ms: START_MS + 1000 + PROVEN_MS / 2, doubted_ms: PROVEN_MS / 2 });
+        // Short sessions together prove it, too: the user was away for so long.
+        let (manual, third) = late(left, 3651 * DAY_MS);
+        assert_ne!(third.now(), third.plausible());
+        manual.advance(PROVEN_MS / 2);
+        assert_eq!(third.now(), third.plausible());
+        assert_eq!(third.stamp().doubted_ms, 0);
+        // A right clock in between takes that back, and a clock behind proves nothing for one ahead.
+        let (_, fourth) = late(left, PROVEN_MS / 2);
+        assert_eq!((fourth.now() == fourth.plausible(), fourth.stamp().doubted_ms), (true, 0));
+        let (_, fifth) = late(left, -DAY_MS);
+        assert_eq!((fifth.now(), fifth.stamp()), (left.time_ms, TimeStamp { doubted_ms: 0, ..left }));
+    }
+}
