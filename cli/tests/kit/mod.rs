@@ -90,6 +90,8 @@ pub fn command(runtime: &Path) -> Command {
     clean(&mut command);
     // What is kept stays beside the session, and out of the folders of whoever runs the tests.
     command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_DATA_DIR", runtime.with_file_name("data"));
+    // A session compares its clock with what earlier ones left there: those of other tests are none of them.
+    command.env("XDG_STATE_HOME", runtime.with_file_name("state"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
