@@ -37,7 +37,9 @@ impl Agent<'_> {
     fn told_unasked(&self) -> String {
         let event = |name: &str, more: &[(&str, &str)]| {
             let mut event = json!({"hook_event_name": name, "session_id": self.session, "cwd": self.desk.checkout});
-            more.iter().for_each(|(name, value)| event[name] = (*value).into());
+            for (name, value) in more {
+                event[name] = (*value).into();
+            }
             self.desk.hook(&[], &event)
         };
         let start = event("SessionStart", &[("source", "startup")]);

@@ -52,7 +52,9 @@ fn digest_line(line: &Line) -> String {
     let mut digest = Sha256::new();
     for command in line.heads() {
         for (name, value) in &command.assignments {
-            [name, "=", value, "\0"].iter().for_each(|part| digest.update(part));
+            for part in [name, "=", value, "\0"] {
+                digest.update(part);
+            }
         }
         command.words.iter().for_each(|word| {
             digest.update(word);
