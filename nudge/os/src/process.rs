@@ -1,7 +1,7 @@
 //! Starts programs of others: git, curl, a client's own command, what `nudge doctor` tries, the user's agent. It is the one
 //! way to do so.
 //!
-//! A [`Program`] is named by a whole path ([`programs`](crate::programs) finds it), leads a process group of its own, and
+//! A [`Program`] is named by a whole path ([`programs`] finds it), leads a process group of its own, and
 //! is given no variable of git's and no relative part of PATH. [`Program::run`] bounds it in time and output. It is ended
 //! with its whole group when its time is up, when its caller gives up, when the value that stands for it is dropped, and
 //! when this process ends: by itself, by SIGTERM, SIGINT or SIGHUP, and by SIGKILL, for which a `watcher` waits.
