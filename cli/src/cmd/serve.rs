@@ -82,6 +82,9 @@ fn serve(args: ServeArgs) -> Result<()> {
     limits::require_threads()?;
     let settings = Arc::new(args.settings);
     let for_people = !args.detached && stdin().is_terminal();
+    if !args.detached && !for_people {
+        leave_the_job();
+    }
     if let Some(profile) = args.profile.filter(|_| for_people) {
         let name = profile.name;
         let message = format!(
@@ -105,6 +108,14 @@ fn serve(args: ServeArgs) -> Result<()> {
         Stdio::Mcp { fill_in, profile: args.profile }
     };
     server::run(role, &settings, &history, stdio)
+}
+
+/// Leaves the process group of the client on stdin. Ctrl-Z on its terminal would stop this process with it, and so
+/// every agent whose calls this one answers. The end of stdin ends this process, whatever ended the client.
+fn leave_the_job() {
+    // A process that leads a group already has one of its own.
+    #[cfg(unix)]
+    let _ = rustix::process::setpgid(None, None);
 }
 
 /// Infers the context of the stdio client.

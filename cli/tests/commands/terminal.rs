@@ -337,3 +337,33 @@ fn a_terminal_on_one_side_only_changes_nothing_on_the_other() {
     );
     assert_eq!(pty.finish(), "");
 }
+
+/// A client in an interactive shell starts the PRIMARY, and its user presses Ctrl-Z: the client stops, and nobody else
+/// does. The end of the client's pipe ends the server.
+#[test]
+fn a_client_that_is_stopped_by_its_terminal_stops_no_other() {
+    let home = home();
+    let runtime = home.path().join("run");
+    let (mut pty, end) = Pty::open();
+    let mut shell = Command::new("setsid");
+    kit::clean(&mut shell);
+    // The subshell is the client: it holds the pipe to the server and waits.
+    shell.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]);
+    shell.env("NUDGE_RUNTIME_DIR", &runtime).env("NUDGE", env!("CARGO_BIN_EXE_nudge")).env("PS1", "ready> ");
+    shell.stdin(Stdio::from(end.try_clone().unwrap())).stdout(Stdio::from(end.try_clone().unwrap()));
+    let Ok(mut bash) = shell.stderr(Stdio::from(end)).spawn() else { return };
+    drop(shell);
+    pty.wait_for("ready> ");
+    pty.press(b"(coproc \"$NUDGE\" serve --port 0; echo client \"is\" up; read -r never </dev/tty)\n");
+    pty.wait_for("client is up");
+    let dir = RuntimeDir::create(Some(&runtime)).unwrap();
+    wait_for("server.pid", PATIENCE, || dir.read_server_file());
+    pty.press(b"\x1a");
+    pty.wait_for("Stopped");
+    let set = nudge(&runtime, &["set", "a", "k", "v"]).stdin(Stdio::null()).output().unwrap();
+    assert!(set.status.success(), "{set:?}");
+    // The terminal closes: the client ends, and its pipe with it.
+    pty.press(b"kill -KILL %1; exit\n");
+    bash.wait().unwrap();
+    wait_for("the end of the server", PATIENCE, || (!dir.is_held()).then_some(()));
+}
