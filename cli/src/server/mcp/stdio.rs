@@ -4,12 +4,14 @@
 //!   same way: key order, duplicate keys and large integers would not survive rmcp's `Value`, and a
 //!   large export would be parsed only to be written again;
 //! - notifications that come before the first request are ignored instead of ending the server;
-//! - a malformed request is answered with its id.
+//! - a malformed request is answered with its id;
+//! - while the client leaves [`MAX_UNREAD_BYTES`] of answers unread, no further request is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -26,6 +28,8 @@ use crate::server::MAX_BODY_BYTES;
 
 /// Longest line, as large as a body over HTTP.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
+/// Bytes of answers that the client has not read, from which on its requests wait.
+const MAX_UNREAD_BYTES: usize = 4 << 20;
 const READ_BUFFER_BYTES: usize = 16 << 10;
 /// Size to which the line buffer shrinks after a large line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
@@ -43,6 +47,7 @@ pub struct StdioTransport<R, W> {
     /// Set once a request has come: from then on rmcp takes notifications too.
     opened: bool,
     write: Arc<Mutex<W>>,
+    unread: Arc<UnreadAnswers>,
     /// Notified when the input has ended.
     ended: Arc<Notify>,
 }
@@ -60,6 +65,7 @@ where
             dropping: false,
             opened: false,
             write: Arc::new(Mutex::new(write)),
+            unread: Arc::default(),
             ended: Arc::default(),
         }
     }
@@ -109,11 +115,13 @@ where
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = Arc::clone(&self.write);
-        async move { write_line(&write, &line(&item)?).await }
+        let answer = line(&item).map(|line| self.unread.enter(line));
+        async move { write_line(&write, &answer?.line).await }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            self.unread.are_few().await;
             if !self.next_line().await {
                 self.ended.notify_one();
                 return None;
@@ -143,6 +151,41 @@ where
 
     async fn close(&mut self) -> io::Result<()> {
         self.write.lock().await.shutdown().await
+    }
+}
+
+/// The answers that are not written yet, by their bytes.
+#[derive(Default)]
+struct UnreadAnswers {
+    bytes: AtomicUsize,
+    written: Notify,
+}
+
+impl UnreadAnswers {
+    fn enter(self: &Arc<Self>, line: Vec<u8>) -> UnreadAnswer {
+        self.bytes.fetch_add(line.len(), Ordering::Relaxed);
+        UnreadAnswer { all: Arc::clone(self), line }
+    }
+
+    /// Waits until there is room for answers. It may be dropped and called again.
+    async fn are_few(&self) {
+        while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES {
+            self.written.notified().await;
+        }
+    }
+}
+
+/// An answer that is not written yet, counted until this is dropped.
+struct UnreadAnswer {
+    all: Arc<UnreadAnswers>,
+    line: Vec<u8>,
+}
+
+impl Drop for UnreadAnswer {
+    fn drop(&mut self) {
+        self.all.bytes.fetch_sub(self.line.len(), Ordering::Relaxed);
+        // It stays for the next who waits.
+        self.all.written.notify_one();
     }
 }
 
@@ -264,4 +307,37 @@ fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
         return None;
     }
     Some(Reply { jsonrpc: "2.0", id: &response.id, result: Structured { result, structured_content } })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn who_reads_no_answers_is_not_read_from() {
+        const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        const ANSWERS: usize = 10;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut theirs, requests) = tokio::io::duplex(1 << 10);
+            let (answers, mut read) = tokio::io::duplex(1 << 10);
+            let mut transport = StdioTransport::new(requests, answers);
+            theirs.write_all(PING).await.unwrap();
+            assert!(transport.receive().await.is_some());
+            let text = "x".repeat(MAX_UNREAD_BYTES / ANSWERS + 1);
+            for id in 0..ANSWERS {
+                let error = ErrorData::internal_error(text.clone(), None);
+                let id = RequestId::Number(i64::try_from(id).unwrap());
+                tokio::spawn(transport.send(ServerJsonRpcMessage::error(error, Some(id))));
+            }
+            theirs.write_all(PING).await.unwrap();
+            let waited = timeout(std::time::Duration::from_millis(20), transport.receive()).await;
+            assert!(waited.is_err(), "a request was read while {MAX_UNREAD_BYTES} bytes are unread");
+            let mut half = vec![0; text.len()];
+            read.read_exact(&mut half).await.unwrap();
+            assert!(transport.receive().await.is_some(), "there is room again");
+        });
+    }
 }
