@@ -241,3 +241,59 @@ class Origins(Web):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+SQUATTER = """<!doctype html><title>squatter</title><script>
+window.ready = (async () => {
+  await navigator.serviceWorker.register('/worker.js', {scope: '/'})
+  await navigator.serviceWorker.ready
+  await fetch('/web')
+  return true
+})()
+</script>"""
+WORKER = """
+self.addEventListener('install', () => self.skipWaiting())
+self.addEventListener('activate', event => event.waitUntil(self.clients.claim()))
+self.addEventListener('fetch', event => event.respondWith(new Response('<!doctype html><title>stolen</title>',
+  {headers: {'Content-Type': 'text/html'}})))
+"""
+
+
+class Squatter(BaseHTTPRequestHandler):
+    """Leaves a service worker and a cached page."""
+
+    def do_GET(self):
+        is_worker = self.path == "/worker.js"
+        body = (WORKER if is_worker else SQUATTER).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if is_worker else "text/html")
+        self.send_header("Cache-Control", "max-age=31536000")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Squatted(Web):
+    def test_what_had_the_port_before_gets_nothing_of_the_page(self):
+        self.nudge("set", "api", "build", "make api")
+        self.nudge("stop")
+        server = ThreadingHTTPServer(("127.0.0.1", self.port), Squatter)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = self.tab()
+        names = [f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "squatter.localhost")]
+        for origin in names:
+            page.goto(f"{origin}/web")
+            self.assertTrue(page.evaluate("window.ready"))
+        server.shutdown()
+        server.server_close()
+        page.goto(f"{names[0]}/web")
+        self.assertEqual(page.title(), "stolen", "the worker that was left answers at its own origin")
+        self.serve()
+        self.nudge("set", "api", "build", "make api")
+        page.goto(self.address())
+        expect(page.locator("#live[data-kind=live]")).to_be_visible()
+        expect(page.get_by_role("option")).to_have_count(1)
+        self.assertEqual(page.evaluate("navigator.serviceWorker.controller"), None)

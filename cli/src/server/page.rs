@@ -3,7 +3,7 @@
 //! | step | what guards it |
 //! |---|---|
 //! | `nudge ui` calls `nudge.open_page` | it is a call of this user's own, like any other |
-//! | it opens `/web#code=...` | the code is in the fragment, which no browser sends; it works once, within a minute |
+//! | it opens `http://RANDOM.localhost:PORT/web#code=...` | the origin is a new one each time, so that nothing that another program left at the port is part of it; the code is in the fragment, which no browser sends; it works once, within a minute |
 //! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
 //! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
 //!
@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
 
 use super::http::ports::Ports;
 use super::session::changes::CHANGES;
@@ -84,6 +85,8 @@ pub const NAME: &str = concat!("nudge-page/", env!("CARGO_PKG_VERSION"));
 /// Largest body with a code.
 pub const MAX_CODE_BYTES: usize = 4 << 10;
 
+/// Bytes of the random part of an origin's name, and of its proof.
+const NAME_BYTES: usize = 10;
 /// How long a code works.
 const CODE_S: Millis = 60;
 /// Codes that nobody has used yet; the oldest goes first.
@@ -211,7 +214,7 @@ impl Page {
         let (text, made) = (Token::random()?, self.clock.now());
         let port = params.port.unwrap_or(self.ports.own());
         self.ports.listen(port)?;
-        let url = format!("http://127.0.0.1:{port}/web#code={}", text.text());
+        let url = format!("http://{}.localhost:{port}/web#code={}", self.new_name()?, text.text());
         let mut state = self.state();
         if state.codes.len() == MAX_CODES {
             state.codes.pop_front();
@@ -276,6 +279,39 @@ impl Page {
         }
         state.used.insert(token.nonce, now);
         true
+    }
+
+    /// Makes the name of an origin that no page was ever at: a service worker, a cached page or storage that another
+    /// program left at this port is of another origin. Every PRIMARY of the session knows the name by its proof.
+    fn new_name(&self) -> Result<String> {
+        let mut nonce = [0; NAME_BYTES];
+        getrandom::fill(&mut nonce)
+            .map_err(|error| Error::unavailable(format!("The system gives no random bytes ({error}); try again.")))?;
+        let proof = self.name_proof(&nonce);
+        Ok(nonce.iter().chain(&proof).fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
+    }
+
+    /// Returns true for the host of an origin that was made for the page of this session, without its port.
+    pub fn is_its_name(&self, host: &str) -> bool {
+        let Some(name) = host.strip_suffix(".localhost") else { return false };
+        let bytes = name.as_bytes().as_chunks::<2>();
+        if name.len() != 4 * NAME_BYTES || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return false;
+        }
+        let bytes = bytes.0.iter().filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+        let bytes: Vec<u8> = bytes.collect();
+        let Some((nonce, proof)) = bytes.split_first_chunk::<NAME_BYTES>() else { return false };
+        self.name_proof(nonce)[..].ct_eq(proof).into()
+    }
+
+    fn name_proof(&self, nonce: &[u8; NAME_BYTES]) -> [u8; NAME_BYTES] {
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes());
+        let mut mac = mac.unwrap_or_else(|_| unreachable!("a key may have any length"));
+        mac.update(b"nudge page name");
+        mac.update(nonce);
+        let mut proof = [0; NAME_BYTES];
+        proof.copy_from_slice(&mac.finalize().into_bytes()[..NAME_BYTES]);
+        proof
     }
 
     fn mac(&self, nonce: &Nonce, made: [u8; 8]) -> Hmac<Sha256> {
@@ -348,7 +384,10 @@ mod tests {
 
     fn code(page: &Page, context: &Value) -> String {
         let url = open(page, context).unwrap();
-        url.strip_prefix("http://127.0.0.1:8765/web#code=").unwrap().to_owned()
+        let (origin, code) = url.split_once("/web#code=").unwrap();
+        let host = origin.strip_prefix("http://").unwrap().strip_suffix(":8765").unwrap();
+        assert!(page.is_its_name(host), "{url}");
+        code.to_owned()
     }
 
     fn enter(page: &Page, code: &str) -> Result<Value, u16> {
@@ -362,6 +401,20 @@ mod tests {
     }
 
     const KEY: &str = "a token that a test made up";
+
+    #[test]
+    fn each_address_has_an_origin_of_its_own_that_its_session_knows() {
+        let clock = Arc::new(ManualClock::new(0));
+        let (ours, other) = (page(&clock, &KEY.replace(' ', "-")), page(&clock, &KEY.replace(' ', "+")));
+        let name = |page: &Page| format!("{}.localhost", page.new_name().unwrap());
+        let (first, second) = (name(&ours), name(&ours));
+        assert!(first != second && ours.is_its_name(&first) && ours.is_its_name(&second));
+        assert!(!other.is_its_name(&first) && !ours.is_its_name(&name(&other)));
+        for wrong in ["localhost", "x.localhost", &first[1..], &first.replace(".localhost", ".localhost.evil.example")]
+        {
+            assert!(!ours.is_its_name(wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_code_works_once_and_for_a_minute() {

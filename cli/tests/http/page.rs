@@ -18,7 +18,8 @@ fn address(serve: &Serve) -> String {
     assert!(status.success(), "{stderr}");
     assert!(stderr.contains("works once, within 60 seconds") && stderr.lines().count() == 1, "{stderr}");
     let address = String::from_utf8(stdout).unwrap().trim_end().to_owned();
-    assert!(address.starts_with(&format!("http://127.0.0.1:{}/web#code=", serve.file.port)), "{address}");
+    let (name, rest) = address.strip_prefix("http://").unwrap().split_once('.').unwrap();
+    assert!(name.len() == 40 && rest.starts_with(&format!("localhost:{}/web#code=", serve.file.port)), "{address}");
     address
 }
 
@@ -466,4 +467,36 @@ fn it_opens_where_somebody_sits() {
     let piped = ui(&["ui"], Some(":0")).output().unwrap();
     assert!(String::from_utf8_lossy(&piped.stderr).contains("open it in a browser of yours"), "{piped:?}");
     assert!(!address_file.exists(), "it was opened");
+}
+
+#[test]
+fn each_address_has_an_origin_of_its_own_for_the_page_alone() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    let address = address(&serve);
+    let (origin, code) = address.split_once("/web#code=").unwrap();
+    let host = format!("Host: {}", origin.strip_prefix("http://").unwrap());
+    let ask = |host: &str, line: &str, headers: &str, body: &str| {
+        let length = body.len();
+        let head = format!("{line} HTTP/1.1\r\n{host}\r\nContent-Type: application/json\r\n{headers}");
+        serve.raw(format!("{head}Content-Length: {length}\r\n\r\n{body}"))
+    };
+    let own = format!("{OWN}\r\nOrigin: {origin}\r\n");
+    assert_eq!(ask(&host, "GET /web", "", "").status, 200);
+    // The token of the session opens nothing there.
+    let token = format!("Authorization: Bearer {}\r\n", serve.token());
+    for (line, headers) in [("POST /", &token), ("POST /mcp", &token), ("GET /health", &String::new())] {
+        refused(&ask(&host, line, headers, "{}"), 403);
+    }
+    refused(&ask(&host, "GET /api/projects", &token, ""), 401);
+    // A name that nobody made is none.
+    let other = host.replace(".localhost", "0.localhost");
+    for wrong in [other, host.replace(".localhost", ".localhost.evil.example"), "Host: x.localhost:1".into()] {
+        refused(&ask(&wrong, "GET /web", "", ""), 403);
+    }
+    let entered = ask(&host, "POST /web/session", &own, &json!({"code": code}).to_string());
+    let entered: Value = serde_json::from_str(&entered.body).unwrap();
+    let token = format!("{own}Authorization: Bearer {}\r\n", entered["token"].as_str().unwrap());
+    let told = ask(&host, "POST /web/rpc", &token, &request("nudge.status", &json!({})).to_string());
+    assert!(told.status == 200 && told.body.contains("session_id"), "{}", told.body);
 }

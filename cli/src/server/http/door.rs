@@ -3,7 +3,7 @@
 //! | # | check | refused with | against |
 //! |---|---|---|---|
 //! | 1 | the target is a path, not a URI | 403 | use as a proxy |
-//! | 2 | exactly one `Host`: a loopback name with a port of ours, or one allowed by `--allow-host` | 403 | DNS rebinding |
+//! | 2 | exactly one `Host`: a loopback name with a port of ours, one allowed by `--allow-host`, or for the page alone the name that `nudge ui` made for it | 403 | DNS rebinding |
 //! | 3 | no `Origin`; `Sec-Fetch-Site` absent or `none`. Of our own page and `/api`: see below | 403 | calls made by web pages |
 //! | 4 | the path exists | 404 | |
 //! | 5 | the method is the path's; `OPTIONS` never is, so no preflight succeeds | 405 | |
@@ -90,6 +90,11 @@ impl Route {
         }
     }
 
+    /// Returns true for what the page asks for.
+    fn is_of_page(self) -> bool {
+        matches!(self, Self::PageFile(_) | Self::PageSession | Self::PageRpc | Self::Api { .. })
+    }
+
     /// Returns true when whoever is let in here has shown a token.
     pub fn takes_token(self) -> bool {
         matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc | Self::Api { .. })
@@ -140,7 +145,8 @@ impl Door {
             return Err(Refusal::forbidden("The request target must be a path such as `/`."));
         }
         let host = one(&head.headers, &header::HOST);
-        if !is_local && !host.is_some_and(|host| self.is_ours(host)) {
+        let is_page_name = host.is_some_and(|host| self.is_page_name(host, page));
+        if !is_local && !is_page_name && !host.is_some_and(|host| self.is_ours(host)) {
             return Err(Refusal::forbidden(
                 "`Host` must be 127.0.0.1, localhost or [::1] with the port, or a name given by --allow-host.",
             ));
@@ -148,13 +154,16 @@ impl Door {
         let route = Route::of(head.uri.path(), &head.method);
         check_sender(route, &head.headers, host.unwrap_or_default())?;
         let route = route.ok_or_else(Refusal::not_found)?;
+        if is_page_name && !route.is_of_page() {
+            return Err(Refusal::forbidden("This name is the page's alone; use 127.0.0.1 with the port."));
+        }
         if !route.methods().contains(&head.method) {
             return Err(Refusal::method(route));
         }
         let route = match route {
             Route::Api { api, .. } => {
                 let by_page = bearer(&head.headers).is_some_and(|shown| page.lets_in(shown));
-                if !by_page && !is_local && !self.shows_token(&head.headers) {
+                if !by_page && (is_page_name || (!is_local && !self.shows_token(&head.headers))) {
                     return Err(Refusal::unauthorized(&self.token_file));
                 }
                 Route::Api { api, by_page }
@@ -181,6 +190,13 @@ impl Door {
             return Err(Refusal::too_large());
         }
         Ok(route)
+    }
+
+    /// Returns true for a name that was made for the page, with a port of ours.
+    fn is_page_name(&self, host: &str, page: &Page) -> bool {
+        let Some((name, port)) = host.rsplit_once(':') else { return false };
+        let has_port = port.parse().is_ok_and(|number: u16| number.to_string() == port && self.ports.has(number));
+        has_port && page.is_its_name(&name.to_ascii_lowercase())
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -318,6 +334,12 @@ impl Refusal {
     fn media_type() -> Self {
         let message = "Send JSON, with `Content-Type: application/json`.";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "E_MEDIA_TYPE", message)
+    }
+
+    /// Refuses a connection of a process that has too many.
+    pub fn over_its_share() -> Self {
+        let message = "This process has too many connections to the server; close some and try again.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message)
     }
 
     /// Refuses a body over [`Route::max_body_bytes`].
