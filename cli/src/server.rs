@@ -7,6 +7,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`memory`] | giving back what large calls took |
+//! | [`work`] | places and time for calls off the event loop |
 //! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
 //! | [`page`] | the page of the session, for people |
@@ -22,6 +23,7 @@ mod seeds;
 pub mod session;
 pub mod token;
 pub mod watchdog;
+pub mod work;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -53,10 +55,11 @@ use session::keeper::Keeper;
 use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
-use session::status::ServerStatus;
+use session::status::{AskedSources, ServerStatus};
 use session::time::SessionTime;
 use token::Token;
 use watchdog::Watchdog;
+use work::{CallerId, WorkPool};
 
 /// Largest body over HTTP, and line over stdio, that is read.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
@@ -115,12 +118,14 @@ impl Drop for EventLoop {
 async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
     let mut signal = std::pin::pin!(stop_signal().map_err(|error| failed("listen for signals", &error))?);
     let (stop, mut stopped) = watch::channel(false);
-    let shared = Shared { settings, history, stop: &stop };
+    let work = Arc::<WorkPool>::default();
+    let shared = Shared { settings, history, stop: &stop, work: &work };
+    let desk = work.desk(CallerId::OwnClient);
     let people = matches!(stdio, Stdio::Off);
     let (mut serving, backend) = match role {
         Role::Primary(primary) => {
-            let calls = PrimaryCalls::new(&primary, history);
-            let backend = Arc::new(Backend::here(calls.service()));
+            let calls = PrimaryCalls::new(&primary, history, &work);
+            let backend = Arc::new(Backend::here(calls.service(), desk));
             let server = shared.open(*primary, None, calls).await?;
             if people {
                 say(&server.invitation(&settings.dir));
@@ -138,7 +143,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 say("Ctrl-C ends this one, `nudge stop` all of them");
             }
             let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
-            (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client))))
+            (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client), desk)))
         }
     };
     // It ends with the event loop.
@@ -152,7 +157,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 (Turn::Primary(primary), Serving::AsProxy { member, feed, .. }) => {
                     feed.abort();
                     history.begin();
-                    let calls = PrimaryCalls::new(&primary, history);
+                    let calls = PrimaryCalls::new(&primary, history, &work);
                     backend.promote(calls.service());
                     // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
                     for touched in [Touched::Everything, Touched::Tools] {
@@ -227,6 +232,7 @@ struct Shared<'a> {
     settings: &'a Arc<ServeSettings>,
     history: &'a Arc<History>,
     stop: &'a watch::Sender<bool>,
+    work: &'a Arc<WorkPool>,
 }
 
 /// The current role of this process.
@@ -259,7 +265,7 @@ struct PrimaryCalls {
 
 impl PrimaryCalls {
     /// Collects the services: the server's own come first, then those over all sources, then each source's.
-    fn new(primary: &Primary, history: &Arc<History>) -> Self {
+    fn new(primary: &Primary, history: &Arc<History>, work: &Arc<WorkPool>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<Proxies>::default();
         let status = ServerStatus {
@@ -269,6 +275,8 @@ impl PrimaryCalls {
             journal: Arc::clone(&primary.journal),
             keeper: Arc::clone(&primary.keeper),
             proxies: Arc::clone(&proxies),
+            work: Arc::clone(work),
+            asked: Arc::<AskedSources>::default(),
             own: history.methods().into_iter().chain(primary.sources.shared_methods()).collect(),
             port: AtomicU16::new(port),
         };
@@ -312,11 +320,12 @@ impl Shared<'_> {
         });
         let stopped = self.stop.subscribe();
         // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
-        let backend = Arc::new(Backend::here(calls.service()));
+        let desk = self.work.desk(CallerId::OwnClient);
+        let backend = Arc::new(Backend::here(calls.service(), desk));
         let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
         let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
-        let watchdog = Watchdog::start(Arc::clone(&calls.proxies));
+        let watchdog = Watchdog::start(Arc::clone(&calls.proxies), Arc::clone(self.work));
         let control = Control {
             dir: dir.clone(),
             journal: Arc::clone(&journal),
@@ -335,6 +344,7 @@ impl Shared<'_> {
             page,
             history: Arc::clone(self.history),
             proxies: calls.proxies,
+            work: Arc::clone(self.work),
             mcp,
             refused: http::Refused::default(),
         };

@@ -25,8 +25,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nudge::Service;
+use nudge_core::service::Lane;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
@@ -34,6 +34,7 @@ use super::memory;
 use super::page::{self, Page};
 use super::session::history::History;
 use super::session::proxies::{ConnectedProxy, Proxies};
+use super::work::{CallerId, WorkDesk, WorkPool};
 use accept::{Accepted, Connections, Listeners, Peer};
 use door::{Door, Refusal, Route};
 use mcp::McpHttp;
@@ -83,6 +84,8 @@ pub struct Endpoint {
     pub history: Arc<History>,
     /// The PROXYs among the callers.
     pub proxies: Arc<Proxies>,
+    /// The places of calls.
+    pub work: Arc<WorkPool>,
     /// The handler of `/mcp`.
     pub mcp: McpHttp,
     /// The refusals, for the log.
@@ -151,6 +154,9 @@ impl Endpoint {
     async fn answer(&self, request: Request<Incoming>, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
         let (head, mut body) = request.into_parts();
         peer.has_spoken();
+        if peer.is_over_its_share() {
+            return Refusal::over_its_share().response().map(Either::Left);
+        }
         let checked = self.door.check(&head, peer.is_local(), &self.page);
         if checked.as_ref().is_ok_and(|route| route.takes_token()) {
             peer.is_let_in();
@@ -160,7 +166,7 @@ impl Endpoint {
             Ok(Route::PageFile(file)) => return page::respond(file).map(Either::Left),
             // The bodies of GET and DELETE are ignored.
             Ok(Route::Mcp) if head.method != Method::POST => {
-                return self.mcp.answer(head, Bytes::new()).await.map(Either::Right);
+                return self.mcp.answer(head, Bytes::new(), &self.desk(peer, proxy)).await.map(Either::Right);
             }
             Ok(Route::PageSession) => match read(&mut body, Route::PageSession.max_body_bytes()).await {
                 Ok(bytes) => self.enter_page(bytes, peer).await.map(|answer| (Route::PageSession, answer)),
@@ -172,17 +178,17 @@ impl Endpoint {
         match read {
             Ok((Route::Mcp, bytes)) => {
                 memory::used(bytes.len());
-                self.mcp.answer(head, bytes).await.map(Either::Right)
+                self.mcp.answer(head, bytes, &self.desk(peer, proxy)).await.map(Either::Right)
             }
             Ok((Route::Api { api, by_page }, body)) => {
-                let (service, caller) = if by_page {
-                    (&self.for_page, Head::of_page(&head.headers))
+                let (service, caller, desk) = if by_page {
+                    (&self.for_page, Head::of_page(&head.headers), self.work.desk(CallerId::Page))
                 } else {
-                    (&self.service, Head::read(&head.headers))
+                    (&self.service, Head::read(&head.headers), self.desk(peer, proxy))
                 };
                 let query = head.uri.query().map(str::to_owned);
                 let asked = api::Asked { api, method: head.method, query, body };
-                let (status, answer) = api::answer(Arc::clone(service), caller, asked).await;
+                let (status, answer) = api::answer(&desk, Arc::clone(service), caller, asked).await;
                 memory::used(answer.len());
                 json(status, answer).map(Either::Left)
             }
@@ -193,11 +199,12 @@ impl Endpoint {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
                     pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
                 }
-                let (service, caller) = match route {
-                    Route::PageRpc => (&self.for_page, Head::of_page(&head.headers)),
-                    _ => (&self.service, Head::read(&head.headers)),
+                let (service, caller, desk) = match route {
+                    Route::PageRpc => (&self.for_page, Head::of_page(&head.headers), self.work.desk(CallerId::Page)),
+                    _ => (&self.service, Head::read(&head.headers), self.desk(peer, proxy)),
                 };
-                match request::answer(Arc::clone(service), &self.history, caller, bytes).await {
+                let asked = request::Asked { service: Arc::clone(service), history: &self.history, desk };
+                match request::answer(asked, caller, bytes).await {
                     Some(answer) => {
                         memory::used(answer.len());
                         json(StatusCode::OK, answer).map(Either::Left)
@@ -218,11 +225,19 @@ impl Endpoint {
 }
 
 impl Endpoint {
+    /// The places of whoever is at the other end.
+    fn desk(&self, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
+        self.work.desk(peer.caller(proxy.get().map(ConnectedProxy::pid)))
+    }
+
     /// Takes a code of the page. Whose process sent it is looked up in a file of the system's.
     async fn enter_page(&self, code: Bytes, peer: &Peer) -> Result<Bytes, Refusal> {
         let (page, ends) = (Arc::clone(&self.page), peer.ends());
-        let entered = spawn_blocking(move || page.enter(&code, ends)).await;
-        entered.map_err(|_| Refusal::broken())?.map_err(Refusal::code)
+        let desk = self.work.desk(CallerId::Page);
+        let entered = desk.run(Lane::Vital, move || page.enter(&code, ends)).await;
+        entered
+            .map_err(|error| Refusal::code((StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned())))?
+            .map_err(Refusal::code)
     }
 }
 

@@ -7,6 +7,7 @@ pub mod stdio;
 pub mod subscriptions;
 pub mod tools;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,9 +24,11 @@ use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::session::backend::Backend;
 use super::session::changes::Changes;
+use super::work::CallerId;
 use fill_in::{FillIn, Filler, ToolCall};
 use profile::{Methods, Profile};
 use stdio::{RawArguments, StdioTransport};
@@ -88,6 +91,10 @@ fn protocol(reason: &str) -> Error {
     Error::invalid(message)
 }
 
+/// Cancelled when the connection ends on which a request came; passed in the extensions of its head.
+#[derive(Clone)]
+pub struct CallerLeft(pub CancellationToken);
+
 /// The tools and resources for one client.
 #[derive(Clone)]
 pub struct Tools {
@@ -126,8 +133,8 @@ impl Tools {
             subscriptions: Arc::default(),
             profile: None,
             structured: false,
+            filler: fill_in.map(|fill_in| Arc::new(Filler::new(fill_in, backend.desk().of(CallerId::Looks)))),
             backend,
-            filler: fill_in.map(|fill_in| Arc::new(Filler::new(fill_in))),
         }
     }
 
@@ -145,10 +152,12 @@ impl Tools {
         self
     }
 
-    /// Makes a copy for another client, without subscriptions.
+    /// Makes a copy for another client, with places of its own and without subscriptions.
     #[must_use]
     pub fn for_another_client(&self) -> Self {
-        Self { subscriptions: Arc::default(), ..self.clone() }
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let caller = CallerId::McpClient(LAST.fetch_add(1, Ordering::Relaxed));
+        Self { backend: Arc::new(self.backend.of(caller)), subscriptions: Arc::default(), ..self.clone() }
     }
 
     /// Starts notifying a client of 2025 that has asked for resources or tools. Clients of 2026 listen instead.
@@ -171,6 +180,41 @@ impl Tools {
         let offered = Arc::new(offered);
         *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&offered);
         offered
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let params = match raw_arguments(&mut context) {
+            Some(params) => params,
+            None => to_raw_value(&request.arguments.unwrap_or_default())
+                .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
+        };
+        // What the library says of a client that gave no name is the library's own.
+        let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
+        let by = named.map(|client| client_name(&client)).unwrap_or_default();
+        let name = &*request.name;
+        let meta = std::mem::take(&mut context.meta.0.0);
+        if let Some(profile) = self.profile {
+            let tool = profile.tool(name).ok_or_else(no_such_tool)?;
+            let methods = Methods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
+            let answered = (tool.run)(&methods, &params).await;
+            return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
+        }
+        let known = self.offered().find(name).cloned();
+        let known = match known {
+            None => match self.ask().await {
+                Ok(offered) => offered.find(name).cloned(),
+                Err(error) => return Ok(self.result(Err(error)).into()),
+            },
+            known => known,
+        };
+        let behind = known.ok_or_else(no_such_tool)?;
+        let keeps = self.offered().keeps;
+        let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
+        Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 
     /// Refuses what a profile does not have.
@@ -266,39 +310,26 @@ impl ServerHandler for Tools {
         Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public))
     }
 
+    /// Gives the call up when its client cancels it or has gone: an answer would not be read.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let params = match raw_arguments(&mut context) {
-            Some(params) => params,
-            None => to_raw_value(&request.arguments.unwrap_or_default())
-                .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
+        let cancelled = context.ct.clone();
+        let left = context.extensions.get::<Parts>().and_then(|head| head.extensions.get::<CallerLeft>()).cloned();
+        let left = async move {
+            match left {
+                Some(left) => left.0.cancelled().await,
+                None => std::future::pending().await,
+            }
         };
-        // What the library says of a client that gave no name is the library's own.
-        let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
-        let by = named.map(|client| client_name(&client)).unwrap_or_default();
-        let name = &*request.name;
-        let meta = std::mem::take(&mut context.meta.0.0);
-        if let Some(profile) = self.profile {
-            let tool = profile.tool(name).ok_or_else(no_such_tool)?;
-            let methods = Methods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
-            let answered = (tool.run)(&methods, &params).await;
-            return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
+        tokio::select! {
+            biased;
+            answer = self.call(request, context) => answer,
+            () = cancelled.cancelled() => Err(ErrorData::internal_error("The call was cancelled.", None)),
+            () = left => Err(ErrorData::internal_error("The connection was closed.", None)),
         }
-        let known = self.offered().find(name).cloned();
-        let known = match known {
-            None => match self.ask().await {
-                Ok(offered) => offered.find(name).cloned(),
-                Err(error) => return Ok(self.result(Err(error)).into()),
-            },
-            known => known,
-        };
-        let behind = known.ok_or_else(no_such_tool)?;
-        let keeps = self.offered().keeps;
-        let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
-        Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 
     /// Refuses unknown methods, and known ones with malformed params; rmcp calls this for both.

@@ -1,5 +1,8 @@
-//! Notices an event loop that stands still: nobody is answered then, and nobody else can take over, because this
-//! process keeps the lock.
+//! Notices an event loop that stands still, and places for calls that are all held by work that does not end: callers are
+//! not answered then, and nobody else can take over, because this process keeps the lock.
+//!
+//! A process that is merely busy is left alone: an interval in which it got a processor, or waited for one, counts as
+//! one in which the loop stood still only after [`MISSED_WHILE_BUSY`] of them.
 //!
 //! A loop that hangs, in a disk that does not answer for instance, cannot hand anything over. Where a PROXY is
 //! connected the process ends at once, which is the path that `kill -9` takes, and the PROXY goes on with all that was
@@ -14,11 +17,16 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::session::proxies::Proxies;
+use super::work::WorkPool;
 
 /// Interval at which the loop is asked for a sign of life.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Number of intervals without one after which the loop stands still.
 const MISSED: u32 = 2;
+/// The same, while the process is busy: its threads compute, or other processes do and leave it no processor.
+const MISSED_WHILE_BUSY: u32 = 30;
+/// The part of an interval that a busy process had a processor for: one of so many.
+const BUSY_SHARE: u32 = 4;
 /// How much longer than [`INTERVAL`] a pause of this thread may take; the whole process was suspended if it takes
 /// longer, and then the loop is not to blame.
 const SLACK: Duration = Duration::from_millis(500);
@@ -41,7 +49,7 @@ struct Watching {
 
 impl Watchdog {
     /// Starts to watch the event loop that calls this, of a PRIMARY with these PROXYs.
-    pub fn start(proxies: Arc<Proxies>) -> Self {
+    pub fn start(proxies: Arc<Proxies>, work: Arc<WorkPool>) -> Self {
         let watching = Arc::<Watching>::default();
         let answers = Arc::clone(&watching);
         let answering = tokio::spawn(async move {
@@ -51,7 +59,8 @@ impl Watchdog {
             }
         });
         let watches = Arc::clone(&watching);
-        let watch = move || watches.watch(|| !proxies.pids().is_empty());
+        let loop_thread = LoopThread::current();
+        let watch = move || watches.watch(&loop_thread, &work, || !proxies.pids().is_empty());
         // Without a thread to spare there is no watchdog, and everything else works.
         let thread = std::thread::Builder::new().name("nudge-watchdog".into()).spawn(watch).ok();
         Self { watching, thread: thread.map(|thread| thread.thread().clone()), answering }
@@ -69,10 +78,10 @@ impl Drop for Watchdog {
 }
 
 impl Watching {
-    fn watch(&self, has_successor: impl Fn() -> bool) {
-        let mut missed = 0;
+    fn watch(&self, watched: &LoopThread, work: &WorkPool, has_successor: impl Fn() -> bool) {
+        let (mut missed, mut was_stuck) = (Missed::default(), false);
         while !self.over.load(Ordering::Relaxed) {
-            let begun = Instant::now();
+            let (begun, computed) = (Instant::now(), processor_time());
             self.answered.store(false, Ordering::Relaxed);
             self.asked.notify_one();
             std::thread::park_timeout(INTERVAL);
@@ -80,26 +89,147 @@ impl Watching {
             if self.over.load(Ordering::Relaxed) {
                 return;
             }
+            let is_stuck = work.is_stuck();
+            if is_stuck && has_successor() {
+                hand_over("all places are held by calls whose time is over; a PROXY takes over", 0);
+            }
+            if is_stuck && !was_stuck {
+                tracing::error!("all places are held by calls whose time is over, and nobody can take over");
+            }
+            was_stuck = is_stuck;
             if was_suspended || self.answered.load(Ordering::Relaxed) {
-                if missed >= MISSED {
+                if missed.is_stand_still() {
                     tracing::info!("the event loop goes on");
                 }
-                missed = 0;
+                missed = Missed::default();
                 continue;
             }
-            missed += 1;
-            if missed < MISSED {
+            let is_busy =
+                processor_time().saturating_sub(computed) >= INTERVAL / BUSY_SHARE || watched.wants_processor();
+            let before = missed.is_stand_still();
+            missed.count(is_busy);
+            if !missed.is_stand_still() {
                 continue;
             }
-            let seconds = INTERVAL.as_secs() * u64::from(missed);
+            let seconds = INTERVAL.as_secs() * u64::from(missed.all);
             if has_successor() {
-                tracing::error!(seconds, "the event loop stands still; a PROXY takes over");
-                nudge_os::process::end_all();
-                std::process::exit(HANDED_OVER);
+                hand_over("the event loop stands still; a PROXY takes over", seconds);
             }
-            if missed == MISSED {
+            if !before {
                 tracing::error!(seconds, "the event loop stands still, and nobody can take over");
             }
         }
+    }
+}
+
+/// Ends the process as `kill -9` does: a PROXY goes on with all that was acknowledged.
+fn hand_over(why: &str, seconds: u64) -> ! {
+    tracing::error!(seconds, "{why}");
+    nudge_os::process::end_all();
+    std::process::exit(HANDED_OVER)
+}
+
+/// Intervals without a sign of life, one after the other.
+#[derive(Debug, Default)]
+struct Missed {
+    all: u32,
+    idle: u32,
+}
+
+impl Missed {
+    fn count(&mut self, is_busy: bool) {
+        self.all += 1;
+        self.idle += u32::from(!is_busy);
+    }
+
+    fn is_stand_still(&self) -> bool {
+        self.idle >= MISSED || self.all >= MISSED_WHILE_BUSY
+    }
+}
+
+/// The time that this process had a processor for, on all its threads.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Zero: here it is not asked for, and a process counts as idle.
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    Duration::ZERO
+}
+
+/// The thread of the event loop, as the system knows it.
+struct LoopThread {
+    #[cfg(target_os = "linux")]
+    id: rustix::process::Pid,
+}
+
+impl LoopThread {
+    /// The thread that calls this.
+    fn current() -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            id: rustix::thread::gettid(),
+        }
+    }
+
+    /// Returns true when it computes, or would if it had a processor. A thread that waits for a disk or a lock does not.
+    #[cfg(target_os = "linux")]
+    fn wants_processor(&self) -> bool {
+        use nudge_core::foreign::{Links, read_text};
+
+        const MAX_BYTES: u64 = 4 << 10;
+        let file = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
+        let stat = read_text(std::path::Path::new(&file), Links::Followed, MAX_BYTES);
+        // The name before the state may hold anything, a parenthesis too.
+        stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
+    }
+
+    /// Returns false: the system is not asked here.
+    #[cfg(not(target_os = "linux"))]
+    #[allow(clippy::unused_self, reason = "it has something to ask on Linux")]
+    fn wants_processor(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_merely_busy_is_given_time() {
+        let mut busy = Missed::default();
+        (1..MISSED_WHILE_BUSY).for_each(|_| busy.count(true));
+        assert!(!busy.is_stand_still());
+        busy.count(true);
+        assert!(busy.is_stand_still());
+        let mut idle = Missed::default();
+        idle.count(false);
+        idle.count(true);
+        assert!(!idle.is_stand_still());
+        idle.count(false);
+        assert!(idle.is_stand_still());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_computes_wants_a_processor_and_one_that_waits_does_not() {
+        let (before, own) = (processor_time(), LoopThread::current());
+        assert!(own.wants_processor());
+        while processor_time() == before {}
+        let (tell, told) = std::sync::mpsc::channel();
+        let waits = std::thread::spawn(move || {
+            tell.send(LoopThread::current()).unwrap();
+            std::thread::park();
+        });
+        let thread = told.recv().unwrap();
+        while thread.wants_processor() {
+            std::thread::yield_now();
+        }
+        waits.thread().unpark();
+        waits.join().unwrap();
     }
 }

@@ -362,8 +362,9 @@ fn a_client_that_is_stopped_by_its_terminal_stops_no_other() {
     pty.wait_for("Stopped");
     let set = nudge(&runtime, &["set", "a", "k", "v"]).stdin(Stdio::null()).output().unwrap();
     assert!(set.status.success(), "{set:?}");
-    // The terminal closes: the client ends, and its pipe with it.
-    pty.press(b"kill -KILL %1; exit\n");
-    bash.wait().unwrap();
+    // The client is killed, and its pipe ends with it.
+    pty.press(b"kill -KILL %1\n");
     wait_for("the end of the server", PATIENCE, || (!dir.is_held()).then_some(()));
+    bash.kill().unwrap();
+    bash.wait().unwrap();
 }

@@ -53,7 +53,8 @@ fn page(serve: &Serve, port: u16) -> String {
     let Output { status, stdout, stderr } = ui(serve, port);
     assert!(status.success(), "{stderr:?}");
     let address = String::from_utf8(stdout).unwrap();
-    let code = address.trim().strip_prefix(&format!("http://127.0.0.1:{port}/web#code=")).unwrap();
+    let (origin, code) = address.trim().split_once("/web#code=").unwrap();
+    assert!(origin.ends_with(&format!(".localhost:{port}")), "{address}");
     let entered = ask(port, "POST /web/session", &["Sec-Fetch-Site: same-origin".into()], Some(&json!({"code": code})));
     let entered: Value = serde_json::from_str(&entered.body).unwrap();
     entered["token"].as_str().unwrap().to_owned()
@@ -150,7 +151,7 @@ fn a_port_is_had_until_the_server_ends_and_one_that_is_taken_is_refused() {
     let further = free_port();
     for _ in 0..2 {
         let out = with(&further.to_string(), &[]);
-        assert!(String::from_utf8_lossy(&out.stdout).starts_with(&format!("http://127.0.0.1:{further}/web#code=")));
+        assert!(String::from_utf8_lossy(&out.stdout).contains(&format!(".localhost:{further}/web#code=")));
         assert!(said(&out).contains(&format!("http://127.0.0.1:{further}/api")), "{out:?}");
     }
     let own = serve.file.port.to_string();

@@ -360,3 +360,33 @@ fn it_works_ticks_and_ends_and_its_settings_are_listed() {
         json!({"reason": "E_SECRET_REJECTED", "rule": refused["error"]["data"]["rule"], "path": "text"})
     );
 }
+
+#[test]
+fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
+    const CALLS: u64 = 560;
+    /// What a PROXY has under way at the most: places and calls that wait.
+    const UNDER_WAY: u64 = 8 + 64;
+    let desk = Desk::new();
+    let primary = desk.primary();
+    primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
+    let mut greedy = desk.proxy(true);
+    greedy.initialize("2025-11-25");
+    for id in 100..100 + CALLS {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "nudge_demo_hang", "arguments": {}}});
+        greedy.send(&call.to_string());
+    }
+    let mut refused = 0;
+    while refused < CALLS - UNDER_WAY {
+        let told = greedy.receive().to_string();
+        refused += u64::from(told.contains("waiting already"));
+    }
+    // Another agent, a program over TCP, a command, and whoever asks how things stand.
+    let mut other = desk.proxy(true);
+    assert!(has_demo(&tools(&mut other)));
+    assert_eq!(other.tool("nudge_demo_get", &json!({"name": "a"}))["result"]["structuredContent"]["text"], "one");
+    assert_eq!(primary.call("nudge.demo.wait", &json!({}))["result"]["waited_ms"], 300);
+    assert_eq!(primary.call("nudge.status", &json!({}))["result"]["demo"]["notes"], 1);
+    desk.run(&["demo", "add", "b", "two"]);
+    desk.run(&["status"]);
+    desk.run(&["stop"]);
+}

@@ -48,6 +48,7 @@ mod platform {
     use std::io::{IoSlice, Read as _, Write as _};
     use std::net::Shutdown;
     use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixStream as Socket;
     use std::pin::Pin;
     use std::task::{Context, Poll, ready};
@@ -164,15 +165,16 @@ mod platform {
     pub struct LocalListener(UnixListener);
 
     impl LocalListener {
-        /// Waits for a process of this user's. Others are turned away.
+        /// Waits for a process of this user's, and returns its id where the system tells it. Others are turned away.
         ///
         /// # Errors
         /// The system's, for instance when it has no more descriptors; the listener still works.
-        pub async fn accept(&mut self) -> io::Result<Box<dyn Duplex>> {
+        pub async fn accept(&mut self) -> io::Result<(Box<dyn Duplex>, Option<u32>)> {
             loop {
                 let (stream, _) = self.0.accept().await?;
                 if is_ours(&stream) {
-                    return Ok(Box::new(LocalStream::new(stream)?));
+                    let pid = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
+                    return Ok((Box::new(LocalStream::new(stream)?), pid));
                 }
             }
         }
@@ -183,7 +185,12 @@ mod platform {
             self.remove_channel();
             let mut last = io::ErrorKind::NotFound.into();
             for path in self.dir.socket_paths(self.path(), CHANNEL) {
-                match UnixListener::bind(path) {
+                // The folder is this user's alone, so that nobody else gets in before the mode is set.
+                let bound = UnixListener::bind(&path).and_then(|listener| {
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+                    Ok(listener)
+                });
+                match bound {
                     Ok(listener) => return Ok(LocalListener(listener)),
                     Err(error) => last = error,
                 }
@@ -263,14 +270,14 @@ mod platform {
     }
 
     impl LocalListener {
-        /// Waits for a client.
+        /// Waits for a client. The id of its process is not known here.
         ///
         /// # Errors
         /// The system's; the listener still works.
-        pub async fn accept(&mut self) -> io::Result<Box<dyn Duplex>> {
+        pub async fn accept(&mut self) -> io::Result<(Box<dyn Duplex>, Option<u32>)> {
             self.next.connect().await?;
             let next = ServerOptions::new().reject_remote_clients(true).create(&self.name)?;
-            Ok(Box::new(std::mem::replace(&mut self.next, next)))
+            Ok((Box::new(std::mem::replace(&mut self.next, next)), None))
         }
     }
 
@@ -330,6 +337,20 @@ mod tests {
 
     use super::*;
 
+    /// By a `umask` of 0, and by the usual one, a socket is made that others may write to.
+    #[test]
+    fn the_channel_is_its_users_alone_whatever_the_umask() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
+        let lock = dir.try_lock().unwrap().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let _listener = dir.listen(&lock).unwrap();
+        let mode = dir.path().join("server.sock").symlink_metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
     #[test]
     fn more_than_there_is_room_for_goes_over_in_both_directions() {
         let home = tempfile::tempdir().unwrap();
@@ -339,7 +360,7 @@ mod tests {
         runtime.block_on(async {
             let mut listener = dir.listen(&lock).unwrap();
             let mut near = dir.dial().await.unwrap().unwrap();
-            let mut far = listener.accept().await.unwrap();
+            let (mut far, _) = listener.accept().await.unwrap();
             // Several times what a socket holds.
             let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
             let (all, length) = (sent.clone(), sent.len());

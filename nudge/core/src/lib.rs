@@ -17,6 +17,7 @@
 //! | [`embed`] | texts as vectors: what a model is, to those who ask one |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
+//! | [`patience`] | how long somebody waits for a call, and whether they still do |
 //! | [`sync`] | locks whose order a test can choose |
 //! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
@@ -34,6 +35,7 @@ pub mod foreign;
 pub mod held;
 pub mod near;
 pub mod once;
+pub mod patience;
 pub mod place;
 pub mod relevance;
 pub mod report;

@@ -54,6 +54,18 @@ impl Cost {
     }
 }
 
+/// Which places of a server a call takes that does not run on its event loop. Each lane has places of its own, so that
+/// calls of one never wait for those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Calls that may take long, and may hang where a disk, a file or another program does.
+    Work,
+    /// Questions of hooks and prompts: they compute for milliseconds, and nobody waits longer.
+    Prompt,
+    /// Calls by which one learns how things stand. They wait for no lock that work holds.
+    Vital,
+}
+
 /// One row of a method table: all that a surface needs to offer the method.
 ///
 /// ```
@@ -90,6 +102,8 @@ pub struct Method {
     pub context: ContextUse,
     /// How long a call may take.
     pub cost: Cost,
+    /// Which places it takes off the event loop.
+    pub lane: Lane,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
     /// The command line takes that word without its source's, too: `nudge ask`.
@@ -145,6 +159,7 @@ impl Method {
             idempotent: false,
             context: ContextUse::None,
             cost: Cost::Slow,
+            lane: Lane::Work,
             verb: None,
             is_command: false,
             argument: None,
@@ -255,10 +270,22 @@ impl Method {
         Self { context: ContextUse::InferredIfGiven, ..self }
     }
 
-    /// The same, which takes microseconds.
+    /// The same, which takes microseconds. Off the event loop it still only computes, so that it waits for no work.
     #[must_use]
     pub const fn quick(self) -> Self {
-        Self { cost: Cost::Quick, ..self }
+        Self { cost: Cost::Quick, lane: Lane::Vital, ..self }
+    }
+
+    /// The same, as a question of a hook or a prompt.
+    #[must_use]
+    pub const fn for_prompts(self) -> Self {
+        Self { lane: Lane::Prompt, ..self }
+    }
+
+    /// The same, as a call by which one learns how things stand.
+    #[must_use]
+    pub const fn vital(self) -> Self {
+        Self { lane: Lane::Vital, ..self }
     }
 
     /// The same, which takes microseconds unless `is_slow` says otherwise of its params.

@@ -13,6 +13,7 @@ use crate::context::{EnvNames, ask_env_of};
 use crate::embed::Models;
 use crate::error::Result;
 use crate::once::Once;
+use crate::patience::{self, CallLimit};
 use crate::service::{Caller, ContextUse, Method};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
@@ -99,7 +100,12 @@ impl SuggestService {
     }
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
+    /// Nobody is asked for a caller that has gone.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
+        if patience::is_over() {
+            let asked = self.sources.iter().filter(|asked| request.asks(asked.name));
+            return (Vec::new(), asked.map(|asked| asked.name).collect());
+        }
         // A good model takes a fifth of the time that there is, and the sources have the rest.
         request.understand(&*self.models, request.time_left() * 3 / 5);
         let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
@@ -172,10 +178,13 @@ impl Asked {
         let (sender, offers) = channel();
         let question = Question(Arc::clone(&self.open));
         let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
+        // What is found after the deadline is told to nobody.
+        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::within(request.time_left()));
+        let limit = limit.until(request.deadline);
         let answer = move || {
             let _question = question;
-            // Who asked may have given up.
-            let _ = sender.send(source.offers(&request));
+            // The caller may have gone.
+            let _ = sender.send(limit.run(|| source.offers(&request)));
         };
         std::thread::Builder::new().name("nudge-offers".into()).spawn(answer).ok().map(|_| offers)
     }

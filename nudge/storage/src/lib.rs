@@ -26,7 +26,6 @@ mod backup;
 mod check;
 mod db;
 mod fault;
-mod files;
 pub mod foreign;
 mod keyed;
 mod open;

@@ -90,6 +90,16 @@ static TABLE: Table<Demo> = Table(&[
             })
         },
     },
+    &Row {
+        method: Method::new("nudge.demo.hang", "Hang", "Never ends, whoever waits.", schema::<NoParams>).reads().tool(),
+        run: |_, _, params| {
+            answer(params, |_: NoParams| -> Result<Value> {
+                loop {
+                    std::thread::park();
+                }
+            })
+        },
+    },
 ]);
 
 /// Params of `nudge.demo.add`.

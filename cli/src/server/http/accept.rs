@@ -4,7 +4,7 @@
 //! user's own processes. Over TCP a connection must send a whole head within two seconds; when all places
 //! are taken, the oldest connection that has shown no token gives way to the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::server::work::CallerId;
+
 /// Largest number of connections over TCP, and of those over the local channel; further ones wait in the listener's
 /// queue. A process that may open few files has fewer.
 const MAX_CONNECTIONS: usize = 512;
+/// The part of the connections over the local channel that one process may have: one of so many.
+const LOCAL_SHARE: usize = 4;
 /// Smallest number of either.
 const MIN_CONNECTIONS: usize = 16;
 /// Open files that are kept for everything else.
@@ -51,7 +55,7 @@ pub struct Accepted {
 /// Who is at the other end of a connection.
 pub enum Peer {
     /// A process of this user's: the system says so.
-    Local,
+    Local(LocalPeer),
     /// Anybody on this machine.
     Stranger(Stranger),
 }
@@ -59,13 +63,30 @@ pub enum Peer {
 impl Peer {
     /// Returns true for a process of this user's.
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Local)
+        matches!(self, Self::Local(_))
+    }
+
+    /// Whom the calls on this connection are counted for. `proxy` is the process that a PROXY says it is.
+    pub fn caller(&self, proxy: Option<u32>) -> CallerId {
+        match self {
+            Self::Local(LocalPeer { pid, number, .. }) => match (proxy, pid) {
+                (Some(said), pid) => CallerId::Proxy(pid.unwrap_or(said)),
+                (None, Some(pid)) => CallerId::Process(*pid),
+                (None, None) => CallerId::Connection(*number),
+            },
+            Self::Stranger(stranger) => CallerId::Connection(stranger.number),
+        }
+    }
+
+    /// Returns true when its process has more connections than its share.
+    pub fn is_over_its_share(&self) -> bool {
+        matches!(self, Self::Local(LocalPeer { counted: Some(counted), .. }) if counted.is_over)
     }
 
     /// The two ends of a connection over TCP, the other first.
     pub fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
-            Self::Local => None,
+            Self::Local(_) => None,
             Self::Stranger(stranger) => stranger.ends,
         }
     }
@@ -100,11 +121,63 @@ impl Peer {
     }
 }
 
+/// A process at the other end of the local channel.
+pub struct LocalPeer {
+    number: u64,
+    /// Its id, where the system tells it.
+    pid: Option<u32>,
+    counted: Option<CountedConnection>,
+}
+
+/// The number of connections that each process has over the local channel.
+#[derive(Default)]
+struct LocalProcesses(Mutex<HashMap<u32, usize>>);
+
+/// A connection of a process, counted until this is dropped.
+struct CountedConnection {
+    all: Arc<LocalProcesses>,
+    pid: u32,
+    is_over: bool,
+}
+
+impl LocalProcesses {
+    fn enter(self: &Arc<Self>, pid: Option<u32>, most: usize) -> LocalPeer {
+        let counted = pid.map(|pid| {
+            let mut all = self.lock();
+            let count = all.entry(pid).or_default();
+            *count += 1;
+            CountedConnection { all: Arc::clone(self), pid, is_over: *count > most }
+        });
+        LocalPeer { number: next_number(), pid, counted }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Some(count) = all.get_mut(&self.pid) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.pid);
+            }
+        }
+    }
+}
+
+/// The number of a connection; the first has the lowest.
+fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The connections that have shown no token, by age.
 #[derive(Default)]
 pub struct Strangers {
     held: Mutex<BTreeMap<u64, Arc<Notify>>>,
-    last: AtomicU64,
 }
 
 /// A connection over TCP.
@@ -118,7 +191,7 @@ pub struct Stranger {
 
 impl Strangers {
     fn enter(self: &Arc<Self>, ends: Option<(SocketAddr, SocketAddr)>) -> Stranger {
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let number = next_number();
         let gives_way = Arc::<Notify>::default();
         self.held().insert(number, Arc::clone(&gives_way));
         Stranger { number, gives_way, spoke: AtomicBool::new(false), ends, all: Arc::clone(self) }
@@ -175,7 +248,10 @@ impl Connections {
         };
         tokio::spawn(until(stopped.clone(), accepting));
         if let Some(listener) = listeners.local {
-            tokio::spawn(until(stopped.clone(), accept_local(listener, Arc::clone(&local), serve)));
+            tokio::spawn(until(
+                stopped.clone(),
+                accept_local(listener, Arc::clone(&local), places / LOCAL_SHARE, serve),
+            ));
         }
         Self { tcp, local, places }
     }
@@ -218,11 +294,13 @@ async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<
     }
 }
 
-async fn accept_local(mut listener: LocalListener, free: Arc<Semaphore>, serve: impl Fn(Accepted)) {
+/// Accepts connections over the local channel; one over the share `most` of its process is told so and closed.
+async fn accept_local(mut listener: LocalListener, free: Arc<Semaphore>, most: usize, serve: impl Fn(Accepted)) {
+    let processes = Arc::<LocalProcesses>::default();
     loop {
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok(stream) => serve(Accepted { stream, peer: Peer::Local, place }),
+            Ok((stream, pid)) => serve(Accepted { stream, peer: Peer::Local(processes.enter(pid, most)), place }),
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
@@ -260,6 +338,23 @@ mod tests {
         for (files, expected) in [(0, 16), (90, 16), (256, 96), (1024, 480), (4096, 512), (usize::MAX, 512)] {
             assert_eq!(places_among(files), expected, "{files}");
         }
+    }
+
+    #[test]
+    fn a_process_has_its_share_of_the_local_channel() {
+        let all = Arc::<LocalProcesses>::default();
+        let enter = |pid| Peer::Local(all.enter(pid, 2));
+        let mut peers = [1, 1, 1, 2].map(|pid| enter(Some(pid)));
+        assert_eq!(peers.each_ref().map(Peer::is_over_its_share), [false, false, true, false]);
+        peers[0] = enter(None);
+        assert!(enter(Some(1)).is_over_its_share(), "two are open");
+        drop(peers);
+        assert!(!enter(Some(1)).is_over_its_share() && !enter(None).is_over_its_share() && all.lock().is_empty());
+        assert_eq!(enter(Some(1)).caller(None), CallerId::Process(1));
+        assert_eq!(
+            (enter(Some(1)).caller(Some(3)), enter(None).caller(Some(3))),
+            (CallerId::Proxy(1), CallerId::Proxy(3))
+        );
     }
 
     #[test]

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use nudge::{Caller, Error, Result, Service};
+use nudge_core::patience;
+use nudge_core::service::Lane;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
-use tokio::task::spawn_blocking;
 
 use super::request::Head;
 use crate::running::{parsed_as, raw};
-use crate::server::session::calls::broken;
+use crate::server::work::WorkDesk;
 
 const LIST: &str = "nudge.records.list";
 const UPSERT: &str = "nudge.records.upsert";
@@ -81,9 +82,9 @@ pub struct Asked {
 }
 
 /// Answers a request.
-pub async fn answer(service: Arc<dyn Service>, head: Head, asked: Asked) -> (StatusCode, Bytes) {
-    let answered = spawn_blocking(move || head.caller().and_then(|caller| asked.answer(&*service, caller))).await;
-    let (status, body) = match answered.unwrap_or_else(|_| Err(broken())) {
+pub async fn answer(desk: &WorkDesk, service: Arc<dyn Service>, head: Head, asked: Asked) -> (StatusCode, Bytes) {
+    let work = move || head.caller().and_then(|caller| asked.answer(&*service, caller));
+    let (status, body) = match desk.run(Lane::Work, work).await.flatten() {
         Ok(answer) => answer,
         Err(error) => (status(&error), json!({"error": error.to_json()})),
     };
@@ -143,6 +144,7 @@ impl Asked {
         params.insert("limit".into(), LISTED.into());
         let mut all = Vec::new();
         loop {
+            patience::check()?;
             let mut listed = call(LIST, &params)?;
             if let Value::Array(records) = listed["records"].take() {
                 all.extend(records);

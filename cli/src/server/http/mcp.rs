@@ -15,6 +15,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use nudge_core::service::Lane;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionTransport,
@@ -23,17 +24,20 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use rmcp::transport::streamable_http_server::{SessionManager, StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::accept;
 use super::reply::json;
 use super::rpc::{self, Fault, FaultData};
-use crate::server::mcp::Tools;
 use crate::server::mcp::stdio::{RawArguments, id, taken_apart};
+use crate::server::mcp::{CallerLeft, Tools};
 use crate::server::session::calls::MAX_INLINE_BYTES;
+use crate::server::work::{CallerId, WorkDesk};
 
-/// Largest number of sessions; a further one ends the least recently used.
+/// Request header with the session of a client of 2025.
+const SESSION_HEADER: &str = "mcp-session-id";
+/// Largest number of sessions; a further one ends the least recently used of the client that has the most.
 const MAX_SESSIONS: usize = 128;
 /// Idle time after which a session ends; its client has to send `initialize` again.
 const SESSION_IDLE: Duration = Duration::from_hours(4);
@@ -76,9 +80,9 @@ impl McpHttp {
     }
 
     /// Answers a request that was let in; `body` is empty for other methods than POST.
-    pub async fn answer(&self, head: Parts, body: Bytes) -> McpResponse {
+    pub async fn answer(&self, head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         if !stays_open(&head) {
-            return self.handle(head, body).await;
+            return self.handle(head, body, desk).await;
         }
         let Ok(stream) = Arc::clone(&self.free_streams).try_acquire_owned() else {
             let message = "Too many streams are open; close some and try again.";
@@ -88,15 +92,23 @@ impl McpHttp {
             let _until_the_end = &stream;
             frame
         };
-        self.handle(head, body).await.map(|body| body.map_frame(hold).boxed())
+        self.handle(head, body, desk).await.map(|body| body.map_frame(hold).boxed())
     }
 
-    async fn handle(&self, mut head: Parts, body: Bytes) -> McpResponse {
-        let (rest, arguments) = without_arguments(body).await;
+    async fn handle(&self, mut head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
+        let (rest, arguments) = without_arguments(body, desk).await;
+        // A client with a session may read the answer over another connection.
+        let left = (!head.headers.contains_key(SESSION_HEADER)).then(CancellationToken::new);
+        if let Some(left) = &left {
+            head.extensions.insert(CallerLeft(left.clone()));
+        }
+        let _left = left.map(CancellationToken::drop_guard);
         if let Some(arguments) = arguments {
             head.extensions.insert(RawArguments(arguments));
         }
-        let mut response = self.service.handle(Request::from_parts(head, Full::new(rest.clone()))).await;
+        let client = client_name(&head, desk.caller());
+        let handled = self.service.handle(Request::from_parts(head, Full::new(rest.clone())));
+        let mut response = CLIENT.scope(client, handled).await;
         if response.status().is_client_error() || response.status().is_server_error() {
             response = explained(response, &rest);
         }
@@ -107,13 +119,27 @@ impl McpHttp {
     }
 }
 
+tokio::task_local! {
+    /// The client whose request this task handles.
+    static CLIENT: Box<str>;
+}
+
+/// Tells clients apart: by their process over the local channel, and over TCP by the name that they give themselves.
+fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
+    let name = || head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default().into();
+    match caller {
+        CallerId::Proxy(pid) | CallerId::Process(pid) => pid.to_string().into(),
+        _ => name(),
+    }
+}
+
 /// Returns true when the answer is a stream without an end of its own. The header can be relied on: rmcp refuses
 /// a request whose header names another method than its body.
 fn stays_open(head: &Parts) -> bool {
     head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
 
-async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
+async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<RawValue>>) {
     let split = |body: Bytes| match taken_apart(&body) {
         Some((rest, arguments)) => (rest.into(), Some(arguments)),
         None => (body, None),
@@ -121,7 +147,7 @@ async fn without_arguments(body: Bytes) -> (Bytes, Option<Box<RawValue>>) {
     if body.len() <= MAX_INLINE_BYTES {
         return split(body);
     }
-    spawn_blocking(move || split(body)).await.unwrap_or_default()
+    desk.run(Lane::Vital, move || split(body)).await.unwrap_or_default()
 }
 
 /// Replaces a plain-text refusal of rmcp by a JSON-RPC error that says what to do.
@@ -182,28 +208,42 @@ fn unreadable(message: &[u8]) -> McpResponse {
 /// rmcp's in-memory sessions, with a limit to their number.
 struct Sessions {
     local: Arc<LocalSessionManager>,
-    last_used: Mutex<HashMap<SessionId, Instant>>,
+    known: Mutex<HashMap<SessionId, KnownSession>>,
+}
+
+struct KnownSession {
+    client: Box<str>,
+    last_used: Instant,
 }
 
 impl Sessions {
     fn new(idle: Duration) -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(idle);
-        Self { local: Arc::new(local), last_used: Mutex::default() }
+        Self { local: Arc::new(local), known: Mutex::default() }
     }
 
-    fn last_used(&self) -> MutexGuard<'_, HashMap<SessionId, Instant>> {
-        self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, KnownSession>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out the least recently used session when there is no room for another.
-    fn surplus(&self) -> Option<SessionId> {
-        let mut last_used = self.last_used();
-        if last_used.len() < MAX_SESSIONS {
+    /// Takes out a session when there is no room for another of `client`: the least recently used of the client that then
+    /// has the most.
+    fn surplus(&self, client: &str) -> Option<SessionId> {
+        let mut known = self.known();
+        if known.len() < MAX_SESSIONS {
             return None;
         }
-        let id = last_used.iter().min_by_key(|(_, at)| **at).map(|(id, _)| Arc::clone(id))?;
-        last_used.remove(&id);
+        let mut counts = HashMap::from([(client, 1)]);
+        for session in known.values() {
+            *counts.entry(&*session.client).or_default() += 1;
+        }
+        let id = known.iter().min_by_key(|(_, session)| {
+            let count: i32 = counts.get(&*session.client).copied().unwrap_or_default();
+            (-count, session.last_used)
+        });
+        let id = id.map(|(id, _)| Arc::clone(id))?;
+        known.remove(&id);
         Some(id)
     }
 }
@@ -213,13 +253,14 @@ impl SessionManager for Sessions {
     type Transport = SessionTransport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        if let Some(surplus) = self.surplus() {
+        let client = CLIENT.try_with(Clone::clone).unwrap_or_default();
+        if let Some(surplus) = self.surplus(&client) {
             let local = Arc::clone(&self.local);
             // Closing may wait for the session's client to read, so it runs in a task of its own.
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
-        self.last_used().insert(Arc::clone(&id), Instant::now());
+        self.known().insert(Arc::clone(&id), KnownSession { client, last_used: Instant::now() });
         Ok((id, transport))
     }
 
@@ -233,14 +274,14 @@ impl SessionManager for Sessions {
 
     /// Also notes the time of use: rmcp asks this first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        if let Some(at) = self.last_used().get_mut(id) {
-            *at = Instant::now();
+        if let Some(session) = self.known().get_mut(id) {
+            session.last_used = Instant::now();
         }
         self.local.has_session(id).await
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.last_used().remove(id);
+        self.known().remove(id);
         self.local.close_session(id).await
     }
 
@@ -275,6 +316,7 @@ impl SessionManager for Sessions {
 #[cfg(test)]
 mod tests {
     use crate::server::session::backend::Backend;
+    use crate::server::work::WorkPool;
     use nudge::Nudge;
 
     use super::*;
@@ -293,19 +335,38 @@ mod tests {
     }
 
     #[test]
+    fn a_client_with_many_sessions_ends_its_own() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let sessions = Sessions::new(SESSION_IDLE);
+            let begin = async |client: &str| {
+                let (id, _transport) = CLIENT.scope(client.into(), sessions.create_session()).await.unwrap();
+                id
+            };
+            let (first, second) = (begin("one").await, begin("other").await);
+            for _ in 0..2 * MAX_SESSIONS {
+                begin("greedy").await;
+            }
+            let known = sessions.known();
+            assert!(known.len() == MAX_SESSIONS && known.contains_key(&first) && known.contains_key(&second));
+        });
+    }
+
+    #[test]
     fn idle_sessions_end() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_stop, stopped) = watch::channel(false);
-            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()))), None).await;
+            let desk = Arc::new(WorkPool::default()).desk(CallerId::Connection(1));
+            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()), desk.clone())), None).await;
             let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
-            let hello = mcp.answer(head(Method::POST, ""), HELLO.into()).await;
+            let hello = mcp.answer(head(Method::POST, ""), HELLO.into(), &desk).await;
             let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-            let stream = mcp.answer(head(Method::GET, &session), Bytes::new()).await;
+            let stream = mcp.answer(head(Method::GET, &session), Bytes::new(), &desk).await;
             assert_eq!(stream.status(), StatusCode::OK);
             // The stream ends with the session.
             stream.into_body().collect().await.unwrap();
-            let gone = || async { mcp.answer(head(Method::GET, &session), Bytes::new()).await.status() };
+            let gone = || async { mcp.answer(head(Method::GET, &session), Bytes::new(), &desk).await.status() };
             while gone().await != StatusCode::NOT_FOUND {
                 tokio::task::yield_now().await;
             }

@@ -7,13 +7,14 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
 use nudge::{Caller, Cost, Error, Result, Service};
 use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
-use tokio::task::spawn_blocking;
+use nudge_core::service::Lane;
 
 use super::rpc::{self, Request};
 use crate::server::page;
-use crate::server::session::calls::{MAX_INLINE_BYTES, broken};
+use crate::server::session::calls::{MAX_INLINE_BYTES, lane};
 use crate::server::session::changes::CHANGES;
 use crate::server::session::history::History;
+use crate::server::work::WorkDesk;
 
 /// Length to which a caller's name is cut.
 const MAX_NAME_BYTES: usize = 128;
@@ -61,15 +62,26 @@ impl Head {
     }
 }
 
+/// What answers a body, and the places of whoever sent it.
+pub struct Asked<'a> {
+    /// The service that answers calls.
+    pub service: Arc<dyn Service>,
+    /// The last changes.
+    pub history: &'a History,
+    /// The places of the caller.
+    pub desk: WorkDesk,
+}
+
 /// Answers an HTTP body; `None` when it holds notifications only.
-pub async fn answer(service: Arc<dyn Service>, history: &History, head: Head, body: Bytes) -> Option<Bytes> {
+pub async fn answer(asked: Asked<'_>, head: Head, body: Bytes) -> Option<Bytes> {
+    let Asked { service, history, desk } = asked;
     let is_large = body.len() > MAX_INLINE_BYTES || body.trim_ascii_start().starts_with(b"[");
     let Some(request) = (!is_large).then(|| Request::read(&body)).flatten() else {
-        return on_a_thread(move || match head.caller() {
+        let answered = desk.run(Lane::Work, move || match head.caller() {
             Ok(caller) => rpc::answer(&*service, caller, &body),
             Err(error) => Request::read(&body).map_or_else(|| Some(rpc::failure(&error)), |one| one.refusal(&error)),
-        })
-        .await;
+        });
+        return answered.await.unwrap_or_else(|error| Some(rpc::failure(&error)));
     };
     let caller = match head.caller() {
         Ok(caller) => caller,
@@ -85,10 +97,7 @@ pub async fn answer(service: Arc<dyn Service>, history: &History, head: Head, bo
     {
         return answer;
     }
-    let request = request.to_owned();
-    on_a_thread(move || request.borrowed().answer(&*service, head.caller().unwrap_or_default())).await
-}
-
-async fn on_a_thread(answer: impl FnOnce() -> Option<Bytes> + Send + 'static) -> Option<Bytes> {
-    spawn_blocking(answer).await.unwrap_or_else(|_| Some(rpc::failure(&broken())))
+    let (lane, owned) = (lane(service.method(&request.method)), request.to_owned());
+    let work = move || owned.borrowed().answer(&*service, head.caller().unwrap_or_default());
+    desk.run(lane, work).await.unwrap_or_else(|error| request.refusal(&error))
 }

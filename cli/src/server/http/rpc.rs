@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use nudge::{Caller, Error, Service};
+use nudge_core::patience;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -178,6 +179,10 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
     }
     let mut separator = b'[';
     for request in requests {
+        // Nobody reads the answer any more, and no further call is begun.
+        if patience::is_over() {
+            break;
+        }
         let before = out.len();
         out.push(separator);
         let answered = match serde_json::from_str::<Request<'_>>(request.get()) {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nudge::{Caller, ContextUse, EnvNames, Result};
+use nudge_core::service::Lane;
 use nudge_core::wire;
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::context::{Inferred, Look};
@@ -20,6 +20,7 @@ use crate::reach;
 use crate::server::session::backend::Backend;
 use crate::server::session::calls::MAX_INLINE_BYTES;
 use crate::server::session::status;
+use crate::server::work::WorkDesk;
 
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
@@ -48,15 +49,16 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 /// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
 pub struct Filler {
     fill_in: Arc<dyn FillIn>,
+    desk: WorkDesk,
     patience: Duration,
     /// The number of looks that nobody waits for any more. While there is one, no call begins another.
     overdue: Arc<AtomicUsize>,
 }
 
 impl Filler {
-    /// Makes one for a client.
-    pub fn new(fill_in: Arc<dyn FillIn>) -> Self {
-        Self { fill_in, patience: PATIENCE, overdue: Arc::default() }
+    /// Makes one for a client, with places to look at files.
+    pub fn new(fill_in: Arc<dyn FillIn>, desk: WorkDesk) -> Self {
+        Self { fill_in, desk, patience: PATIENCE, overdue: Arc::default() }
     }
 
     /// Whether hints without a scope are limited to the client's repository.
@@ -82,7 +84,8 @@ impl Filler {
         if self.overdue.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        let mut look = spawn_blocking(look);
+        let desk = self.desk.clone();
+        let mut look = Box::pin(async move { desk.run(Lane::Work, look).await });
         if let Ok(found) = timeout(self.patience, &mut look).await {
             return Some(found.ok().flatten());
         }
@@ -224,6 +227,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::server::work::{CallerId, WorkPool};
 
     /// Adds a branch, as the inference adds what is left out.
     struct Branch;
@@ -282,12 +286,16 @@ mod tests {
         fn learn(&self, _: EnvNames) {}
     }
 
+    fn desk() -> WorkDesk {
+        Arc::new(WorkPool::default()).desk(CallerId::Looks)
+    }
+
     #[test]
     fn a_disk_that_does_not_answer_is_waited_for_once() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let hangs = Arc::new(Hangs(Barrier::new(2)));
-            let filler = Filler { patience: Duration::from_millis(20), ..Filler::new(Arc::clone(&hangs) as _) };
+            let filler = Filler { patience: Duration::from_millis(20), ..Filler::new(Arc::clone(&hangs) as _, desk()) };
             let call = Arc::new(ToolCall {
                 method: "nudge.query".into(),
                 context: ContextUse::Inferred,

@@ -2,17 +2,28 @@
 //! PROXY becomes PRIMARY; a call under way is then sent again, with the same idempotency key.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nudge::{Caller, Result, Service};
 use nudge_client::{Client, new_key};
+use nudge_core::service::Lane;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::calls;
 use crate::server::memory;
+use crate::server::work::{self, CallerId, MAX_WAITING, PLACES_OF_A_CALLER, WorkDesk};
+use crate::sources;
 
-/// The target of calls.
-pub struct Backend(watch::Sender<Answering>);
+/// Most calls of a PROXY that the PRIMARY has not answered. What it can answer at once is not counted.
+const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
+
+/// The target of the calls of one caller.
+pub struct Backend {
+    route: Arc<watch::Sender<Answering>>,
+    desk: WorkDesk,
+    forwarded: AtomicUsize,
+}
 
 #[derive(Clone)]
 enum Answering {
@@ -22,18 +33,34 @@ enum Answering {
 
 impl Backend {
     /// Routes calls to the store of this process.
-    pub fn here(service: Arc<dyn Service>) -> Self {
-        Self(watch::Sender::new(Answering::Here(service)))
+    pub fn here(service: Arc<dyn Service>, desk: WorkDesk) -> Self {
+        Self::to(Answering::Here(service), desk)
     }
 
     /// Routes calls to the PRIMARY elsewhere.
-    pub fn there(client: Arc<Client>) -> Self {
-        Self(watch::Sender::new(Answering::There(client)))
+    pub fn there(client: Arc<Client>, desk: WorkDesk) -> Self {
+        Self::to(Answering::There(client), desk)
+    }
+
+    fn to(target: Answering, desk: WorkDesk) -> Self {
+        Self { route: Arc::new(watch::Sender::new(target)), desk, forwarded: AtomicUsize::new(0) }
+    }
+
+    /// The same target, with the places of another caller.
+    #[must_use]
+    pub fn of(&self, caller: CallerId) -> Self {
+        let (route, desk) = (Arc::clone(&self.route), self.desk.of(caller));
+        Self { route, desk, forwarded: AtomicUsize::new(0) }
+    }
+
+    /// The places of its caller.
+    pub fn desk(&self) -> &WorkDesk {
+        &self.desk
     }
 
     /// Routes calls to the store of this process, which has become PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
-        self.0.send_replace(Answering::Here(service));
+        self.route.send_replace(Answering::Here(service));
     }
 
     /// Makes a call without a caller's name.
@@ -49,18 +76,19 @@ impl Backend {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let client = match &*self.0.borrow() {
+        let client = match &*self.route.borrow() {
             Answering::Here(service) => Err(Arc::clone(service)),
             Answering::There(client) => Ok(Arc::clone(client)),
         };
         let client = match client {
             Ok(client) => client,
-            Err(service) => return calls::call(service, caller, method, params).await,
+            Err(service) => return calls::call(&self.desk, service, caller, method, params).await,
         };
+        let _forwarded = ForwardedCall::enter(&self.forwarded, method)?;
         // Both calls carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
         let key = new_key();
         let caller = caller.with_key(Some(&key));
-        let mut role = self.0.subscribe();
+        let mut role = self.route.subscribe();
         let promoted = async {
             loop {
                 if let Answering::Here(service) = &*role.borrow_and_update() {
@@ -79,6 +107,29 @@ impl Backend {
                 return reply;
             }
         };
-        calls::call(service, caller, method, params).await
+        calls::call(&self.desk, service, caller, method, params).await
     }
+}
+
+/// A call that the PRIMARY has, counted until this is dropped.
+struct ForwardedCall<'a>(&'a AtomicUsize);
+
+impl<'a> ForwardedCall<'a> {
+    fn enter(forwarded: &'a AtomicUsize, method: &str) -> Result<Self> {
+        let entered = Self(forwarded);
+        let before = forwarded.fetch_add(1, Ordering::Relaxed);
+        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded()) }
+    }
+}
+
+impl Drop for ForwardedCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns true for a method that waits for no work, as far as this process knows it.
+fn is_vital(method: &str) -> bool {
+    let mut rows = sources::all().iter().flat_map(|spec| (spec.methods)());
+    rows.any(|row| row.name == method && row.lane == Lane::Vital)
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use nudge::{Caller, Cost, Error, Result, Service};
+use nudge_core::service::{Lane, Method};
 use serde_json::value::RawValue;
-use tokio::task::spawn_blocking;
 
 use crate::server::memory;
+use crate::server::work::WorkDesk;
 
 /// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
 /// batches, which may hold a thousand calls.
@@ -18,6 +19,7 @@ pub const MAX_INLINE_BYTES: usize = 64 << 10;
 /// # Errors
 /// The method's own errors.
 pub async fn call(
+    desk: &WorkDesk,
     service: Arc<dyn Service>,
     caller: Caller<'_>,
     method: &str,
@@ -31,11 +33,17 @@ pub async fn call(
     }
     let sent = params.get().len();
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
+    let lane = lane(service.method(&method));
     let run = move || service.call_by(caller.borrowed(), &method, &params);
     memory::used(sent);
-    let answer = spawn_blocking(run).await.unwrap_or_else(|_| Err(broken()));
+    let answer = desk.run(lane, run).await.flatten();
     memory::used(answer.as_ref().map_or(0, |answer| answer.get().len()));
     answer
+}
+
+/// The places that a call takes off the event loop.
+pub fn lane(method: Option<&'static Method>) -> Lane {
+    method.map_or(Lane::Work, |method| method.lane)
 }
 
 /// A caller that can go to another thread.
@@ -58,9 +66,4 @@ impl OwnedCaller {
         let caller = if self.agent { caller.by_agent() } else { caller };
         if self.asks_env { caller.asking_env() } else { caller }
     }
-}
-
-/// The error of a call that panicked.
-pub fn broken() -> Error {
-    Error::unavailable("The call broke off inside the server; report this, then try again.")
 }

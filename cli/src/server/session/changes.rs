@@ -339,13 +339,15 @@ mod tests {
     use nudge::Nudge;
 
     use super::*;
+    use crate::server::work::{CallerId, WorkPool};
 
     fn touched(component: &str, count_changed: bool) -> Touched {
         Touched::Resource { source: "hints", name: component.into(), count_changed }
     }
 
     fn store() -> Arc<Backend> {
-        Arc::new(Backend::here(Arc::new(Nudge::default())))
+        let desk = Arc::new(WorkPool::default()).desk(CallerId::OwnClient);
+        Arc::new(Backend::here(Arc::new(Nudge::default()), desk))
     }
 
     fn run(test: impl Future<Output = ()>) {

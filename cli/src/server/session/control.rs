@@ -25,7 +25,7 @@ const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session
 static TABLE: Table<Control> = Table(&[
     &Row {
         // What changed last is written first, which a disk may make slow.
-        method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent(),
+        method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent().vital(),
         run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
     },
     &Row {

@@ -30,6 +30,13 @@ pub struct ConnectedProxy {
     pid: u32,
 }
 
+impl ConnectedProxy {
+    /// Returns its process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
 impl Drop for ConnectedProxy {
     fn drop(&mut self) {
         let mut proxies = self.proxies.lock();

@@ -1,7 +1,10 @@
 //! The PRIMARY as it describes itself: `nudge.status` and `nudge.methods`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use nudge::Method;
 use nudge_core::clock::{Clock, rfc3339};
@@ -19,14 +22,20 @@ use super::journal::SessionJournal;
 use super::keeper::Keeper;
 use super::open::OpenSources;
 use super::proxies::Proxies;
+use crate::server::work::WorkPool;
 use crate::sources;
+
+/// Time that a source has to say how it stands. Then what it said last is told, and that it is late.
+const SOURCE_PATIENCE: Duration = Duration::from_secs(1);
 
 const ABOUT_METHODS: &str =
     "Every method that this server answers, with its params, and whether it is offered as a tool.";
 
 static TABLE: Table<ServerStatus> = Table(&[
     &Row {
-        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>).reads(),
+        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>)
+            .reads()
+            .vital(),
         run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
     },
     &Row {
@@ -49,6 +58,10 @@ pub struct ServerStatus {
     pub keeper: Arc<Keeper>,
     /// The PROXYs, which stand in line to take over.
     pub proxies: Arc<Proxies>,
+    /// The places of calls.
+    pub work: Arc<WorkPool>,
+    /// What each source said last of how it stands.
+    pub asked: Arc<AskedSources>,
     /// Further rows of the server's own.
     pub own: Vec<&'static Method>,
     /// The port on which it answers; 0 until it does.
@@ -82,8 +95,15 @@ impl ServerStatus {
         tell("session_id", self.session.id.clone().into());
         tell("role", "PRIMARY".into());
         tell("started", rfc3339::text(self.session.created_at).into());
-        let own = self.sources.iter().flat_map(|(_, source)| source.status());
-        own.for_each(|(name, value)| drop(tell(&name, value)));
+        let (standings, late) = self.ask_sources();
+        standings.into_iter().flatten().for_each(|(name, value)| drop(tell(&name, value)));
+        if !late.is_empty() {
+            tell("late", late.into());
+        }
+        let overdue = self.work.overdue();
+        if overdue > 0 {
+            tell("stuck_calls", overdue.into());
+        }
         tell("uptime_s", ((self.clock.now() - self.session.created_at).max(0) / 1000).into());
         tell("pid", std::process::id().into());
         tell("port", self.port.load(Ordering::Relaxed).into());
@@ -95,6 +115,53 @@ impl ServerStatus {
         tell("journal_bytes", json!(self.journal.bytes()));
         tell("keeping", self.keeper.status());
         out
+    }
+
+    /// Asks each source how it stands, the first here, as it answers from memory, and each other on a thread of its own.
+    /// Returns what they say, in their order, and the names of those that are late.
+    fn ask_sources(&self) -> (Vec<Map<String, Value>>, Vec<&'static str>) {
+        let (tell, told) = channel();
+        let mut standings: Vec<Option<Map<String, Value>>> = Vec::new();
+        let mut open = 0;
+        for (at, (spec, source)) in self.sources.iter().enumerate() {
+            if at == 0 {
+                standings.push(Some(source.status()));
+                continue;
+            }
+            standings.push(None);
+            let Some(question) = AskedSources::begin(&self.asked, spec.name) else { continue };
+            let (sources, tell) = (Arc::clone(&self.sources), tell.clone());
+            let ask = move || {
+                let standing = sources.iter().nth(at).map(|(_, source)| source.status()).unwrap_or_default();
+                question.end(&standing);
+                drop(question);
+                // The caller may have stopped waiting.
+                let _ = tell.send((at, standing));
+            };
+            if std::thread::Builder::new().name("nudge-status".into()).spawn(ask).is_ok() {
+                open += 1;
+            }
+        }
+        drop(tell);
+        let deadline = Instant::now() + SOURCE_PATIENCE;
+        while open > 0 {
+            let Ok((at, standing)) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
+                break;
+            };
+            if let Some(place) = standings.get_mut(at) {
+                *place = Some(standing);
+            }
+            open -= 1;
+        }
+        let mut late = Vec::new();
+        let names = self.sources.iter().map(|(spec, _)| spec.name);
+        let all = standings.into_iter().zip(names).map(|(standing, name)| {
+            standing.unwrap_or_else(|| {
+                late.push(name);
+                self.asked.last(name)
+            })
+        });
+        (all.collect(), late)
     }
 
     fn method_infos(&self, asked: &MethodsAsked) -> MethodInfos {
@@ -115,6 +182,51 @@ impl ServerStatus {
         let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));
         let guides = used.map(|spec| spec.guide.to_owned()).filter(|guide| !guide.is_empty()).collect();
         MethodInfos { methods, guides, keeps: Some(self.keeper.is_on()) }
+    }
+}
+
+/// What each source said last of how it stands, and which are being asked. A source that does not answer is asked by one
+/// thread alone.
+#[derive(Default)]
+pub struct AskedSources(Mutex<BTreeMap<&'static str, AskedSource>>);
+
+#[derive(Default)]
+struct AskedSource {
+    last: Map<String, Value>,
+    is_asked: bool,
+}
+
+impl AskedSources {
+    /// Begins to ask a source; `None` when it is being asked already.
+    fn begin(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
+        let was_asked = std::mem::replace(&mut all.lock().entry(name).or_default().is_asked, true);
+        (!was_asked).then(|| OpenQuestion { all: Arc::clone(all), name })
+    }
+
+    fn last(&self, name: &'static str) -> Map<String, Value> {
+        self.lock().get(name).map(|asked| asked.last.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, AskedSource>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that is open until this is dropped, in a panic too.
+struct OpenQuestion {
+    all: Arc<AskedSources>,
+    name: &'static str,
+}
+
+impl OpenQuestion {
+    fn end(&self, standing: &Map<String, Value>) {
+        self.all.lock().entry(self.name).or_default().last.clone_from(standing);
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.all.lock().entry(self.name).or_default().is_asked = false;
     }
 }
 

@@ -32,12 +32,14 @@ pub const SUGGEST: Method = Method::new(
     "What an agent should be told now, unasked: at the start of a session, for a prompt, after a command failed, or what cannot wait after a tool was used.",
     schema::<Suggest>,
 )
-.inferred();
+.inferred()
+.for_prompts();
 
 /// The row of `nudge.digest`.
 pub const DIGEST: Method =
     Method::new("nudge.digest", "Digest", "What nudge.suggest tells now, as one text for a prompt.", schema::<Suggest>)
-        .inferred();
+        .inferred()
+        .for_prompts();
 
 /// The row of `nudge.told`.
 pub const TOLD: Method = Method::new(
@@ -58,7 +60,8 @@ pub const RECALL: Method = Method::new(
 )
 .tool()
 .reads()
-.inferred();
+.inferred()
+.for_prompts();
 
 /// The row of `nudge.outcome`.
 pub const OUTCOME: Method = Method::new(
@@ -67,7 +70,8 @@ pub const OUTCOME: Method = Method::new(
     "How a command ended: success raises the hints that say it, repeated failure puts them last.",
     schema::<Outcome>,
 )
-.inferred();
+.inferred()
+.for_prompts();
 
 /// The row of `nudge.stats`.
 pub const STATS: Method = Method::new(

@@ -99,6 +99,7 @@ pub static TABLE: Table<Brains> = Table(&[
     &Row {
         method: Method::new("nudge.brain.status", "Brain status", "How the index of the brain stands.", schema::<Here>)
             .reads()
+            .vital()
             .inferred(),
         run: |brains, _, params| answer(params, |params: Here| brains.standing(params)),
     },

@@ -110,6 +110,9 @@ pub struct Live {
     pub coverage: Coverage,
 }
 
+/// How long a caller waits who only asks how things stand.
+const SOON: Duration = Duration::from_millis(500);
+
 impl Live {
     /// A root of which nothing is known yet. `wake` is called when there is something to do.
     pub fn new(root: Root, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
@@ -167,6 +170,11 @@ impl Live {
     /// What is known now.
     pub fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
+    }
+
+    /// The same for a caller that asks how things stand, who waits for no question that takes long: `None` when one does.
+    pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, State>> {
+        self.state.try_read_for(SOON)
     }
 
     /// What became of the cache, in words.

@@ -113,6 +113,7 @@ pub static TABLE: Table<Code> = Table(&[
             schema::<Status>,
         )
         .reads()
+        .vital()
         .inferred()
         .reports(report::status),
         run: |code, _, params| answer(params, |params: Status| code.status_of(params)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nudge_core::error::Result;
+use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
 use super::{Here, Refresh, Status};
@@ -49,7 +49,8 @@ impl Code {
     pub(super) fn status_of(&self, params: Status) -> Result<StatusTold> {
         let here = Here::of(self, params.root.as_deref(), params.context)?;
         let live = &here.live;
-        let state = live.state();
+        let busy = || Error::unavailable("The index is busy with a question that takes long; ask again in a moment.");
+        let state = live.state_soon().ok_or_else(busy)?;
         let mut languages = BTreeMap::new();
         for (_, facts) in state.index.files() {
             *languages.entry(facts.language.name()).or_default() += facts.len();

@@ -1,0 +1,483 @@
+//! Places and time for calls that do not run on the event loop. Every such call goes through a [`WorkDesk`].
+//!
+//! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
+//!   [`CallerKind::places`]. A call over its caller's share waits for a place of its own, [`WAIT`] at the most; a caller
+//!   with [`MAX_WAITING`] calls waiting is refused.
+//! - A call ends by [`DEADLINE`]: its caller is answered, and the work is told through [`CallLimit`].
+//! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
+//! - Each lane has places of its own, so that prompts and questions of how things stand never wait for work.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, Result};
+use nudge_core::patience::CallLimit;
+use nudge_core::service::Lane;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::{timeout, timeout_at};
+
+/// Time in which a call ends: longer than any answer takes that somebody waits for, and than the largest import.
+const DEADLINE: Duration = Duration::from_mins(5);
+/// Time for which a call waits for a place.
+const WAIT: Duration = Duration::from_secs(30);
+/// Places of one caller in each lane.
+pub const PLACES_OF_A_CALLER: usize = 8;
+/// Calls of one caller that wait for a place in a lane.
+pub const MAX_WAITING: usize = 64;
+/// Smallest and largest number of prompts that compute at a time; two for each processor.
+const PROMPTS: (usize, usize) = (4, 16);
+/// Known callers from which on those that have gone are looked for.
+const MANY_CALLERS: usize = 64;
+
+/// Whom a call is counted for, as far as the system tells who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallerId {
+    /// The client on stdin.
+    OwnClient,
+    /// A PROXY, by its process: the client on its stdin.
+    Proxy(u32),
+    /// Another process of this user's over the local channel.
+    Process(u32),
+    /// A connection whose process the system does not tell.
+    Connection(u64),
+    /// A client of `/mcp`.
+    McpClient(u64),
+    /// The page.
+    Page,
+    /// The files that are looked at to find out where the client on stdin stands.
+    Looks,
+}
+
+/// Callers that have their places together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum CallerKind {
+    OwnClient,
+    Proxy,
+    Process,
+    Tcp,
+    Page,
+    Looks,
+}
+
+impl CallerId {
+    fn kind(self) -> CallerKind {
+        match self {
+            Self::OwnClient => CallerKind::OwnClient,
+            Self::Proxy(_) => CallerKind::Proxy,
+            Self::Process(_) => CallerKind::Process,
+            Self::Connection(_) | Self::McpClient(_) => CallerKind::Tcp,
+            Self::Page => CallerKind::Page,
+            Self::Looks => CallerKind::Looks,
+        }
+    }
+}
+
+impl CallerKind {
+    const ALL: [Self; 6] = [Self::OwnClient, Self::Proxy, Self::Process, Self::Tcp, Self::Page, Self::Looks];
+
+    /// Places of all callers of this kind, in each lane. All together stay below the threads that the runtime starts.
+    fn places(self) -> usize {
+        match self {
+            Self::OwnClient | Self::Page | Self::Looks => PLACES_OF_A_CALLER,
+            Self::Process | Self::Tcp => 4 * PLACES_OF_A_CALLER,
+            Self::Proxy => 8 * PLACES_OF_A_CALLER,
+        }
+    }
+
+    /// Returns true when a caller that fills the places of its kind is in the way of others.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Process | Self::Tcp | Self::Proxy)
+    }
+}
+
+/// The places of a process.
+pub struct WorkPool {
+    by_kind: HashMap<(Lane, CallerKind), Arc<Semaphore>>,
+    prompts: Arc<Semaphore>,
+    callers: Mutex<HashMap<CallerId, Weak<CallerPlaces>>>,
+    running: Mutex<RunningCalls>,
+    deadline: Duration,
+    wait: Duration,
+}
+
+#[derive(Default)]
+struct RunningCalls {
+    last: u64,
+    all: HashMap<u64, RunningCall>,
+}
+
+struct RunningCall {
+    end: Instant,
+    lane: Lane,
+    kind: CallerKind,
+}
+
+/// The places of one caller.
+#[derive(Default)]
+struct CallerPlaces {
+    work: LanePlaces,
+    prompt: LanePlaces,
+    vital: LanePlaces,
+}
+
+struct LanePlaces {
+    free: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+impl Default for LanePlaces {
+    fn default() -> Self {
+        Self { free: Arc::new(Semaphore::new(PLACES_OF_A_CALLER)), waiting: AtomicUsize::new(0) }
+    }
+}
+
+impl CallerPlaces {
+    fn of(&self, lane: Lane) -> &LanePlaces {
+        match lane {
+            Lane::Work => &self.work,
+            Lane::Prompt => &self.prompt,
+            Lane::Vital => &self.vital,
+        }
+    }
+}
+
+impl Default for WorkPool {
+    fn default() -> Self {
+        Self::with_times(DEADLINE, WAIT)
+    }
+}
+
+impl WorkPool {
+    fn with_times(deadline: Duration, wait: Duration) -> Self {
+        let of = |lane: Lane| {
+            let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places())));
+            CallerKind::ALL.into_iter().map(place)
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            by_kind: [Lane::Work, Lane::Vital].into_iter().flat_map(of).collect(),
+            prompts: Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1))),
+            callers: Mutex::default(),
+            running: Mutex::default(),
+            deadline,
+            wait,
+        }
+    }
+
+    /// The handle of one caller.
+    pub fn desk(self: &Arc<Self>, caller: CallerId) -> WorkDesk {
+        WorkDesk { pool: Arc::clone(self), caller }
+    }
+
+    /// The number of calls that run although their deadline has passed.
+    pub fn overdue(&self) -> usize {
+        let now = Instant::now();
+        self.running().all.values().filter(|call| call.end < now).count()
+    }
+
+    /// Returns true when all places of a lane that several callers share are held by calls whose deadline has passed.
+    pub fn is_stuck(&self) -> bool {
+        let now = Instant::now();
+        let mut overdue: HashMap<(Lane, CallerKind), usize> = HashMap::new();
+        for call in self.running().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
+            *overdue.entry((call.lane, call.kind)).or_default() += 1;
+        }
+        overdue.into_iter().any(|((_, kind), count)| count >= kind.places())
+    }
+
+    fn places(&self, caller: CallerId) -> Arc<CallerPlaces> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = callers.get(&caller).and_then(Weak::upgrade) {
+            return places;
+        }
+        if callers.len() >= MANY_CALLERS {
+            callers.retain(|_, places| places.strong_count() > 0);
+        }
+        let places = Arc::<CallerPlaces>::default();
+        callers.insert(caller, Arc::downgrade(&places));
+        places
+    }
+
+    /// The places of all callers of a kind, in a lane.
+    fn shared(&self, lane: Lane, kind: CallerKind) -> Arc<Semaphore> {
+        let shared = match lane {
+            Lane::Prompt => &self.prompts,
+            Lane::Work | Lane::Vital => self.by_kind.get(&(lane, kind)).expect("each kind has places in each lane"),
+        };
+        Arc::clone(shared)
+    }
+
+    fn running(&self) -> MutexGuard<'_, RunningCalls> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A caller's handle on the places of its process.
+#[derive(Clone)]
+pub struct WorkDesk {
+    pool: Arc<WorkPool>,
+    caller: CallerId,
+}
+
+impl WorkDesk {
+    /// The handle of another caller on the same places.
+    #[must_use]
+    pub fn of(&self, caller: CallerId) -> Self {
+        self.pool.desk(caller)
+    }
+
+    /// Whom its calls are counted for.
+    pub fn caller(&self) -> CallerId {
+        self.caller
+    }
+
+    /// Does work on another thread. Dropping the future gives the work up.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when there is no place in time, or for a caller with many calls waiting: then the work was not
+    /// begun. Also when the deadline has passed, or the work panicked.
+    pub async fn run<T: Send + 'static>(&self, lane: Lane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let limit = CallLimit::within(self.pool.deadline);
+        let _gone = GivesUp(limit.clone());
+        let held = self.enter(lane, &limit).await?;
+        let (mine, end) = (limit.clone(), limit.end());
+        let begun = spawn_blocking(move || {
+            let _held = held;
+            (!mine.is_over()).then(|| mine.run(work))
+        });
+        match timeout_at(end.into(), begun).await {
+            Ok(Ok(Some(done))) => Ok(done),
+            Ok(Ok(None)) => Err(no_place(self.pool.deadline)),
+            Ok(Err(_)) => Err(broken()),
+            Err(_) => Err(late(self.pool.deadline)),
+        }
+    }
+
+    /// Waits for a place of this caller's, and for one of its kind.
+    async fn enter(&self, lane: Lane, limit: &CallLimit) -> Result<HeldPlace> {
+        let (places, kind) = (self.pool.places(self.caller), self.caller.kind());
+        let (own, shared) = (&places.of(lane).free, self.pool.shared(lane, kind));
+        let at_once = Arc::clone(own).try_acquire_owned().ok();
+        let at_once = at_once.and_then(|own| Some((own, Arc::clone(&shared).try_acquire_owned().ok()?)));
+        let (own, shared) = if let Some(both) = at_once {
+            both
+        } else {
+            let _waiting = WaitingCall::enter(&places.of(lane).waiting)?;
+            let both = async {
+                let own = Arc::clone(own).acquire_owned().await.ok()?;
+                Some((own, shared.acquire_owned().await.ok()?))
+            };
+            let both = timeout(self.pool.wait, both).await.ok().flatten();
+            both.ok_or_else(|| no_place(self.pool.wait))?
+        };
+        let mut running = self.pool.running();
+        running.last += 1;
+        let number = running.last;
+        running.all.insert(number, RunningCall { end: limit.end(), lane, kind });
+        drop(running);
+        Ok(HeldPlace { number, pool: Arc::clone(&self.pool), _own: own, _shared: shared, _places: places })
+    }
+}
+
+/// A place in use, until the work ends.
+struct HeldPlace {
+    number: u64,
+    pool: Arc<WorkPool>,
+    _own: OwnedSemaphorePermit,
+    _shared: OwnedSemaphorePermit,
+    /// Keeps the share of a caller that has gone for as long as its work runs.
+    _places: Arc<CallerPlaces>,
+}
+
+impl Drop for HeldPlace {
+    fn drop(&mut self) {
+        self.pool.running().all.remove(&self.number);
+    }
+}
+
+/// Gives a call up when its caller drops it.
+struct GivesUp(CallLimit);
+
+impl Drop for GivesUp {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
+/// A call that waits for a place, counted until this is dropped.
+struct WaitingCall<'a>(&'a AtomicUsize);
+
+impl<'a> WaitingCall<'a> {
+    fn enter(waiting: &'a AtomicUsize) -> Result<Self> {
+        let entered = Self(waiting);
+        if waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(entered) } else { Err(crowded()) }
+    }
+}
+
+impl Drop for WaitingCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The refusal of a caller with too many calls under way.
+pub fn crowded() -> Error {
+    let message =
+        format!("{MAX_WAITING} calls of this caller are waiting already; wait for their answers, then send it again.");
+    Error::unavailable(message)
+}
+
+fn no_place(wait: Duration) -> Error {
+    let seconds = wait.as_secs();
+    let message = format!("The call found no place within {seconds} seconds and changed nothing; send it again later.");
+    Error::unavailable(message)
+}
+
+fn late(deadline: Duration) -> Error {
+    let seconds = deadline.as_secs();
+    let message = format!(
+        "The call took longer than {seconds} seconds and was given up; look whether it changed anything, then ask for less."
+    );
+    Error::unavailable(message)
+}
+
+/// The error of a call that panicked.
+fn broken() -> Error {
+    Error::unavailable("The call broke off inside the server; report this, then try again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Runs on a runtime of its own that is not waited for: calls hang in it.
+    fn with_runtime(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test);
+        runtime.shutdown_background();
+    }
+
+    fn pool() -> Arc<WorkPool> {
+        Arc::new(WorkPool::with_times(Duration::from_mins(1), Duration::from_mins(1)))
+    }
+
+    /// Calls that hang until the sender is dropped; each says when it has begun.
+    fn hang(desk: &WorkDesk, count: usize) -> (Sender<()>, Receiver<bool>) {
+        let (go, gate) = channel::<()>();
+        let (gate, (tell, told)) = (Arc::new(Mutex::new(gate)), channel());
+        for _ in 0..count {
+            let (desk, gate, tell) = (desk.clone(), Arc::clone(&gate), tell.clone());
+            tokio::spawn(async move {
+                let work = move || {
+                    tell.send(true).unwrap();
+                    let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                };
+                desk.run(Lane::Work, work).await
+            });
+        }
+        (go, told)
+    }
+
+    async fn settle(is_so: impl Fn() -> bool) {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn a_caller_over_its_share_waits_or_is_refused_and_others_are_as_they_were() {
+        with_runtime(async {
+            let pool = pool();
+            let (greedy, other) = (pool.desk(CallerId::Proxy(1)), pool.desk(CallerId::Proxy(2)));
+            let (_go, told) = hang(&greedy, PLACES_OF_A_CALLER + MAX_WAITING);
+            let waiting = || pool.places(CallerId::Proxy(1)).work.waiting.load(Ordering::Relaxed);
+            settle(|| waiting() == MAX_WAITING).await;
+            let refused = greedy.run(Lane::Work, || ()).await.unwrap_err();
+            assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded().message()));
+            settle(|| pool.running().all.len() == PLACES_OF_A_CALLER).await;
+            assert_eq!(other.run(Lane::Work, || 7).await.unwrap(), 7);
+            for lane in [Lane::Prompt, Lane::Vital] {
+                assert_eq!(greedy.run(lane, || 7).await.unwrap(), 7);
+            }
+            let count = || std::iter::from_fn(|| told.recv_timeout(Duration::from_millis(1)).ok()).count();
+            assert!(count() <= PLACES_OF_A_CALLER);
+        });
+    }
+
+    #[test]
+    fn a_call_ends_by_its_deadline_and_its_place_when_the_work_ends() {
+        with_runtime(async {
+            let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
+            let desk = pool.desk(CallerId::OwnClient);
+            let (go, gate) = channel::<()>();
+            let late = desk.run(Lane::Work, move || gate.recv().is_ok()).await.unwrap_err();
+            assert!(late.message().contains("given up"), "{late}");
+            assert_eq!((pool.overdue(), pool.is_stuck()), (1, false), "one place of many");
+            // Work that looks at its limit ends by itself.
+            let _ = desk.run(Lane::Work, || while !nudge_core::patience::is_over() {}).await;
+            settle(|| pool.running().all.len() == 1).await;
+            go.send(()).unwrap();
+            settle(|| pool.running().all.is_empty()).await;
+        });
+    }
+
+    #[test]
+    fn what_a_caller_that_has_gone_asked_for_is_not_begun_and_what_runs_is_told() {
+        with_runtime(async {
+            let pool = pool();
+            let desk = pool.desk(CallerId::OwnClient);
+            let (tell, told) = channel();
+            let running = tokio::spawn({
+                let desk = desk.clone();
+                async move {
+                    let work = move || {
+                        tell.send(false).unwrap();
+                        while !nudge_core::patience::is_over() {
+                            std::thread::yield_now();
+                        }
+                        tell.send(true).unwrap();
+                    };
+                    desk.run(Lane::Work, work).await
+                }
+            });
+            settle(|| told.try_recv().is_ok()).await;
+            running.abort();
+            settle(|| told.try_recv().is_ok()).await;
+            settle(|| pool.running().all.is_empty()).await;
+
+            let (go, _began) = hang(&desk, PLACES_OF_A_CALLER);
+            settle(|| pool.running().all.len() == PLACES_OF_A_CALLER).await;
+            let begun = Arc::new(AtomicUsize::new(0));
+            let waits = tokio::spawn({
+                let (desk, begun) = (desk.clone(), Arc::clone(&begun));
+                async move { desk.run(Lane::Work, move || begun.fetch_add(1, Ordering::Relaxed)).await }
+            });
+            settle(|| pool.places(CallerId::OwnClient).work.waiting.load(Ordering::Relaxed) == 1).await;
+            waits.abort();
+            drop(go);
+            settle(|| pool.running().all.is_empty()).await;
+            assert_eq!(begun.load(Ordering::Relaxed), 0);
+        });
+    }
+
+    #[test]
+    fn a_kind_of_callers_with_no_place_that_will_be_free_is_stuck() {
+        with_runtime(async {
+            let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
+            let all = CallerKind::Process.places();
+            let gates: Vec<_> = (0..all / PLACES_OF_A_CALLER)
+                .map(|at| hang(&pool.desk(CallerId::Process(u32::try_from(at).unwrap())), PLACES_OF_A_CALLER))
+                .collect();
+            settle(|| pool.is_stuck()).await;
+            assert_eq!(pool.overdue(), all);
+            assert!(pool.desk(CallerId::Proxy(1)).run(Lane::Work, || ()).await.is_ok());
+            drop(gates);
+            settle(|| !pool.is_stuck()).await;
+        });
+    }
+}

@@ -1,0 +1,113 @@
+//! How long somebody waits for a call, and whether they still do.
+//!
+//! A server runs a call that may take long under a [`CallLimit`]. Long work looks at it by [`is_over`] or [`check`],
+//! wherever on the thread of the call it stands, and ends when nobody waits for it any more. A thread that works for a
+//! call on another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`].
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+thread_local! {
+    static CURRENT: RefCell<Option<CallLimit>> = const { RefCell::new(None) };
+}
+
+/// The time until which a call is waited for. Clones share one flag: whoever gives the call up ends the work of all.
+#[derive(Debug, Clone)]
+pub struct CallLimit {
+    until: Instant,
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl CallLimit {
+    /// A limit that ends after `time`.
+    pub fn within(time: Duration) -> Self {
+        Self { until: Instant::now() + time, is_given_up: Arc::default() }
+    }
+
+    /// The limit of the call that this thread works for, if it works for one.
+    pub fn current() -> Option<Self> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// The same call with an earlier end.
+    #[must_use]
+    pub fn until(&self, end: Instant) -> Self {
+        Self { until: self.until.min(end), is_given_up: Arc::clone(&self.is_given_up) }
+    }
+
+    /// The end.
+    pub fn end(&self) -> Instant {
+        self.until
+    }
+
+    /// Notes that nobody waits any more.
+    pub fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true once nobody waits any more, or the time is over.
+    pub fn is_over(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+
+    /// Does work of the call on this thread.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        /// Puts back the limit of before, also after a panic.
+        struct Before(Option<CallLimit>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                CURRENT.set(self.0.take());
+            }
+        }
+        let _before = Before(CURRENT.replace(Some(self.clone())));
+        work()
+    }
+}
+
+/// Returns true when this thread works for a call that nobody waits for any more.
+pub fn is_over() -> bool {
+    CURRENT.with_borrow(|limit| limit.as_ref().is_some_and(CallLimit::is_over))
+}
+
+/// Ends a call that nobody waits for any more. It is called where nothing has been changed yet.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when [`is_over`].
+pub fn check() -> Result<()> {
+    if is_over() { Err(given_up()) } else { Ok(()) }
+}
+
+/// The error of a call that was ended because nobody waits for it any more.
+pub fn given_up() -> Error {
+    Error::unavailable("The call took too long and was given up, and nothing was changed; ask for less, or try again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_sees_the_limit_of_its_call_and_of_no_other() {
+        let limit = CallLimit::within(Duration::from_mins(1));
+        assert!(!is_over() && CallLimit::current().is_none());
+        limit.run(|| {
+            assert!(!is_over() && check().is_ok());
+            let inner = limit.until(Instant::now());
+            inner.run(|| assert!(is_over(), "its end is earlier"));
+            assert!(!is_over(), "the outer one goes on");
+            limit.give_up();
+            assert_eq!(check().unwrap_err().reason(), "E_UNAVAILABLE");
+            assert!(
+                CallLimit::current()
+                    .is_some_and(|taken| std::thread::spawn(move || taken.run(is_over)).join().unwrap())
+            );
+        });
+        assert!(!is_over());
+        let fell = std::panic::catch_unwind(|| limit.run(|| panic!("it breaks off")));
+        assert!(fell.is_err() && CallLimit::current().is_none());
+    }
+}
