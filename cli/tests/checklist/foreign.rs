@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kit::desk::Desk;
-use kit::{Serve, command, home};
-use serde_json::json;
+use kit::{Serve, command, home, wait_for};
+use serde_json::{Value, json};
 
 /// Without the reader that never waits, the server stood still within a second.
 const LONG_ENOUGH: Duration = Duration::from_secs(6);
@@ -73,8 +73,11 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_nobody() {
     serve.close();
 }
 
+/// Makes something in the place of a file.
+type MakeFile = fn(&Path);
+
 /// What a clone or an unpacked folder may have in the place of a file with rules.
-fn hostile_rules() -> [(&'static str, fn(&Path)); 4] {
+fn hostile_rules() -> [(&'static str, MakeFile); 4] {
     [
         ("a link to a device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),
         ("a pipe", pipe),
@@ -117,9 +120,16 @@ fn row_19_a_hostile_file_of_coverage_holds_up_nobody() {
     fs::write(desk.checkout.join("a.py"), "def f(x):\n    return x\n").unwrap();
     let made = Command::new("python3").args(["-c", HOSTILE_COVERAGE]).arg(desk.checkout.join(".coverage")).status();
     assert!(made.unwrap().success());
-    let alone = desk.run(&["code", "node", "f"]);
+    // On a busy machine one command may end before it has read the file.
+    let alone = wait_for("the file to be read", Duration::from_mins(1), || {
+        let asked = desk.nudge(&["code", "node", "f", "--json"]).output().unwrap();
+        asked.status.success().then(|| serde_json::from_slice::<Value>(&asked.stdout).unwrap())
+    });
     assert_eq!(alone["node"]["id"], "node:a.py:f", "{alone}");
     let serve = desk.serve();
+    wait_for("the server to have read it", Duration::from_mins(1), || {
+        desk.nudge(&["code", "node", "f"]).output().unwrap().status.success().then_some(())
+    });
     for _ in 0..3 {
         let told = desk.run(&["code", "node", "f"]);
         assert_eq!((&told["node"]["id"], &told["tests"]["covered"]), (&json!("node:a.py:f"), &json!(null)), "{told}");

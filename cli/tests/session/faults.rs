@@ -370,7 +370,7 @@ fn no_limit_of_threads_aborts_a_server_that_begins_to_follow_a_brain() {
         call(2, "tools/call", ask.clone()),
         call(3, "tools/call", ask),
     ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let input = lines.map(|line| line.to_string()).join("\n") + "\n";
     let mut answered = 0;
     for threads in (4..=28).step_by(3) {
         let mut command = Command::new("setpriv");

@@ -381,7 +381,7 @@ fn the_most_used_find_room_and_the_others_come_back() {
 
 #[test]
 fn a_start_with_a_wrong_clock_loses_nothing() {
-    const DAY: Duration = Duration::from_secs(86_400);
+    const DAY: Duration = Duration::from_hours(24);
     let user = User::new();
     let serve = user.serve("run");
     set(&serve, "month", &json!({"ttl": "P30D"}));

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 pub use unix::{Dir, FileId};
@@ -70,6 +70,58 @@ pub enum FileKind {
     Other,
 }
 
+/// A file that stays open for long, under the path by which it was opened.
+///
+/// A person, a restored backup or a program that cleans up may give the path to another file, or to none. What is
+/// written then is written into a file without a name, and is lost with the last descriptor. So the owner looks before
+/// it begins a change, and again before it acknowledges one:
+///
+/// ```
+/// use nudge_core::dir::OpenedFile;
+///
+/// # let place = tempfile::tempdir().unwrap();
+/// let path = place.path().join("notes");
+/// std::fs::write(&path, "one").unwrap();
+/// let opened = OpenedFile::look(&path)?.expect("it was just written");
+/// assert!(opened.is_in_place());
+/// std::fs::remove_file(&path).unwrap();
+/// assert!(!opened.is_in_place());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// The file must stay open for as long: the number of a file that is closed may become another's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenedFile {
+    path: PathBuf,
+    id: FileId,
+}
+
+impl OpenedFile {
+    /// Remembers the file of a path, which is neither opened nor followed; `None` when there is none.
+    ///
+    /// # Errors
+    /// What keeps the system from telling.
+    pub fn look(path: impl Into<PathBuf>) -> io::Result<Option<Self>> {
+        let path = path.into();
+        Ok(FileId::at(&path)?.map(|id| Self { path, id }))
+    }
+
+    /// Returns true when the path still stands for this file. A path that cannot be looked at does not.
+    pub fn is_in_place(&self) -> bool {
+        FileId::at(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
+    }
+
+    /// Returns true when the path stands for any file.
+    pub fn is_named(&self) -> bool {
+        self.path.symlink_metadata().is_ok()
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Refuses anything but a regular file that passes `ours`.
 fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
@@ -84,11 +136,10 @@ fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<Fi
 mod unix {
     use std::os::fd::{AsRawFd, OwnedFd};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    use std::path::PathBuf;
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-    use super::{File, FileKind, Path, Unfit, io, plain};
+    use super::{File, FileKind, Path, PathBuf, Unfit, io, plain};
 
     /// The identity of a file, whatever its name: device and inode, whose types differ between systems.
     #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +149,14 @@ mod unix {
         /// Returns the identity of an open file.
         pub fn of(file: &File) -> io::Result<Self> {
             Ok(Self::from(&rustix::fs::fstat(file)?))
+        }
+
+        /// Returns the identity of what has this path, which is neither opened nor followed; `None` when nothing has.
+        pub fn at(path: &Path) -> io::Result<Option<Self>> {
+            match rustix::fs::lstat(path) {
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+                stat => Ok(Some(Self::from(&stat?))),
+            }
         }
     }
 
@@ -256,9 +315,8 @@ mod unix {
 #[cfg(not(unix))]
 mod windows {
     use std::fs::OpenOptions;
-    use std::path::PathBuf;
 
-    use super::{File, FileKind, Path, Unfit, io, plain};
+    use super::{File, FileKind, Path, PathBuf, Unfit, io, plain};
 
     /// Stands for any file: the standard library has no file identity here, and the profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
@@ -269,6 +327,14 @@ mod windows {
         #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
         pub fn of(_file: &File) -> io::Result<Self> {
             Ok(Self)
+        }
+
+        /// Returns the identity of what has this path; `None` when nothing has.
+        pub fn at(path: &Path) -> io::Result<Option<Self>> {
+            match path.symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                found => found.map(|_| Some(Self)),
+            }
         }
     }
 

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
+#[cfg(unix)]
+use std::time::SystemTime;
 
 #[cfg(unix)]
 use nudge_core::foreign::{self, Links};
@@ -15,7 +17,7 @@ use nudge_os::process::Program;
 #[cfg(unix)]
 use tempfile::TempDir;
 
-use crate::settings::DataSettings;
+use crate::settings::{DataSettings, Entry};
 use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run, shell_word};
 
 /// Bounds of the questions by which a repository is found.
@@ -26,6 +28,12 @@ const MAX_HEAD_BYTES: u64 = 4 << 10;
 /// Longest file of `info`.
 #[cfg(unix)]
 const MAX_INFO_BYTES: u64 = 1 << 20;
+/// The beginning of the name of our own git folders.
+#[cfg(unix)]
+const OWN_FOLDER: &str = "nudge-git-";
+/// Longer than any repository is open.
+#[cfg(unix)]
+const MAX_CALL_AGE: Duration = Duration::from_hours(24);
 /// Protocols to a remote. A remote helper by another name is a program that the address chooses.
 const PROTOCOLS: &str = "file:http:https:ssh";
 /// Variables of the caller's that say who commits.
@@ -91,7 +99,7 @@ enum OwnFolder {
     Linked(TempDir),
     /// The repository's own, and the settings that are switched off.
     #[cfg(any(not(unix), test))]
-    SwitchedOff(PathBuf, Vec<crate::settings::Entry>),
+    SwitchedOff(PathBuf, Vec<Entry>),
 }
 
 /// The places of a repository, as git finds them.
@@ -279,12 +287,15 @@ impl Repository {
                 pass_on(program, &OF_WAY);
             }
         }
-        #[cfg(any(not(unix), test))]
-        if let OwnFolder::SwitchedOff(_, entries) = &self.git_dir {
-            program.env("GIT_CONFIG_COUNT", entries.len().to_string());
-            for (at, crate::settings::Entry { key, value }) in entries.iter().enumerate() {
-                program.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
-            }
+        let entries: Vec<&Entry> = match &self.git_dir {
+            #[cfg(unix)]
+            OwnFolder::Linked(_) => self.settings.addresses().collect(),
+            #[cfg(any(not(unix), test))]
+            OwnFolder::SwitchedOff(_, entries) => entries.iter().collect(),
+        };
+        program.env("GIT_CONFIG_COUNT", entries.len().to_string());
+        for (number, Entry { key, value }) in entries.into_iter().enumerate() {
+            program.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
         }
     }
 }
@@ -328,7 +339,8 @@ const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of 
 fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
     use std::os::unix::fs::symlink;
 
-    let own = tempfile::Builder::new().prefix("nudge-git-").tempdir()?;
+    sweep(&std::env::temp_dir(), SystemTime::now());
+    let own = tempfile::Builder::new().prefix(OWN_FOLDER).tempdir()?;
     let at = |name: &str| own.path().join(name);
     fs::write(at("config"), settings.file())?;
     copy_head(&places.git_dir.join("HEAD"), &at("HEAD"))?;
@@ -354,6 +366,20 @@ fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
         symlink(places.git_dir.join(&name), own.path().join(&name))?;
     }
     Ok(own)
+}
+
+/// Removes the git folders of processes that were killed. They hold links, and settings that are no secret.
+#[cfg(unix)]
+fn sweep(temporary: &Path, now: SystemTime) {
+    let is_left = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().ok().filter(fs::Metadata::is_dir).and_then(|meta| meta.modified().ok());
+        let is_old = modified.is_some_and(|modified| now.duration_since(modified).is_ok_and(|age| age > MAX_CALL_AGE));
+        is_old && entry.file_name().as_encoded_bytes().starts_with(OWN_FOLDER.as_bytes())
+    };
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten().filter(is_left) {
+        // Another user's stays: it is theirs.
+        let _ = fs::remove_dir_all(entry.path());
+    }
 }
 
 /// Says which branch the work tree is at, as it is now. Git takes no link to a file for it.

@@ -405,6 +405,32 @@ fn work_trees_split_indices_and_other_formats_are_read() {
 }
 
 #[test]
+fn the_address_of_a_remote_is_written_to_no_file() {
+    let lab = Lab::new();
+    let password = ["not", "for", "disks"].concat();
+    let url = format!("https://someone:{password}@host.example/x.git");
+    lab.set("remote.origin.url", &url);
+    let repository = lab.open();
+    assert_eq!(repository.remote(), Some(&*url));
+    assert_eq!(told(&repository, &["config", "--get", "remote.origin.url"]).trim_end(), url);
+    let config = fs::read_to_string(repository.git_dir().join("config")).unwrap();
+    assert!(config.contains("hooksPath") && !config.contains(&password), "{config}");
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_after_a_day() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["nudge-git-x", "other"] {
+        fs::create_dir(place.path().join(name)).unwrap();
+    }
+    let now = SystemTime::now();
+    sweep(place.path(), now);
+    assert!(place.path().join("nudge-git-x").exists());
+    sweep(place.path(), now + MAX_CALL_AGE * 2);
+    assert!(!place.path().join("nudge-git-x").exists() && place.path().join("other").exists());
+}
+
+#[test]
 fn a_work_tree_elsewhere_is_refused() {
     let lab = Lab::new();
     fs::create_dir(lab.at("elsewhere")).unwrap();

@@ -74,12 +74,17 @@ impl DataSettings {
         self.entries.iter().filter(move |entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
+    /// The addresses of `origin`. They may hold a password, so they reach git by variables and are written to no file.
+    pub fn addresses(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| is_address(&entry.key))
+    }
+
     /// The file of settings of our own git folder. Git reads no other for calls that stay on this machine.
     #[cfg(any(unix, test))]
     pub fn file(&self) -> String {
         let is_extended = self.entries.iter().any(|entry| entry.key.starts_with("extensions."));
         let mut out = format!("[core]\n\trepositoryformatversion = {}\n\tbare = false\n", u8::from(is_extended));
-        for entry in &self.entries {
+        for entry in self.entries.iter().filter(|entry| !is_address(&entry.key)) {
             add(&mut out, &entry.key, &entry.value);
         }
         for (key, value) in [
@@ -99,6 +104,10 @@ impl DataSettings {
         }
         out
     }
+}
+
+fn is_address(key: &str) -> bool {
+    key.starts_with("remote.origin.")
 }
 
 /// Adds a section of one entry.
@@ -153,12 +162,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back_by_git() {
         let place = tempfile::tempdir().unwrap();
-        let text = "local\0remote.origin.url\na \"b\"\\c\t#;\nd\0local\0branch.x \"y\\z\".merge\nrefs/heads/x\0";
+        let text = "local\0user.name\na \"b\"\\c\t#;\nd\0local\0branch.x \"y\\z\".merge\nrefs/heads/x\0";
         let settings = DataSettings::parse(text).unwrap();
         std::fs::write(place.path().join("config"), settings.file()).unwrap();
         let git = Git::find(place.path()).unwrap();
         for (key, value) in [
-            ("remote.origin.url", "a \"b\"\\c\t#;\nd"),
+            ("user.name", "a \"b\"\\c\t#;\nd"),
             ("branch.x \"y\\z\".merge", "refs/heads/x"),
             ("core.hooksPath", NOWHERE),
         ] {

@@ -6,14 +6,21 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::Clock;
 use nudge_core::error::{Error, Result};
-use nudge_core::source::Fence;
+use nudge_core::source::{DataDir, Fence};
 use parking_lot::{Mutex, MutexGuard};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::app::{App, Kept, Opening};
 use crate::fault::{Failure, Place};
-use crate::pool::Pool;
-use crate::{backup, check, open};
+use crate::files::{Files, Standing};
+use crate::pool::{Pool, Reader};
+use crate::{backup, check, open, recover};
+
+/// How often a call goes on in another file that took the place of the one that was open.
+const MAX_MOVES: usize = 3;
+/// Where the number of the file begins in the number of a change.
+const EPOCH_SHIFT: u32 = 32;
 
 /// An open database. Calls may come from any thread; they take milliseconds, so none belongs on an event loop.
 ///
@@ -46,7 +53,9 @@ pub struct Db {
     pub(crate) clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     wait: Duration,
-    journal: String,
+    journal: Mutex<String>,
+    /// The files that are open; `None` once closed, or after one that took their place could not be opened.
+    files: Mutex<Option<Files>>,
     // The connection that writes is the last to go: only such a one copies the log back.
     looker: Mutex<Option<Connection>>,
     readers: Pool,
@@ -82,7 +91,8 @@ impl Db {
             clock: Arc::clone(clock),
             fence: Arc::clone(fence),
             wait: *wait,
-            journal: opened.journal,
+            journal: Mutex::new(opened.journal),
+            files: Mutex::new(Some(opened.files)),
             looker: Mutex::new(None),
             readers: Pool::new(),
             writer: Mutex::new(Some(opened.connection)),
@@ -102,7 +112,7 @@ impl Db {
     /// What `read` refuses; `E_UNAVAILABLE` for what SQLite does, and when the wait is over.
     pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, Failure>) -> Result<T> {
         self.mending(|| {
-            let reader = self.readers.take(&self.place, Instant::now() + self.wait)?;
+            let reader = self.reader()?;
             let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
             let tx = c.unchecked_transaction()?;
             self.check_version(&tx)?;
@@ -121,26 +131,125 @@ impl Db {
         self.mending(|| self.transact(&mut write))
     }
 
-    /// As [`write`](Self::write), once.
+    /// As [`write`](Self::write), without mending. What was committed to a file that had lost its name by then is
+    /// made again in the one that has it, before anybody is told.
     fn transact<T>(&self, write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
         let deadline = Instant::now() + self.wait;
         let mut writer = self.writer(deadline)?;
-        let c = writer.as_mut().ok_or_else(|| self.closed())?;
-        self.see_to_the_day(c);
-        c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+        for _ in 0..MAX_MOVES {
+            self.stay_in_place(&mut writer, deadline)?;
+            let c = writer.as_mut().ok_or_else(|| self.closed())?;
+            self.see_to_the_day(c);
+            c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+            if let Some(value) = self.transact_once(c, write)? {
+                return Ok(value);
+            }
+        }
+        Err(self.place.moving().into())
+    }
+
+    /// Makes a change; `None` when the database lost its name before all was done.
+    fn transact_once<T>(
+        &self,
+        c: &mut Connection,
+        write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
         let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.check_version(&tx)?;
         let value = write(&tx)?;
-        let (mut tx, mut failed) = (Some(tx), None);
+        let (mut tx, mut failed, mut is_moved) = (Some(tx), None, false);
         let kept = self.fence.commit(&mut || {
-            let Err(error) = tx.take().map_or(Ok(()), Transaction::commit) else { return Ok(()) };
+            // A change that is not committed is rolled back when it is dropped.
+            let Some(tx) = tx.take() else { return Ok(()) };
+            is_moved = !self.is_in_place();
+            if !is_moved {
+                failed = tx.commit().err();
+                is_moved = failed.is_none() && !self.is_in_place();
+            }
             // The fence passes on refusals alone.
-            failed = Some(error);
-            Err(self.place.busy())
+            if is_moved || failed.is_some() { Err(self.place.busy()) } else { Ok(()) }
         });
         match (kept, failed) {
             (_, Some(error)) => Err(error.into()),
-            (kept, None) => Ok(kept.map(|()| value)?),
+            (Err(_), None) if is_moved => Ok(None),
+            (kept, None) => Ok(kept.map(|()| Some(value))?),
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.files.lock().as_ref().is_some_and(|files| files.standing() == Standing::InPlace)
+    }
+
+    /// A connection that reads the file that has the name.
+    fn reader(&self) -> Result<Reader<'_>, Failure> {
+        let deadline = Instant::now() + self.wait;
+        for _ in 0..MAX_MOVES {
+            self.find_place(deadline)?;
+            let reader = self.readers.take(&self.place, deadline)?;
+            // One that was opened just now may be of another file, with the log of this one.
+            if self.readers.is_closed() || self.is_in_place() {
+                return Ok(reader);
+            }
+        }
+        Err(self.place.moving().into())
+    }
+
+    /// As [`stay_in_place`](Self::stay_in_place), for who only reads: where there is no file any more, none is made.
+    fn find_place(&self, deadline: Instant) -> Result<(), Failure> {
+        let standing = self.files.lock().as_ref().map(Files::standing);
+        match standing {
+            Some(Standing::InPlace) => Ok(()),
+            Some(Standing::Removed) => Err(self
+                .place
+                .refusal("is not there any more; put it back, or save something to begin a new one")
+                .into()),
+            _ => self.stay_in_place(&mut *self.writer(deadline)?, deadline),
+        }
+    }
+
+    /// Makes sure that what is open is the file that has the name: if it is not, all connections end, and the file that
+    /// is there now is opened, or made where there is none.
+    fn stay_in_place(&self, writer: &mut Option<Connection>, deadline: Instant) -> Result<(), Failure> {
+        if self.readers.is_closed() || self.is_in_place() {
+            return Ok(());
+        }
+        let numbers = writer.as_ref().and_then(|c| recover::numbers(c).ok()).unwrap_or_default();
+        self.leave(writer);
+        DataDir::new(&self.place.folder).create()?;
+        let date = backup::date(self.clock.now());
+        let mut opened = open::open(&self.place, self.app, &date, deadline)?;
+        if self.app.kept == Kept::Data {
+            recover::follow(&mut opened.connection, &numbers)?;
+        }
+        *self.journal.lock() = opened.journal;
+        *self.files.lock() = Some(opened.files);
+        *writer = Some(opened.connection);
+        Ok(())
+    }
+
+    /// Ends all connections to a file that has lost its name, and takes its log out of the way of the next one. What was
+    /// replaced is kept beside the backups.
+    fn leave(&self, writer: &mut Option<Connection>) {
+        let files = self.files.lock().take();
+        self.readers.begin_anew();
+        *self.looker.lock() = None;
+        let (Some(mut c), Some(files)) = (writer.take(), files) else { return };
+        let _ = c.busy_timeout(Duration::ZERO);
+        let standing = files.standing();
+        if standing == Standing::Replaced && !files.has_database() && self.app.kept == Kept::Data {
+            let kept = backup::keep_replaced(&mut c, &self.place, self.clock.now());
+            if let Err(failure) = kept {
+                self.daily.lock().failed = Some(self.place.refuse(failure));
+            }
+        }
+        // The file has its own log whole, whatever its name is now, unless another log has the name.
+        if standing != Standing::Replaced || !files.has_database() {
+            copy_log_back(&c);
+        }
+        let _ = c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        drop(c);
+        if !files.has_database() {
+            files.remove_log(&self.place);
         }
     }
 
@@ -162,6 +271,7 @@ impl Db {
     pub fn changes(&self) -> Result<i64> {
         let look = || -> Result<i64, Failure> {
             let deadline = Instant::now() + self.wait;
+            self.find_place(deadline)?;
             let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy())?;
             // The number belongs to a connection, so it is one that is used for nothing else.
             if looker.is_none() {
@@ -171,7 +281,9 @@ impl Db {
                 *looker = Some(open::connect_to_read(&self.place, self.wait)?);
             }
             let c = looker.as_ref().ok_or_else(|| self.closed())?;
-            Ok(c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+            let version: i64 = c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+            // Each file begins to count anew.
+            Ok(version + (self.epoch().cast_signed() << EPOCH_SHIFT))
         };
         self.place.told(look())
     }
@@ -181,7 +293,7 @@ impl Db {
     /// # Errors
     /// `E_INVALID` when there is such a file; `E_UNAVAILABLE` when it cannot be written, or the database is damaged.
     pub fn backup(&self, to: &Path) -> Result<u64> {
-        let reader = self.place.told(self.readers.take(&self.place, Instant::now() + self.wait))?;
+        let reader = self.place.told(self.reader())?;
         let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
         self.place.told(backup::copy(c, &self.place, to))
     }
@@ -197,8 +309,14 @@ impl Db {
     }
 
     /// The journal mode that the file system allowed: `wal`, or another on one of a network.
-    pub fn journal(&self) -> &str {
-        &self.journal
+    pub fn journal(&self) -> String {
+        self.journal.lock().clone()
+    }
+
+    /// How often another file took the place of the one that was open. Whoever remembers what stood in the file forgets
+    /// it when this number changes.
+    pub fn epoch(&self) -> u64 {
+        self.readers.epoch()
     }
 
     /// Empties a [`Kept::Cache`] and makes its schema again, also when it is damaged.
@@ -220,7 +338,9 @@ impl Db {
             }
             open::empty(c)?;
             let date = backup::date(self.clock.now());
-            *writer = Some(open::open(&self.place, self.app, &date, deadline)?.connection);
+            let opened = open::open(&self.place, self.app, &date, deadline)?;
+            *self.files.lock() = Some(opened.files);
+            *writer = Some(opened.connection);
             Ok(())
         };
         self.place.told(anew())
@@ -233,7 +353,8 @@ impl Db {
     pub fn compact(&self) -> Result<()> {
         let deadline = Instant::now() + self.wait;
         let compact = || -> Result<(), Failure> {
-            let writer = self.writer(deadline)?;
+            let mut writer = self.writer(deadline)?;
+            self.stay_in_place(&mut writer, deadline)?;
             let c = writer.as_ref().ok_or_else(|| self.closed())?;
             c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
             c.execute_batch("VACUUM")?;
@@ -251,9 +372,13 @@ impl Db {
         let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy()) };
         self.readers.close();
         *self.looker.lock() = None;
+        if !self.is_in_place() {
+            self.leave(&mut writer);
+        }
         if let Some(c) = writer.take() {
             copy_log_back(&c);
         }
+        self.files.lock().take();
         Ok(())
     }
 

@@ -109,6 +109,11 @@ impl Place {
         self.refusal("is in use by another call or process; try again")
     }
 
+    /// The refusal of a call during which the file lost its name time and again.
+    pub(crate) fn moving(&self) -> Error {
+        self.refusal("is moved or replaced again and again, so nothing was changed; try again when that is over")
+    }
+
     /// The refusal of a damaged file, which stays as it is.
     fn damaged(&self) -> Error {
         let name = self.name;

@@ -26,6 +26,7 @@ mod backup;
 mod check;
 mod db;
 mod fault;
+mod files;
 pub mod foreign;
 mod keyed;
 mod open;

@@ -5,6 +5,7 @@
 //! and by the one call that makes it, before SQLite has it.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::dir::{Dir, FileKind, Unfit, advice};
@@ -15,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::app::{APPLICATION_ID, App, Kept};
 use crate::backup;
 use crate::fault::{Failure, Place};
+use crate::files::Files;
 
 /// What the write-ahead log is cut to when it has been copied back.
 const MAX_LOG_BYTES: i64 = 16 << 20;
@@ -25,10 +27,13 @@ const STATEMENTS: usize = 64;
 const PAGES_KIB: i64 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long the first try waits for others. Where there are no locks, SQLite waits as if somebody held them.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// A connection that writes, and what was found.
 pub(crate) struct Opened {
     pub connection: Connection,
+    pub files: Files,
     /// The journal mode that the file system allows, such as `wal`.
     pub journal: String,
     /// Nothing was there before.
@@ -44,17 +49,56 @@ pub(crate) struct Seen {
 
 /// Opens the database to write, as often as it takes until the deadline: not every step of SQLite's waits for others.
 pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> Result<Opened, Failure> {
+    let mut wait = FIRST_WAIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match attempt(place, app, date, left) {
-            Err(failure) if failure.is_busy() && !left.is_zero() => std::thread::sleep(PAUSE.min(left)),
-            done => return done,
+        match attempt(place, app, date, wait.min(left)) {
+            Err(failure) if failure.is_busy() && !left.is_zero() => {
+                if wait == FIRST_WAIT {
+                    check_locks(place)?;
+                    wait = Duration::MAX;
+                }
+                std::thread::sleep(PAUSE.min(left));
+            }
+            Ok(None) if !left.is_zero() => std::thread::sleep(PAUSE.min(left)),
+            Ok(None) => return Err(place.moving().into()),
+            Ok(Some(opened)) => return Ok(opened),
+            Err(failure) => return Err(failure),
         }
     }
 }
 
-fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opened, Failure> {
+/// Refuses a folder whose file system has no locks, such as one of a network without its lock server. A database that
+/// no other process can know is locked there, if any can be.
+fn check_locks(place: &Place) -> Result<(), Failure> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!(".{}.{}-{number}.locks", place.file(), std::process::id());
+    let Ok(folder) = Dir::open(&place.folder, false) else { return Ok(()) };
+    if folder.create_new(&name).is_err() {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let locked = Connection::open_with_flags(place.folder.join(&name), flags).and_then(|c| {
+        c.busy_timeout(Duration::ZERO)?;
+        c.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")
+    });
+    let _ = folder.remove(&name);
+    match locked.map_err(Failure::from) {
+        Err(failure) if failure.is_busy() => Err(place
+            .refusal(
+                "is on a file system without locks, which it needs; set NUDGE_DATA_DIR to a folder on another disk",
+            )
+            .into()),
+        _ => Ok(()),
+    }
+}
+
+/// Opens it once; `None` when another file got its name meanwhile.
+fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Option<Opened>, Failure> {
     create(place)?;
+    let unseen = |error: std::io::Error| place.refusal(&format!("cannot be looked at ({error})"));
+    let before = Files::look(place).map_err(unseen)?;
     let mut c = connect(place, left)?;
     // Before the database is looked at: another process may make it and its first copy between two looks.
     let backup = backup::newest(place);
@@ -76,7 +120,12 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Opene
     c.pragma_update(None, "foreign_keys", true)?;
     c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
     migrate(&mut c, place, app, date, seen.version)?;
-    Ok(Opened { connection: c, journal, is_new: seen.is_empty })
+    // Whatever it found, SQLite has its log by now.
+    version(&c)?;
+    let files = Files::look(place).map_err(unseen)?;
+    let (Some(before), Some(files)) = (before, files) else { return Ok(None) };
+    let opened = Opened { connection: c, files, journal, is_new: seen.is_empty };
+    Ok(before.is_same_database(&opened.files).then_some(opened))
 }
 
 /// Makes an empty file of mode 0600 if none is there. What is there must be a regular file of this user's.

@@ -23,6 +23,8 @@ struct State {
     /// Those in use too.
     open: usize,
     is_closed: bool,
+    /// One more with each file that took the place of another.
+    epoch: u64,
 }
 
 impl Pool {
@@ -35,10 +37,10 @@ impl Pool {
         let mut state = self.state.lock();
         loop {
             if state.is_closed {
-                return Ok(Reader { pool: self, connection: None });
+                return Ok(Reader { pool: self, connection: None, epoch: state.epoch });
             }
             if let Some(connection) = state.idle.pop() {
-                return Ok(Reader { pool: self, connection: Some(connection) });
+                return Ok(Reader { pool: self, connection: Some(connection), epoch: state.epoch });
             }
             if state.open < MAX {
                 state.open += 1;
@@ -48,21 +50,22 @@ impl Pool {
                 return Err(place.busy().into());
             }
         }
+        let epoch = state.epoch;
         drop(state);
         let left = deadline.saturating_duration_since(Instant::now());
         match open::connect_to_read(place, left) {
-            Ok(connection) => Ok(Reader { pool: self, connection: Some(connection) }),
+            Ok(connection) => Ok(Reader { pool: self, connection: Some(connection), epoch }),
             Err(failure) => {
-                self.give_back(None);
+                self.give_back(None, epoch);
                 Err(failure)
             }
         }
     }
 
-    fn give_back(&self, connection: Option<Connection>) {
+    fn give_back(&self, connection: Option<Connection>, epoch: u64) {
         let mut state = self.state.lock();
         match connection {
-            Some(connection) if !state.is_closed => state.idle.push(connection),
+            Some(connection) if !state.is_closed && epoch == state.epoch => state.idle.push(connection),
             _ => state.open -= 1,
         }
         self.given_back.notify_one();
@@ -74,8 +77,22 @@ impl Pool {
 
     /// Ends the connections that nobody uses now, and the others when they are given back.
     pub(crate) fn close(&self) {
+        self.end(|state| state.is_closed = true);
+    }
+
+    /// As [`close`](Self::close), and begins anew with those of another file.
+    pub(crate) fn begin_anew(&self) {
+        self.end(|state| state.epoch += 1);
+    }
+
+    /// Which file the connections are of, counted from 0.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.state.lock().epoch
+    }
+
+    fn end(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        state.is_closed = true;
+        change(&mut state);
         state.open -= state.idle.len();
         state.idle.clear();
         self.given_back.notify_all();
@@ -87,12 +104,13 @@ pub(crate) struct Reader<'a> {
     pool: &'a Pool,
     /// `None` when the pool is closed.
     pub connection: Option<Connection>,
+    epoch: u64,
 }
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.give_back(Some(connection));
+            self.pool.give_back(Some(connection), self.epoch);
         }
     }
 }

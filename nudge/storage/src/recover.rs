@@ -94,10 +94,7 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
             std::thread::sleep(PAUSE);
         }
         drop(backup);
-        let tx = into.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        give_no_number_again(&tx, &given)?;
-        begin_generation(&tx)?;
-        tx.commit()?;
+        follow(&mut into, &given)?;
         Ok(kept)
     }))
 }
@@ -225,12 +222,20 @@ fn names(c: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 /// The last number that each table gave to a row, for the tables that give each once.
-fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
+pub(crate) fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
     if !c.table_exists(None, NUMBERS)? {
         return Ok(Vec::new());
     }
     let mut statement = c.prepare(&format!("SELECT name, seq FROM {NUMBERS}"))?;
     Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+}
+
+/// Goes on where another database ended that gave these numbers, as a generation of its own.
+pub(crate) fn follow(c: &mut Connection, given: &[(String, i64)]) -> Result<(), Failure> {
+    let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    give_no_number_again(&tx, given)?;
+    begin_generation(&tx)?;
+    Ok(tx.commit()?)
 }
 
 /// Goes on after these numbers: whoever has noted one of a row that is not there any more must not come upon another.

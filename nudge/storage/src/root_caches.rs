@@ -69,7 +69,7 @@ mod tests {
 
         assert_eq!(remove_orphans(&caches, now), [] as [PathBuf; 0], "opened today");
         assert_eq!(remove_orphans(&caches, now - MAX_ORPHAN_AGE * 2), [] as [PathBuf; 0], "a clock that is behind");
-        assert_eq!(remove_orphans(&caches, later), [gone.clone()]);
+        assert_eq!(remove_orphans(&caches, later), std::slice::from_ref(&gone));
         assert!(!gone.exists() && there.exists() && unnamed.exists() && relative.exists());
         assert_eq!(remove_orphans(&place.path().join("none"), later), [] as [PathBuf; 0]);
     }

@@ -328,7 +328,7 @@ fn locks_outlast_all_that_is_done_to_the_file() {
                 assert_eq!(count(&db), 1);
                 db.changes().unwrap();
                 db.backup(&desk.folder.path().join("mine.db")).unwrap();
-                assert_eq!((db.newest_backup().is_some(), db.journal()), (true, "wal"));
+                assert_eq!((db.newest_backup().is_some(), db.journal().as_str()), (true, "wal"));
                 assert!(desk.path().metadata().unwrap().len() > 0);
                 // A second one in the same process, which also ends.
                 assert_eq!(count(&desk.open(&OLD)), 1);

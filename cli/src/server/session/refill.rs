@@ -108,12 +108,12 @@ impl<'a> Refill<'a> {
 fn usefulness(hint: &RawValue) -> (u64, String) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Use {
+    struct UsedHint {
         use_count: u64,
         last_used_at: Option<String>,
         updated_at: String,
     }
-    let Use { use_count, last_used_at, updated_at } = serde_json::from_str(hint.get()).unwrap_or_default();
+    let UsedHint { use_count, last_used_at, updated_at } = serde_json::from_str(hint.get()).unwrap_or_default();
     // Times of one format sort as text.
     (use_count, last_used_at.unwrap_or_default().max(updated_at))
 }

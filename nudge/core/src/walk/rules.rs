@@ -23,7 +23,7 @@ const MAX_ALL_BYTES: usize = 16 << 20;
 /// Longest pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
 const MAX_PATTERN_BYTES: usize = 1 << 10;
 /// Most patterns of one file, and of all files of one walk.
-const MAX_PATTERNS: usize = 10_000;
+const MAX_PATTERNS: usize = 20_000;
 const MAX_ALL_PATTERNS: usize = 200_000;
 /// Bytes of the patterns that are compiled to regular expressions: in one file, and in a folder with all that lie
 /// around it. The longest known list of patterns (all of GitHub's templates in one) has 30 KiB of them.
@@ -273,7 +273,7 @@ impl Patterns {
 
     fn build(self) -> Result<Gitignore, &'static str> {
         if self.count > MAX_PATTERNS {
-            return Err("it has more than 10,000 patterns");
+            return Err("it has more than 20,000 patterns");
         }
         if self.wild_bytes > MAX_WILD_BYTES {
             return Err("its patterns have more than 64 KiB with wildcards");

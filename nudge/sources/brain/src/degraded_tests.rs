@@ -129,7 +129,7 @@ fn a_file_that_changes_is_read_before_all_vectors_are_made() {
     let stop = StopFlag::default();
     std::thread::scope(|scope| {
         scope.spawn(|| brains.work(&stop));
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_mins(1);
         let is_done = || {
             let index = brains.index(&root).unwrap();
             model.has_read() && !index.db.read(meaning::is_any_without).unwrap()

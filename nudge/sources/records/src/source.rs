@@ -98,6 +98,8 @@ pub struct Records {
     db: OnceLock<Db>,
     meanings: Meanings,
     known: Known,
+    /// The [epoch](Db::epoch) of the file that `known` is of.
+    epoch: AtomicU64,
     /// Told when there is something to make vectors of.
     worker: Worker,
     written: AtomicU64,
@@ -119,6 +121,7 @@ impl Records {
             db: OnceLock::new(),
             meanings: Meanings::default(),
             known: Known::default(),
+            epoch: AtomicU64::new(0),
             worker: Worker::default(),
             written: AtomicU64::new(0),
         }
@@ -169,7 +172,12 @@ impl Records {
         &self.meanings
     }
 
+    /// What is known of the indexes of the file that is open; of another one it would be wrong.
     pub(crate) fn known(&self) -> &Known {
+        let epoch = self.db.get().map_or(0, Db::epoch);
+        if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
+            self.known.forget();
+        }
         &self.known
     }
 
