@@ -52,7 +52,7 @@ pub struct Db {
     pub(crate) app: &'static App,
     pub(crate) clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
-    wait: Duration,
+    pub(crate) wait: Duration,
     journal: Mutex<String>,
     /// The files that are open; `None` once closed, or after one that took their place could not be opened.
     files: Mutex<Option<Files>>,
@@ -209,7 +209,7 @@ impl Db {
 
     /// Makes sure that what is open is the file that has the name: if it is not, all connections end, and the file that
     /// is there now is opened, or made where there is none.
-    fn stay_in_place(&self, writer: &mut Option<Connection>, deadline: Instant) -> Result<(), Failure> {
+    pub(crate) fn stay_in_place(&self, writer: &mut Option<Connection>, deadline: Instant) -> Result<(), Failure> {
         if self.readers.is_closed() || self.is_in_place() {
             return Ok(());
         }
@@ -344,24 +344,6 @@ impl Db {
             Ok(())
         };
         self.place.told(anew())
-    }
-
-    /// Writes the whole file anew, so that nothing of what was deleted is left in it, or in its log. Backups stay.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when others use it until the wait is over, or the disk has no room for a copy of it.
-    pub fn compact(&self) -> Result<()> {
-        let deadline = Instant::now() + self.wait;
-        let compact = || -> Result<(), Failure> {
-            let mut writer = self.writer(deadline)?;
-            self.stay_in_place(&mut writer, deadline)?;
-            let c = writer.as_ref().ok_or_else(|| self.closed())?;
-            c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
-            c.execute_batch("VACUUM")?;
-            copy_log_back(c);
-            Ok(())
-        };
-        self.place.told(compact())
     }
 
     /// Ends the use: the log is copied back, and every later call is refused. Twice is once.

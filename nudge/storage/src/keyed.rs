@@ -114,6 +114,17 @@ impl Db {
     }
 }
 
+/// Empties the answers that name a row by `id`: they have its text. A call that is sent again by its key is refused
+/// then, and not made a second time.
+///
+/// # Errors
+/// What SQLite refuses.
+pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), Failure> {
+    let sql = "UPDATE made SET answer = '' WHERE instr(answer, ?1 || ',') OR instr(answer, ?1 || '}')";
+    tx.prepare_cached(sql)?.execute([format!("\"id\":{id}")])?;
+    Ok(())
+}
+
 /// The answer of the call that was made with a key, if there was one.
 fn known(c: &Connection, key: &str, call: Option<Call>, now: Millis) -> Result<Option<Box<RawValue>>, Failure> {
     let mut statement = c.prepare_cached("SELECT call, answer FROM made WHERE key = ?1 AND at >= ?2")?;

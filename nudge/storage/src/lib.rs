@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`App`], [`Opening`], [`Db`] | what a database is for; how it is opened; reading, writing, damage, copies |
 //! | [`KEYS`], [`Db::write_once`] | calls made once by key, with the key in the transaction of the change |
+//! | [`COMPACTION`], [`Db::compact`] | writing a file anew, so that no deleted text is left in it |
 //! | [`restore`] | a copy put back |
 //! | [`foreign`] | the one opener of databases that somebody else may have made |
 //! | [`search`] | full-text search |
@@ -24,6 +25,7 @@
 mod app;
 mod backup;
 mod check;
+mod compaction;
 mod db;
 mod fault;
 mod files;
@@ -39,9 +41,10 @@ pub mod vectors;
 
 pub use app::{APPLICATION_ID, App, GENERATION, Kept, Opening, WAIT, generation};
 pub use check::Health;
+pub use compaction::{COMPACTION, mark_compaction};
 pub use db::Db;
 pub use fault::Failure;
-pub use keyed::{Answer, KEYS, KEYS_IN_ORDER};
+pub use keyed::{Answer, KEYS, KEYS_IN_ORDER, forget_answers};
 pub use recover::restore;
 /// The bindings of SQLite, in whose terms statements are written.
 pub use rusqlite;

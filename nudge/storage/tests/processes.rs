@@ -10,12 +10,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use kit::{CACHE, Desk, NEW, OLD, add, count, titles};
+use kit::{CACHE, Desk, FORGETTING, NEW, OLD, add, count, titles};
 use libtest_mimic::{Arguments, Trial};
 use nudge_core::error::Error;
 use nudge_core::service::{Call, Caller};
 use nudge_core::source::DataDir;
-use nudge_storage::{App, Db, Opening};
+use nudge_storage::{App, Db, Opening, mark_compaction};
 
 /// In the environment of a process that plays a role.
 const ROLE: &str = "NUDGE_STORAGE_ROLE";
@@ -42,6 +42,9 @@ fn main() -> ExitCode {
         trial("two_versions_at_once", two_versions_at_once),
         trial("a_key_sent_again_after_a_kill", a_key_sent_again_after_a_kill),
         trial("locks_outlast_all_that_is_done_to_the_file", locks_outlast_all_that_is_done_to_the_file),
+        trial("a_deletion_for_ever_outlasts_a_kill", a_deletion_for_ever_outlasts_a_kill),
+        #[cfg(target_os = "linux")]
+        trial("a_compaction_takes_no_memory_for_the_file", a_compaction_takes_no_memory_for_the_file),
         #[cfg(unix)]
         trial("a_full_disk_changes_nothing", a_full_disk_changes_nothing),
         #[cfg(unix)]
@@ -98,6 +101,22 @@ fn play(role: &str, args: &[&str]) {
             assert_eq!(count(&db), number, "what was refused is not there, all else is");
             told(Err(refused));
             say(&number.to_string());
+        }
+        ("forget", [end]) => {
+            let db = open(&FORGETTING).unwrap();
+            delete_for_ever(&db, SECRET);
+            say("committed");
+            if *end == "compact" {
+                db.compact().unwrap();
+            }
+            // Until it is killed.
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+        }
+        ("compact", []) => {
+            open(&FORGETTING).unwrap().compact().unwrap();
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+            say(peak.trim().trim_end_matches(" kB"));
         }
         _ => panic!("{role}: {args:?}"),
     }
@@ -301,6 +320,65 @@ fn a_key_sent_again_after_a_kill() {
     }
     answers.sort();
     assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
+}
+
+/// The title of a note that is deleted for ever.
+const SECRET: &str = "zyzzyvatron";
+
+fn delete_for_ever(db: &Db, title: &str) {
+    db.write(|tx| {
+        tx.execute("DELETE FROM note WHERE title = ?1", [title])?;
+        mark_compaction(tx)
+    })
+    .unwrap();
+}
+
+/// How many files of the database hold the secret. FTS5 leaves out what a word has in common with the one before it.
+fn count_holders(desk: &Desk) -> usize {
+    let names = kit::names(desk.folder.path()).into_iter().filter(|name| name.starts_with("notes.db"));
+    let texts = names.map(|name| std::fs::read(desk.folder.path().join(name)).unwrap());
+    texts.filter(|text| text.windows(6).any(|part| part == b"vatron")).count()
+}
+
+/// A process dies between the deletion and the end of the compaction; the next one goes on.
+fn a_deletion_for_ever_outlasts_a_kill() {
+    for round in 0..8 {
+        let desk = Desk::new();
+        let db = desk.open(&FORGETTING);
+        for number in 0..200 {
+            add(&db, &format!("zyzzy{number}")).unwrap();
+        }
+        add(&db, SECRET).unwrap();
+        db.close().unwrap();
+        let end = if round % 2 == 0 { "wait" } else { "compact" };
+        let mut first = Actor::start("forget", &[folder(&desk), end]);
+        assert_eq!(first.line(), "committed");
+        // Half of them die somewhere in the compaction.
+        first.kill();
+        let db = desk.open(&FORGETTING);
+        if end == "wait" {
+            assert!(count_holders(&desk) > 0 && db.is_compaction_due().unwrap());
+        }
+        db.compact().unwrap();
+        assert!(!db.is_compaction_due().unwrap());
+        assert_eq!(count_holders(&desk), 0, "{end}");
+        assert_eq!((count(&db), db.check().unwrap().is_sound()), (200, true));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn a_compaction_takes_no_memory_for_the_file() {
+    const MIB: u64 = 64;
+    let desk = Desk::new();
+    let db = desk.open(&FORGETTING);
+    for number in 0..MIB {
+        let id = add(&db, &number.to_string()).unwrap();
+        db.write(|tx| Ok(tx.execute("UPDATE vector SET bytes = randomblob(1 << 20) WHERE note = ?1", [id])?)).unwrap();
+    }
+    delete_for_ever(&db, "0");
+    db.close().unwrap();
+    let peak: u64 = Actor::start("compact", &[folder(&desk)]).rest()[0].parse().unwrap();
+    assert!(peak < MIB * 1024 / 2, "{peak} KiB");
 }
 
 /// Whether this process has a lock of a file, as it has of each database that is open.

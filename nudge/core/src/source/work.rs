@@ -98,6 +98,11 @@ impl Worker {
         }
     }
 
+    /// Whether there is a worker, which there is in a session.
+    pub fn is_running(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Goes round for a second where there is no worker, as in a process alone, whose caller waits for what is done. A
     /// round returns whether all is done.
     ///

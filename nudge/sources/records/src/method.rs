@@ -33,6 +33,8 @@ pub const LIST: &str = "nudge.records.list";
 /// The method that gets the whole of one.
 pub const GET: &str = "nudge.records.get";
 
+/// The method that deletes one.
+pub const DELETE: &str = "nudge.records.delete";
 /// The method that puts a backup in the place of the database.
 pub const RECOVER: &str = "nudge.records.recover";
 
@@ -98,7 +100,7 @@ pub static TABLE: Table<Records> = Table(&[
     },
     &Row {
         method: Method::new(
-            "nudge.records.delete",
+            DELETE,
             "Delete a record",
             "Delete a record; it can be restored for 30 days.",
             schema::<Delete>,

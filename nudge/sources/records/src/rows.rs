@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use nudge_core::error::Error;
-use nudge_storage::Failure;
-use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
+use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, Transaction, params};
+use nudge_storage::{Failure, forget_answers, mark_compaction};
 use serde::Serialize;
 
 use crate::meaning;
@@ -264,10 +264,11 @@ pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, Failure> {
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
-/// Drops what a deleted record said.
-pub fn forget_one(c: &Connection, id: i64) -> Result<(), Failure> {
-    c.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
-    Ok(())
+/// Drops the text of a deleted record, and marks that the file has to be written anew.
+pub fn forget_one(tx: &Transaction<'_>, id: i64) -> Result<(), Failure> {
+    tx.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
+    forget_answers(tx, id)?;
+    mark_compaction(tx)
 }
 
 /// The revisions of a record, newest first.

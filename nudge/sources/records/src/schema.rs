@@ -1,7 +1,7 @@
 //! The database.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{App, GENERATION, KEYS, KEYS_IN_ORDER, Kept};
+use nudge_storage::{App, COMPACTION, GENERATION, KEYS, KEYS_IN_ORDER, Kept};
 
 /// The tables, and the triggers that keep the full-text indexes in step with them.
 ///
@@ -58,7 +58,7 @@ END;";
 /// The database of records.
 pub static APP: App = App {
     name: "records",
-    migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER],
+    migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER, COMPACTION],
     full_text: &["record_fts", "record_tri"],
     kept: Kept::Data,
 };

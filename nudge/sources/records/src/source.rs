@@ -24,13 +24,13 @@ use serde_json::{Map, Value, json};
 use crate::capture::{Mode, Tally, Turns};
 use crate::join::Join;
 use crate::meaning::{self, Meanings};
-use crate::method::{RECOVER, SEARCH, TABLE};
+use crate::method::{DELETE, RECOVER, SEARCH, TABLE};
 use crate::offer;
 use crate::project::Here;
 use crate::rows::{self, KEPT_DAYS};
 use crate::schema::APP;
 use crate::transfer::{self, Import, Recover, Recovered};
-use crate::write::{Dedup, Delete, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, author};
+use crate::write::{Dedup, Delete, Deleted, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, author};
 
 /// The specification's own variable for the most records that one prompt draws.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
@@ -79,6 +79,9 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(Records::open(host))),
 };
 
+/// The largest file that a call writes anew before it is answered; all writers wait meanwhile. A larger one is left to
+/// the worker.
+const MAX_COMPACTED_AT_ONCE_BYTES: i64 = 64 << 20;
 /// How long the worker waits for the model.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
@@ -103,6 +106,8 @@ pub struct Records {
     /// Told when there is something to make vectors of.
     worker: Worker,
     written: AtomicU64,
+    /// `written` at the last round of the worker that found a compaction due.
+    written_before: AtomicU64,
 }
 
 impl Records {
@@ -124,6 +129,7 @@ impl Records {
             epoch: AtomicU64::new(0),
             worker: Worker::default(),
             written: AtomicU64::new(0),
+            written_before: AtomicU64::new(0),
         }
     }
 
@@ -329,12 +335,39 @@ impl Records {
     pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
         self.with_a_record()?;
         let author = author(by, self.clock());
-        let done = self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))))?;
-        if params.forever {
-            // What is deleted stays in the free pages of a file until they are used again.
-            self.db()?.compact()?;
+        let done = self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))));
+        // A refused call also compacts: it says that nothing is left of the record.
+        let is_pending = params.forever && self.compact_now()?;
+        if is_pending && done.is_ok() {
+            return result(&Deleted { deleted: true, id: params.id, forever: true, pending: true });
         }
-        Ok(done)
+        done
+    }
+
+    /// Writes the file anew if a deletion for ever made that due; whether it is left to the worker, as in a large file.
+    fn compact_now(&self) -> Result<bool> {
+        let db = self.db()?;
+        if !db.is_compaction_due()? {
+            return Ok(false);
+        }
+        if self.worker.is_running() && db.bytes()? > MAX_COMPACTED_AT_ONCE_BYTES {
+            self.work_on();
+            return Ok(true);
+        }
+        db.compact().map(|()| false)
+    }
+
+    /// Writes the file anew if that is due and no record was written since the last round; whether nothing is left to do.
+    fn compact_when_quiet(&self) -> Result<bool> {
+        let Some(db) = self.existing()? else { return Ok(true) };
+        if !db.is_compaction_due()? {
+            return Ok(true);
+        }
+        let written = self.written.load(Ordering::Relaxed);
+        if self.written_before.swap(written, Ordering::Relaxed) != written {
+            return Ok(false);
+        }
+        db.compact().map(|()| true)
     }
 
     pub(crate) fn restore(&self, by: Caller<'_>, params: &Restore) -> Result<Box<RawValue>> {
@@ -378,8 +411,9 @@ impl TableService for Records {
 
     // Each change goes through `Db::write_once`, which looks its key up itself.
     fn once(&self, method: &Method) -> Option<&dyn Once> {
-        // What is damaged remembers no calls, and the second time leaves the same.
-        if method.name == RECOVER {
+        // What is damaged remembers no calls, and the second time leaves the same. A deletion for ever is not over with
+        // its transaction: one that is sent again after a kill writes the file anew before it is answered.
+        if method.name == RECOVER || method.name == DELETE {
             return None;
         }
         self.existing().ok().flatten().map(|db| db as &dyn Once)
@@ -419,7 +453,11 @@ impl Source for Records {
     }
 
     fn work(&self, stop: &StopFlag) {
-        self.worker.run(stop, || self.make_vectors(stop));
+        self.worker.run(stop, || {
+            // A compaction that fails is tried again and does not keep vectors from being made.
+            let is_compact = self.compact_when_quiet().unwrap_or(false);
+            Ok(self.make_vectors(stop)? && is_compact)
+        });
     }
 
     fn tick(&self, _: Millis) {

@@ -185,6 +185,9 @@ pub struct Deleted {
     /// Whether it is gone for ever.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forever: bool,
+    /// Whether its text is still in the file, which is written anew later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 /// Params of `nudge.records.restore`.
@@ -417,7 +420,7 @@ impl Delete {
         if self.forever {
             rows::forget_one(tx, self.id)?;
         }
-        Ok(Deleted { deleted: true, id: self.id, forever: self.forever })
+        Ok(Deleted { deleted: true, id: self.id, forever: self.forever, pending: false })
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod kit;
 
+use std::time::{Duration, Instant};
+
 use kit::{Desk, SHOP};
 use nudge_core::clock::Clock;
 use nudge_core::context::Context;
 use nudge_core::error::ErrorKind;
 use nudge_core::service::{Call, Caller};
+use nudge_core::source::StopFlag;
 use nudge_storage::rusqlite;
 use serde_json::{Value, json};
 
@@ -57,6 +60,80 @@ fn what_is_gone_for_ever_is_not_said_to_come_back() {
         let refused = desk.refused(verb, &json!({"id": id}));
         assert!(refused.kind() == ErrorKind::NotFound && refused.message().contains("nothing is left"), "{refused}");
     }
+}
+
+/// A process may die between the commit of a deletion for ever and the end of the compaction.
+#[test]
+fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
+    let desk = Desk::new();
+    let id = desk.save(SHOP, "issue", "Uploads fail", "nginx");
+    let params = json!({"id": id, "forever": true});
+    let delete = || {
+        let mut by = Caller::named("test").with_key(Some("4f0c"));
+        by.call = Some(Call::new("nudge.records.delete", &params.to_string()));
+        desk.by(by, "delete", &params).unwrap()
+    };
+    let first = delete();
+    let file = desk.folder.path().join("data/records.db");
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let killed = "CREATE TABLE gap(text); INSERT INTO gap VALUES(zeroblob(1 << 20)); DROP TABLE gap;
+                  INSERT INTO compaction DEFAULT VALUES";
+    let read = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    other.execute_batch(killed).unwrap();
+    assert!(read("PRAGMA freelist_count") > 0, "as a kill before the compaction leaves it");
+    assert_eq!(delete(), first);
+    assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
+    // A call of its own is refused: nothing is left of the record. That has to be so.
+    other.execute_batch(killed).unwrap();
+    desk.refused("delete", &params);
+    assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
+}
+
+/// A session that finds the mark of a process that was killed writes the file anew in the background.
+#[test]
+fn the_worker_writes_the_file_anew_that_a_killed_process_left() {
+    let mut desk = Desk::new();
+    desk.save(SHOP, "issue", "Uploads fail", "nginx");
+    let other = rusqlite::Connection::open(desk.folder.path().join("data/records.db")).unwrap();
+    other.execute_batch("INSERT INTO compaction DEFAULT VALUES").unwrap();
+    let is_due = || other.query_row("SELECT count(*) > 0 FROM compaction", [], |row| row.get::<_, bool>(0)).unwrap();
+    desk.again();
+    let stop = StopFlag::default();
+    let until = Instant::now() + Duration::from_secs(30);
+    std::thread::scope(|scope| {
+        scope.spawn(|| desk.records.work(&stop));
+        while is_due() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        stop.set();
+    });
+    assert!(!is_due());
+}
+
+/// Neither a table, an index, an answer that was kept by its key nor the log has the text.
+#[test]
+fn what_is_deleted_for_ever_is_in_none_of_the_files() {
+    let desk = Desk::new();
+    for number in 0..20 {
+        desk.save(SHOP, "issue", &format!("Uploads fail {number}"), "The zyzzy of the proxy is too small.");
+    }
+    let mut by = Caller::named("test").with_key(Some("4f0c"));
+    let params =
+        json!({"kind": "issue", "title": "Zyzzyvatron", "body": "zyzzyvatron is secret", "context": {"repo": SHOP}});
+    by.call = Some(Call::new("nudge.records.upsert", &params.to_string()));
+    let id = desk.by(by, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
+    desk.call("upsert", &json!({"id": id, "body": "The zyzzyvatron was here before."}));
+    // FTS5 and this search agree on small letters; FTS5 leaves out what a word has in common with the one before it.
+    let holds = || {
+        let files = std::fs::read_dir(desk.folder.path().join("data")).unwrap().map(|entry| entry.unwrap().path());
+        let texts = files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap());
+        texts.filter(|text| text.windows(6).any(|part| part.eq_ignore_ascii_case(b"vatron"))).count()
+    };
+    assert!(holds() > 0);
+    desk.call("delete", &json!({"id": id, "forever": true}));
+    assert_eq!(holds(), 0);
+    let refused = desk.by(by, "upsert", &params).unwrap_err();
+    assert!(refused.message().ends_with("use a new key."), "{refused}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nudge_core::clock::ManualClock;
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
-use nudge_storage::{App, Db, KEYS, Kept, Opening};
+use nudge_storage::{App, COMPACTION, Db, KEYS, Kept, Opening};
 
 pub const FIRST: &str = "
 CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
@@ -24,6 +24,8 @@ pub static OLD: App = app(&[KEYS, FIRST], Kept::Data);
 /// The second one.
 pub static NEW: App =
     app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], Kept::Data);
+/// As the first, with deletions for ever.
+pub static FORGETTING: App = app(&[KEYS, FIRST, COMPACTION], Kept::Data);
 /// As the first, but it can be made again.
 pub static CACHE: App = app(&[KEYS, FIRST], Kept::Cache);
 

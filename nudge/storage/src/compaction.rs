@@ -1,0 +1,107 @@
+//! Writing a file anew, so that no deleted text is left in it. A mark in the database says that this is due. The mark
+//! is committed together with the deletion and goes when all is done, so a process that dies in between loses nothing.
+
+use std::time::Instant;
+
+use nudge_core::error::Result;
+use rusqlite::{Connection, Transaction};
+
+use crate::db::Db;
+use crate::fault::Failure;
+
+/// The migration that makes the table of the marks; part of every [`App`](crate::App) that calls [`Db::compact`].
+pub const COMPACTION: &str = "CREATE TABLE compaction(seq INTEGER PRIMARY KEY AUTOINCREMENT) STRICT;";
+
+/// Pages of a full-text index that one transaction merges. Other writers get their turn in between.
+const MERGE_PAGES: i64 = 500;
+/// FTS5 changes fewer rows than this when there is nothing left to merge.
+const MIN_MERGE_CHANGES: i64 = 2;
+
+/// Marks, within the transaction of a deletion, that the file has to be written anew.
+///
+/// # Errors
+/// What SQLite refuses.
+pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
+    tx.prepare_cached("INSERT INTO compaction DEFAULT VALUES")?.execute([])?;
+    Ok(())
+}
+
+impl Db {
+    /// Whether the file still has to be written anew.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn is_compaction_due(&self) -> Result<bool> {
+        Ok(self.last_mark()?.is_some())
+    }
+
+    /// The bytes of the file, without its log.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn bytes(&self) -> Result<i64> {
+        self.read(|c| {
+            let pragma = |name: &str| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            Ok(pragma("page_count")? * pragma("page_size")?)
+        })
+    }
+
+    /// Writes the whole file anew if a [mark](mark_compaction) says that this is due. After that nothing of the deleted
+    /// rows is in the file, its full-text indexes or its log. Backups are not touched.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when others use it until the wait is over, or the disk has no room for a copy of it. The mark
+    /// stays then.
+    pub fn compact(&self) -> Result<()> {
+        let Some(mark) = self.last_mark()? else { return Ok(()) };
+        for table in self.app.full_text {
+            self.merge_index(table)?;
+        }
+        self.place.told(self.vacuum())?;
+        // A deletion that was committed meanwhile has a mark of its own, which stays.
+        self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())
+    }
+
+    fn last_mark(&self) -> Result<Option<i64>> {
+        self.read(|c| Ok(c.prepare_cached("SELECT max(seq) FROM compaction")?.query_row([], |row| row.get(0))?))
+    }
+
+    /// Merges a full-text index into one segment. FTS5 keeps a deleted word in its segment until a merge, and VACUUM
+    /// copies segments as they are.
+    fn merge_index(&self, table: &str) -> Result<()> {
+        let merge = format!("INSERT INTO {table}({table}, rank) VALUES('merge', ?1)");
+        let mut pages = -MERGE_PAGES;
+        loop {
+            let changes = self.write(|tx| {
+                let before = count_changes(tx)?;
+                tx.prepare_cached(&merge)?.execute([pages])?;
+                Ok(count_changes(tx)? - before)
+            })?;
+            if changes < MIN_MERGE_CHANGES {
+                return Ok(());
+            }
+            // A negative number begins a merge of all segments, a positive one goes on with it.
+            pages = MERGE_PAGES;
+        }
+    }
+
+    fn vacuum(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.wait;
+        let mut writer = self.writer(deadline)?;
+        self.stay_in_place(&mut writer, deadline)?;
+        let c = writer.as_ref().ok_or_else(|| self.closed())?;
+        c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
+        // The copy may be larger than the memory. SQLite puts it into a file without a name and of mode 0600.
+        c.pragma_update(None, "temp_store", "FILE")?;
+        let vacuumed = c.execute_batch("VACUUM");
+        c.pragma_update(None, "temp_store", "MEMORY")?;
+        vacuumed?;
+        c.busy_timeout(self.wait)?;
+        let is_log_read: bool = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if is_log_read { Err(self.place.busy().into()) } else { Ok(()) }
+    }
+}
+
+fn count_changes(c: &Connection) -> rusqlite::Result<i64> {
+    c.query_row("SELECT total_changes()", [], |row| row.get(0))
+}
