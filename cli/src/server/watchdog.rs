@@ -2,7 +2,7 @@
 //! not answered then, and nobody else can take over, because this process keeps the lock.
 //!
 //! A process that is merely busy is left alone: an interval in which it got a processor, or waited for one, counts as
-//! one in which the loop stood still only after [`MISSED_WHILE_BUSY`] of them.
+//! one in which the loop stood still only after `MISSED_WHILE_BUSY` of them.
 //!
 //! A loop that hangs, in a disk that does not answer for instance, cannot hand anything over. Where a PROXY is
 //! connected the process ends at once, which is the path that `kill -9` takes, and the PROXY goes on with all that was

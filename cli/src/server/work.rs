@@ -1,9 +1,9 @@
 //! Places and time for calls that do not run on the event loop. Every such call goes through a [`WorkDesk`].
 //!
 //! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
-//!   [`CallerKind::places`]. A call over its caller's share waits for a place of its own, [`WAIT`] at the most; a caller
+//!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
 //!   with [`MAX_WAITING`] calls waiting is refused.
-//! - A call ends by [`DEADLINE`]: its caller is answered, and the work is told through [`CallLimit`].
+//! - A call ends by `DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
 //! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
 //! - Each lane has places of its own, so that prompts and questions of how things stand never wait for work.
 

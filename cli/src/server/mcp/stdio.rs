@@ -5,7 +5,7 @@
 //!   large export would be parsed only to be written again;
 //! - notifications that come before the first request are ignored instead of ending the server;
 //! - a malformed request is answered with its id;
-//! - while the client leaves [`MAX_UNREAD_BYTES`] of answers unread, no further request is read.
+//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, no further request is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
