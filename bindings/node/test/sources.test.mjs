@@ -13,7 +13,7 @@ test('a source is a property of a session, and its verbs are functions', needs, 
   await serve(test, runtime_dir, demoBinary)
   const store = connect({ runtime_dir })
   assert.deepEqual(store.sources(), ['demo'])
-  assert.deepEqual(Object.keys(store.demo).sort(), ['add', 'get', 'list', 'wait'])
+  assert.deepEqual(Object.keys(store.demo).sort(), ['add', 'get', 'hang', 'list', 'wait'])
   const note = { name: 'kettle', text: 'put the kettle on', tags: [], urgent: false }
   assert.deepEqual(store.demo.add({ name: 'kettle', text: 'put the kettle on', tags: null, urgent: undefined }), { note, count: 1 })
   const { get } = store.demo

@@ -86,7 +86,7 @@ def test_what_is_not_there_is_an_attribute_error_that_says_what_is(demo_server: 
     with nudge.connect(demo_server.runtime) as store:
         with pytest.raises(AttributeError, match=r"'nothing'.* hints: demo\. .*own has hints alone"):
             attribute(store, "nothing")
-        with pytest.raises(AttributeError, match=r"demo has no method 'nothing'.* add, get, list, wait"):
+        with pytest.raises(AttributeError, match=r"demo has no method 'nothing'.* add, get, hang, list, wait"):
             attribute(store, "demo", "nothing")
         assert not hasattr(store, "hints")
 
