@@ -184,7 +184,7 @@ class Living(Web):
     def test_a_session_that_ended_says_what_to_do(self):
         self.nudge("set", "api", "build", "make api")
         page = self.open()
-        self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::", "401"]
+        self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::", "401", "403"]
         self.nudge("stop")
         expect(page.locator("#live-text")).to_have_text("No answer")
         expect(page.locator("#notice")).to_contain_text("nudge serve --detach")

@@ -67,10 +67,11 @@ export async function enter(code) {
 async function callOnce(method, params, key) {
   const headers = {Authorization: `Bearer ${token}`, ...(key ? {'Idempotency-Key': key} : {})}
   const [status, answer] = await post('/web/rpc', {jsonrpc: '2.0', id: ++lastId, method, params}, headers)
-  if (status === 401) {
+  // Another session knows neither the token (401) nor the name that this page was opened by (403).
+  if (status === 401 || status === 403) {
     token = null
     sessionStorage.removeItem(TOKEN)
-    throw new Over(answer.error.message)
+    throw new Over(status === 401 ? answer.error.message : 'This page is not known here any more; run `nudge ui` again.')
   }
   if (answer.error) throw new Refused(answer.error)
   return answer.result
