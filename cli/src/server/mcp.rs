@@ -192,7 +192,7 @@ impl Tools {
             None => to_raw_value(&request.arguments.unwrap_or_default())
                 .map_err(|_| ErrorData::invalid_params("The arguments cannot be written as JSON.", None))?,
         };
-        // What the library says of a client that gave no name is the library's own.
+        // The library fills in a name of its own for a client that gave none.
         let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
         let by = named.map(|client| client_name(&client)).unwrap_or_default();
         let name = &*request.name;

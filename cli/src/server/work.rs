@@ -32,7 +32,7 @@ const PROMPTS: (usize, usize) = (4, 16);
 /// Known callers from which on those that have gone are looked for.
 const MANY_CALLERS: usize = 64;
 
-/// Whom a call is counted for, as far as the system tells who calls.
+/// The caller that a call counts for, as far as the system tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerId {
     /// The client on stdin.
@@ -229,7 +229,7 @@ impl WorkDesk {
         self.pool.desk(caller)
     }
 
-    /// Whom its calls are counted for.
+    /// The caller that its calls count for.
     pub fn caller(&self) -> CallerId {
         self.caller
     }

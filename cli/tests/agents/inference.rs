@@ -76,7 +76,7 @@ fn with_git(command: &mut Command, home: &Path, script: &str) {
     command.env("GIT_DIR", "/nowhere").env("PATH", path).current_dir(home);
 }
 
-/// Its end is not waited for. One that has ended is not waited for either, whatever it leaves behind.
+/// The test does not wait for its end, nor for what an ended git leaves behind.
 #[test]
 fn a_git_that_hangs_is_ended() {
     let home = home();

@@ -33,7 +33,7 @@ impl Agent<'_> {
         self.desk.hook(&[], &event)
     }
 
-    /// What the model reads at the start of its session, and beside a prompt that speaks of it.
+    /// The text that the model reads at the start of its session, and beside a prompt that speaks of it.
     fn told_unasked(&self) -> String {
         let event = |name: &str, more: &[(&str, &str)]| {
             let mut event = json!({"hook_event_name": name, "session_id": self.session, "cwd": self.desk.checkout});

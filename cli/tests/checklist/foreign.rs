@@ -76,7 +76,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_nobody() {
 /// Makes something in the place of a file.
 type MakeFile = fn(&Path);
 
-/// What a clone or an unpacked folder may have in the place of a file with rules.
+/// Things that a clone or an unpacked folder may have in the place of a file with rules.
 fn hostile_rules() -> [(&'static str, MakeFile); 4] {
     [
         ("a link to a device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),

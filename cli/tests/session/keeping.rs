@@ -386,7 +386,7 @@ fn a_start_with_a_wrong_clock_loses_nothing() {
     let serve = user.serve("run");
     set(&serve, "month", &json!({"ttl": "P30D"}));
     serve.close();
-    // What was kept was written forty days ago, by a clock that is right; now it is forty days ahead.
+    // The kept hints were written forty days ago by a right clock; now the clock is forty days ahead.
     let text = std::fs::read_to_string(user.file()).unwrap();
     let stamp = |name: &str| text.split(name).nth(1).unwrap()[3..27].to_owned();
     let now = chrono_ms(&stamp("updated_at"));

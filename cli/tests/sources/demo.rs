@@ -364,7 +364,7 @@ fn it_works_ticks_and_ends_and_its_settings_are_listed() {
 #[test]
 fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
     const CALLS: u64 = 560;
-    /// What a PROXY has under way at the most: places and calls that wait.
+    /// Most calls of a PROXY under way: places and calls that wait.
     const UNDER_WAY: u64 = 8 + 64;
     let desk = Desk::new();
     let primary = desk.primary();

@@ -100,7 +100,7 @@ impl OpenedFile {
     /// Remembers the file of a path, which is neither opened nor followed; `None` when there is none.
     ///
     /// # Errors
-    /// What keeps the system from telling.
+    /// The system's error.
     pub fn look(path: impl Into<PathBuf>) -> io::Result<Option<Self>> {
         let path = path.into();
         Ok(FileId::at(&path)?.map(|id| Self { path, id }))

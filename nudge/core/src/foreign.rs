@@ -58,7 +58,7 @@ pub fn read_text(path: &Path, links: Links, max_bytes: u64) -> io::Result<String
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Whether a file belongs to the user of this process; true where files have no owners.
+/// Returns true if a file belongs to the user of this process; true where files have no owners.
 #[must_use]
 pub fn is_own(meta: &Metadata) -> bool {
     #[cfg(unix)]

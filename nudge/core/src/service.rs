@@ -54,7 +54,7 @@ impl Cost {
     }
 }
 
-/// Which places of a server a call takes that does not run on its event loop. Each lane has places of its own, so that
+/// The kind of places that a call off the event loop takes. Each lane has places of its own, so that
 /// calls of one never wait for those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
@@ -102,7 +102,7 @@ pub struct Method {
     pub context: ContextUse,
     /// How long a call may take.
     pub cost: Cost,
-    /// Which places it takes off the event loop.
+    /// The kind of places it takes off the event loop.
     pub lane: Lane,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,

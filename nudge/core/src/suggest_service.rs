@@ -100,7 +100,7 @@ impl SuggestService {
     }
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
-    /// Nobody is asked for a caller that has gone.
+    /// No source is asked for a caller that has gone.
     fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
         if patience::is_over() {
             let asked = self.sources.iter().filter(|asked| request.asks(asked.name));
@@ -178,7 +178,7 @@ impl Asked {
         let (sender, offers) = channel();
         let question = Question(Arc::clone(&self.open));
         let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
-        // What is found after the deadline is told to nobody.
+        // Offers found after the deadline are dropped.
         let limit = CallLimit::current().unwrap_or_else(|| CallLimit::within(request.time_left()));
         let limit = limit.until(request.deadline);
         let answer = move || {

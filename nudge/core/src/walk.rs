@@ -40,17 +40,17 @@ const TIME_EVERY: usize = 16;
 
 /// How a folder is walked.
 pub struct Plan<'a> {
-    /// Whether repositories within the top are entered.
+    /// True if repositories within the top are entered.
     pub enters_repositories: bool,
-    /// Whether the `.ignore`, `.gitignore` and `.gitattributes` files of the folders count.
+    /// True if the `.ignore`, `.gitignore` and `.gitattributes` files of the folders count.
     pub reads_rules: bool,
-    /// Whether the entries of a folder come by their names.
+    /// True if the entries of a folder come by their names.
     pub is_sorted: bool,
     /// Deepest level of the entries that are looked at; those of the top are on level 1.
     pub max_depth: usize,
-    /// Whether an entry counts, by its path and whether it is a folder, before the rules are asked.
+    /// True if an entry counts, by its path and whether it is a folder, before the rules are asked.
     pub counts: &'a dyn Fn(&Path, bool) -> bool,
-    /// Whether the walk is to end; asked every 256 entries.
+    /// True if the walk is to end; asked every 256 entries.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
@@ -70,17 +70,17 @@ impl Default for Plan<'_> {
 
 /// Anything but a folder, which no rule ignores.
 pub struct FoundFile<'a> {
-    /// Its entry.
+    /// The entry.
     pub entry: &'a DirEntry,
-    /// What it is: a link is none of a file.
+    /// The kind of the entry itself: a link is a link.
     pub kind: FileType,
-    /// Its path.
+    /// The path.
     pub path: &'a Path,
     /// The rules that count there.
     pub rules: &'a Rules,
 }
 
-/// What a walk comes by.
+/// An entry of a walk.
 pub enum Found<'a> {
     /// A folder, before what lies in it.
     Folder(&'a Path),

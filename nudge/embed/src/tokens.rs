@@ -117,7 +117,7 @@ fn growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     }
 }
 
-/// Whether what is put around texts has few pieces: each of them may be the text once more.
+/// Returns true if what is put around texts has few pieces: each of them may be the text once more.
 fn has_short_templates(processor: &Value) -> bool {
     let is_short = |name: &str| processor.get(name).and_then(Value::as_array).is_none_or(|all| all.len() <= MAX_STEPS);
     let within = processor.get("processors").and_then(Value::as_array);

@@ -20,9 +20,9 @@ pub enum GitFailure {
     Refused {
         /// The command.
         verb: String,
-        /// Its exit code; `None` when a signal ended it.
+        /// The exit code; `None` when a signal ended it.
         code: Option<i32>,
-        /// Its reason, safe to show.
+        /// The reason, safe to show.
         said: String,
     },
     /// The repository is of a kind that is not worked on.
@@ -38,7 +38,7 @@ impl GitFailure {
         Self::Refused { verb, code, said: one_line(if is_secret { "(withheld)" } else { line }, MAX_CHARS) }
     }
 
-    /// Whether git could not be started at all.
+    /// Returns true if git could not be started at all.
     pub fn is_start(&self) -> bool {
         matches!(self, Self::Missing | Self::Run(_, RunFailure::Start(_)))
     }

@@ -18,7 +18,7 @@
 //! | `ext::` and other helpers in a remote's address, programs of a promisor | protocols are a list; nothing is fetched lazily |
 //! | hooks and settings of a remote that is a folder of this machine | its side is started by us, with hooks switched off |
 //!
-//! Where there are no links for everybody (Windows), the keys that name programs are switched off one by one.
+//! On systems where not every user may make links (Windows), the keys that name programs are switched off one by one.
 //!
 //! **Architecture invariant:** nothing else in Nudge starts git.
 
@@ -45,7 +45,7 @@ pub struct CallLimits {
     pub output_bytes: usize,
 }
 
-/// Where no hooks are, and no settings.
+/// A path without hooks and without settings.
 pub(crate) const NOWHERE: &str = "/dev/null";
 /// Switches for questions in the folder itself. They run nothing by themselves; these hold for versions to come.
 const SWITCHES: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"];

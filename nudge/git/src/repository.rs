@@ -68,13 +68,13 @@ pub enum Reach {
 pub struct Call<'a> {
     /// The command and its arguments.
     pub words: &'a [&'a str],
-    /// Its standard input.
+    /// The standard input.
     pub input: &'a [u8],
     /// Further variables.
     pub variables: &'a [(&'a str, &'a OsStr)],
     /// How far it goes.
     pub reach: Reach,
-    /// Its bounds.
+    /// The bounds.
     pub limits: CallLimits,
 }
 
@@ -88,7 +88,7 @@ pub struct Repository {
     theirs: PathBuf,
     git_dir: OwnFolder,
     settings: DataSettings,
-    /// Whether the user has said how to reach other machines, once that was asked.
+    /// True if the user has said how to reach other machines, once that was asked.
     has_ssh: OnceLock<bool>,
 }
 
@@ -143,7 +143,7 @@ impl Repository {
     /// Opens the repository that git's folder lies in.
     ///
     /// # Errors
-    /// Where there is none, git distrusts its owner, or it has no work tree around the folder.
+    /// [`GitFailure`] when there is no repository, git distrusts its owner, or no work tree is around the folder.
     pub fn open(git: Git) -> Result<Self, GitFailure> {
         let places = Places::find(&git)?;
         let settings = DataSettings::read(&git, FIND)?;
@@ -168,7 +168,7 @@ impl Repository {
         Self { git, top, prefix, theirs, git_dir, settings, has_ssh: OnceLock::new() }
     }
 
-    /// Whether the user has said how to reach other machines: by a variable, or in settings that are not the repository's.
+    /// True if the user has said how to reach other machines: by a variable, or in settings that are not the repository's.
     fn has_ssh(&self) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_configured = || {
@@ -185,7 +185,7 @@ impl Repository {
         &self.prefix
     }
 
-    /// Whether the user is in the middle of a merge, a rebase or the like.
+    /// Returns true if the user is in the middle of a merge, a rebase or the like.
     pub fn is_under_way(&self) -> bool {
         let marks = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
         marks.iter().any(|mark| self.theirs.join(mark).symlink_metadata().is_ok())
@@ -300,7 +300,7 @@ impl Repository {
     }
 }
 
-/// What is asked of a remote.
+/// A request to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteVerb {
     /// Sends.
@@ -325,7 +325,7 @@ impl RemoteVerb {
     }
 }
 
-/// Whether git starts the other side of an address itself, in a folder.
+/// Returns true if git starts the other side of an address itself, in a folder.
 fn is_of_this_machine(url: &str) -> bool {
     let has_host = url.find(':').is_some_and(|colon| url.find('/').is_none_or(|slash| colon < slash));
     url.to_ascii_lowercase().starts_with("file:") || !has_host || (cfg!(windows) && url.get(1..2) == Some(":"))

@@ -139,7 +139,7 @@ struct Way {
     settings: &'static [(&'static str, &'static str)],
     attributes: Option<(&'static str, &'static str)>,
     hooks: &'static [(&'static str, &'static str)],
-    /// What git as it is does with it.
+    /// The effect that git itself has here.
     control: Option<&'static [&'static str]>,
 }
 

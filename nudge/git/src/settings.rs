@@ -16,7 +16,7 @@ const MAX_ENTRIES: usize = 20_000;
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 4 << 10;
 
-/// One entry: its whole key and its value.
+/// An entry: the whole key and the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub key: String,

@@ -26,7 +26,7 @@ const MAX_NAMES: u32 = 16;
 /// Links between the folders of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InnerLinks {
-    /// One is followed that is relative and stays below the folder held. Where the kernel cannot tell, it is refused.
+    /// Follows a link that is relative and stays below the folder held. Where the kernel cannot tell, it is refused.
     Within,
     /// Each is refused.
     Refused,
@@ -44,7 +44,7 @@ impl HeldFolder {
     /// Reads a regular file of this folder, of at most `max_bytes`. A link, a pipe and a device are refused.
     ///
     /// # Errors
-    /// Those of opening; `InvalidInput` for what is no regular file; `FileTooLarge`.
+    /// Errors of opening; `InvalidInput` for anything but a regular file; `FileTooLarge`.
     pub fn read(&self, name: &str, max_bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         // A device is not even opened, unless it took the file's place just now.
@@ -148,7 +148,7 @@ impl Drop for FreshFile<'_> {
     }
 }
 
-/// Whether an error says that a link leads where it may not.
+/// Returns true if an error says that a link leads where it may not.
 pub fn is_of_link(error: &io::Error) -> bool {
     #[cfg(unix)]
     {

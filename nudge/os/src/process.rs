@@ -47,12 +47,12 @@ pub struct Program {
     errors: Errors,
 }
 
-/// What becomes of the standard error of a program.
+/// The use of a program's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errors {
     /// It is not read.
     Dropped,
-    /// Its beginning is in [`Output::stderr`].
+    /// The beginning is in [`Output::stderr`].
     Kept,
     /// It is passed on to this process's own, as it comes.
     Shown,
@@ -72,7 +72,7 @@ pub struct Limits<'a> {
 /// The end of a program that ended in time, whether it succeeded or not.
 #[derive(Debug)]
 pub struct Output {
-    /// Its exit status.
+    /// The exit status.
     pub status: ExitStatus,
     /// All of its standard output.
     pub stdout: Vec<u8>,
@@ -85,11 +85,11 @@ pub struct Output {
 pub enum RunFailure {
     /// The system does not start it.
     Start(io::Error),
-    /// Its time was up.
+    /// The deadline passed.
     Late(Duration),
     /// The caller gave up.
     GivenUp,
-    /// Its output was longer than this many bytes.
+    /// The output was longer than this many bytes.
     TooLong(usize),
     /// The system does not say what became of it.
     Lost(io::Error),
@@ -108,7 +108,7 @@ impl fmt::Display for RunFailure {
     }
 }
 
-/// One piece of what a program says.
+/// A piece of a program's output.
 enum Chunk {
     Out(Vec<u8>),
     Error(Vec<u8>),
@@ -293,7 +293,7 @@ fn read_in_background(mut stream: impl Read + Send + 'static, sender: SyncSender
     });
 }
 
-/// Whether a variable is one of git's, by which it means another repository or runs other programs.
+/// Returns true if a variable is one of git's, by which it means another repository or runs other programs.
 fn is_of_git(name: &OsStr) -> bool {
     name.as_encoded_bytes().get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"GIT_"))
 }
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(3), &b"text"[..], &b"no\n"[..]));
         let output = shell("exec cat; echo never").run(limits(LONG)).unwrap();
         assert_eq!((output.status.success(), &*output.stdout), (true, &b""[..]), "without input the file ends at once");
-        // One that reads nothing hangs nobody.
+        // A program that reads nothing must not block the caller.
         assert!(shell(":").input(vec![b'x'; 1 << 20]).run(limits(LONG)).unwrap().status.success());
     }
 

@@ -55,7 +55,7 @@ pub fn whole_path(path: &OsStr) -> OsString {
     std::env::join_paths(folders(path)).unwrap_or_default()
 }
 
-/// Whether a path leads neither by its words nor by its links into a folder.
+/// Returns true if a path leads neither by its words nor by its links into a folder.
 fn is_outside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let inner = real(folder);

@@ -9,7 +9,7 @@ const RESERVED: &[&str] = &[
 /// A command line that a reader puts together: words of ours as they stand, and words of a file that others wrote, each
 /// quoted where a shell would read more than a word in it.
 ///
-/// What is ours is known when this is compiled (`&'static str`), so that no text of a file passes for it.
+/// Our own words are known when this is compiled (`&'static str`), so that no text of a file passes for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine(String);
 

@@ -27,7 +27,7 @@ pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
 }
 
 impl Db {
-    /// Whether the file still has to be written anew.
+    /// Returns true if the file still has to be written anew.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -39,7 +39,7 @@ impl Files {
         Ok(Some(Self { database, log: beside("-wal")?, index: beside("-shm")? }))
     }
 
-    /// Whether these are of the same database as others.
+    /// Returns true if these are of the same database as others.
     pub(crate) fn is_same_database(&self, other: &Self) -> bool {
         self.database == other.database
     }
@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// Whether the database has its name, whatever became of its log.
+    /// Returns true if the database has its name, whatever became of its log.
     pub(crate) fn has_database(&self) -> bool {
         self.database.is_in_place()
     }

@@ -182,7 +182,7 @@ impl Foreign {
         Ok(())
     }
 
-    /// Whether it has a table, an ordinary one.
+    /// Returns true if it has a table, an ordinary one.
     fn check_table(&self, table: &str) -> Result<(), Unfit> {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
                    AND sql LIKE 'create table %'";

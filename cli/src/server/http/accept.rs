@@ -66,7 +66,7 @@ impl Peer {
         matches!(self, Self::Local(_))
     }
 
-    /// Whom the calls on this connection are counted for. `proxy` is the process that a PROXY says it is.
+    /// Names the caller that the calls on this connection count for. `proxy` is the process that a PROXY says it is.
     pub fn caller(&self, proxy: Option<u32>) -> CallerId {
         match self {
             Self::Local(LocalPeer { pid, number, .. }) => match (proxy, pid) {
@@ -124,7 +124,7 @@ impl Peer {
 /// A process at the other end of the local channel.
 pub struct LocalPeer {
     number: u64,
-    /// Its id, where the system tells it.
+    /// The process id, where the system tells it.
     pid: Option<u32>,
     counted: Option<CountedConnection>,
 }

@@ -62,7 +62,7 @@ impl Head {
     }
 }
 
-/// What answers a body, and the places of whoever sent it.
+/// The service that answers a body, and the places of the caller.
 pub struct Asked<'a> {
     /// The service that answers calls.
     pub service: Arc<dyn Service>,

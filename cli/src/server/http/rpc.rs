@@ -179,7 +179,7 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
     }
     let mut separator = b'[';
     for request in requests {
-        // Nobody reads the answer any more, and no further call is begun.
+        // The caller has gone: no further call is begun.
         if patience::is_over() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Which commands that worked are learned (semantics section 20): those that differ from the one that failed by what is
+//! Commands that worked are learned (semantics section 20) if they differ from the one that failed by what is
 //! harmless to repeat. The output of a hostile program may have talked the agent into the rest.
 
 use nudge_core::shell::{self, Command, Folder, Input, Line};
@@ -166,7 +166,7 @@ const DANGEROUS_WORDS: &[&str] = &[
 /// Longest new word, in bytes.
 const MAX_WORD_BYTES: usize = 40;
 
-/// Whether it is worth knowing that `worked` did where `failed` did not: it is near, of a program whose arguments are the
+/// Decides whether to learn that `worked` did where `failed` did not: it is near, of a program whose arguments are the
 /// same each time, more than files differ, and the difference is harmless to repeat.
 pub fn is_lesson(failed: &str, worked: &str) -> bool {
     let (Some(failed_line), Some(worked_line)) = (shell::parse(failed), shell::parse(worked)) else { return false };
@@ -188,7 +188,7 @@ fn is_worth_knowing(failed: &Line, worked: &Line) -> bool {
     !only_files
 }
 
-/// Whether the shell puts nothing in, reads nothing and writes to no file that it did not for the line that failed.
+/// True if the shell puts nothing in, reads nothing and writes to no file that it did not for the line that failed.
 fn is_harmless_text(failed: &str, worked: &str) -> bool {
     let known: Vec<_> = failed.split_whitespace().collect();
     let is_new = |word: &&str| !known.contains(word) && !QUIET.contains(word);
@@ -235,7 +235,7 @@ fn is_harmless_command(failed: &Line, command: &Command) -> bool {
         })
 }
 
-/// Whether a new word is a switch or a name that addresses nothing and runs nothing else.
+/// Returns true if a new word is a switch or a name that addresses nothing and runs nothing else.
 fn is_harmless_word(word: &str, before: Option<&str>, may_fetch: bool) -> bool {
     // `python -m pytest` for `pytest`: the program is the same, by its name and not by a path.
     let Some(before) = before else { return !word.contains(['/', '\\']) };

@@ -13,13 +13,13 @@ use crate::kept::Document;
 /// Most bytes of hints in one import, which is one record of the journal.
 pub const MAX_PIECE_BYTES: usize = 8 << 20;
 
-/// One kept hint with its component and key.
+/// A kept hint with its component and key.
 pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
 
-/// What became of the hints.
+/// The result of reading the hints back.
 #[derive(Debug, Default)]
 pub struct Refill<'a> {
-    /// Those for which there is no room.
+    /// Hints for which there is no room.
     pub left: Vec<KeptHint<'a>>,
     /// How many make no sense.
     pub wrong: usize,

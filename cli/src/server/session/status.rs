@@ -60,7 +60,7 @@ pub struct ServerStatus {
     pub proxies: Arc<Proxies>,
     /// The places of calls.
     pub work: Arc<WorkPool>,
-    /// What each source said last of how it stands.
+    /// The last status of each source.
     pub asked: Arc<AskedSources>,
     /// Further rows of the server's own.
     pub own: Vec<&'static Method>,
@@ -185,7 +185,7 @@ impl ServerStatus {
     }
 }
 
-/// What each source said last of how it stands, and which are being asked. A source that does not answer is asked by one
+/// The last status of each source, and the sources that are being asked. A source that does not answer is asked by one
 /// thread alone.
 #[derive(Default)]
 pub struct AskedSources(Mutex<BTreeMap<&'static str, AskedSource>>);

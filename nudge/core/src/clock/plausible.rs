@@ -190,7 +190,7 @@ mod tests {
             manual.advance(1);
             assert_eq!(both(&clock), (jump + PROVEN_MS, jump + PROVEN_MS));
         }
-        // One that goes to and fro has to prove itself anew.
+        // A clock that goes to and fro has to prove itself anew.
         let (manual, clock) = clock(None);
         for _ in 0..10 {
             manual.jump(DAY_MS);

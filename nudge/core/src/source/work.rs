@@ -98,7 +98,7 @@ impl Worker {
         }
     }
 
-    /// Whether there is a worker, which there is in a session.
+    /// Returns true if there is a worker, which there is in a session.
     pub fn is_running(&self) -> bool {
         self.0.get().is_some()
     }

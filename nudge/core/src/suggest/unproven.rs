@@ -26,19 +26,19 @@ pub fn tag(failed: &Line, client_session: &str) -> String {
     format!("{START}{}-{}", digest_line(failed), digest_session(client_session))
 }
 
-/// Whether a tag is one of these.
+/// Returns true if a tag is one of these.
 #[must_use]
 pub fn is_tag(tag: &str) -> bool {
     tag.starts_with(START)
 }
 
-/// Whether the hint of this tag worked after `failed`, whatever its folder and redirections.
+/// Returns true if the hint of this tag worked after `failed`, whatever its folder and redirections.
 #[must_use]
 pub fn is_after(tag: &str, failed: &Line) -> bool {
     split(tag).is_some_and(|(line, _)| line == digest_line(failed))
 }
 
-/// Whether the hint of this tag was learned in `client_session`.
+/// Returns true if the hint of this tag was learned in `client_session`.
 #[must_use]
 pub fn is_of(tag: &str, client_session: &str) -> bool {
     split(tag).is_some_and(|(_, session)| session == digest_session(client_session))

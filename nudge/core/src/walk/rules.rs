@@ -34,7 +34,7 @@ const MAX_LEVELS: usize = 32;
 /// Longest file of git's that names another place.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
 
-/// What the rules are made of, besides the `.ignore` and `.gitignore` files of the folders.
+/// Sources of rules besides the `.ignore` and `.gitignore` files of the folders.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleSources<'a> {
     /// The folder that all worktrees of the repository share ([`common_dir`]): its lists count, and then the user's.
@@ -65,13 +65,13 @@ struct Level {
     depth: usize,
     /// Bytes of patterns that are compiled, with those around it.
     wild_bytes: usize,
-    /// Of `.ignore` and of `.gitignore`.
+    /// Rules of `.ignore` and of `.gitignore`.
     ignored: [Gitignore; 2],
-    /// One for each attribute.
+    /// Rules for each attribute.
     attributes: Vec<Gitignore>,
 }
 
-/// What the files of one walk have had so far.
+/// Counts what the files of one walk have taken so far.
 #[derive(Debug, Default)]
 struct Spent {
     bytes: usize,
@@ -82,7 +82,7 @@ struct Spent {
 pub type PassOver<'a> = dyn FnMut(&Path, &'static str) + 'a;
 
 impl Rules {
-    /// Those that count in the top folder of a walk, but for what stands in it.
+    /// Rules that count in the top folder of a walk, besides those in its own files.
     #[must_use]
     pub fn new(top: &Path, sources: &RuleSources<'_>, passed_over: &mut PassOver<'_>) -> Self {
         let mut rules = Self {
@@ -122,7 +122,7 @@ impl Rules {
         rules
     }
 
-    /// Those of a folder within, which has these of the [`FILES`].
+    /// Rules of a folder within, which has these of the [`FILES`].
     #[must_use]
     pub fn enter(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
         let mut level = self.level();
@@ -159,7 +159,7 @@ impl Rules {
         Self { own, ..self.clone() }
     }
 
-    /// Whether a path in this folder is not looked at.
+    /// Returns true if a path in this folder is not looked at.
     #[must_use]
     pub fn ignores(&self, path: &Path, is_folder: bool) -> bool {
         let matches = |list: &Gitignore| said(&list.matched(path, is_folder));
@@ -282,7 +282,7 @@ impl Patterns {
     }
 }
 
-/// Whether a pattern is compiled to a regular expression. Names, paths and `*.ext` are looked up instead.
+/// Returns true if a pattern is compiled to a regular expression. Names, paths and `*.ext` are looked up instead.
 fn is_wild(line: &str) -> bool {
     let pattern = line.trim_start_matches('!');
     pattern.strip_prefix("*.").unwrap_or(pattern).contains(['*', '?', '[', '{', '\\'])

@@ -41,7 +41,7 @@ const NONE_FOR: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Coverage {
     found_none: Mutex<Option<Instant>>,
-    /// One answer at a time reads; others wait as long as they would read themselves.
+    /// Lets one answer read at a time; others wait as long as they would read themselves.
     reading: Mutex<()>,
 }
 
@@ -52,7 +52,7 @@ pub struct Lines {
     pub path: String,
     /// The first line of the definition, and its last.
     pub first: u32,
-    /// Its last line.
+    /// The last line.
     pub last: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct Ran {
     pub at_all: Option<bool>,
 }
 
-/// What was read of a project's coverage for one answer.
+/// The coverage of a project, as read for one answer.
 #[derive(Debug, Default)]
 pub struct Covered {
     ran: BTreeMap<Lines, Ran>,
@@ -74,14 +74,14 @@ pub struct Covered {
 }
 
 impl Covered {
-    /// What ran of some lines; nothing is known of those that were not asked about.
+    /// The lines that ran, of those asked about; nothing is known of others.
     pub fn of(&self, lines: &Lines) -> Option<&Ran> {
         self.ran.get(lines)
     }
 }
 
 impl Coverage {
-    /// Whether there may be any.
+    /// Returns true if there may be any.
     pub fn is_there(&self, root: &Root) -> bool {
         let mut found_none = self.found_none.lock();
         if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
@@ -111,7 +111,7 @@ fn read(root: &Root, wanted: &BTreeSet<Lines>, until: Instant) -> Covered {
     for lines in wanted {
         let mut ran = None;
         if newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
-            // One that is unfit says nothing; the reports are read then.
+            // An unfit database counts as none: the reports are read then.
             let database = database.get_or_insert_with(|| Database::open(root, until));
             match database.as_mut().map_err(|unfit| matches!(unfit, Unfit::TooMuch)) {
                 Ok(database) => match database.ran(root, lines) {

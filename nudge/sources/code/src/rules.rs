@@ -20,7 +20,7 @@ pub fn with_sources<T>(root: &Root, run: impl FnOnce(&RuleSources<'_>) -> T) -> 
     run(&RuleSources { git: common.as_deref(), first: &[], attributes: ATTRIBUTES })
 }
 
-/// Whether an entry is source by its name.
+/// Returns true if an entry is source by its name.
 pub fn counts(root: &Root, path: &Path, is_folder: bool) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_built = is_folder && root.git_dir().is_none() && NOT_SOURCE.contains(&name);

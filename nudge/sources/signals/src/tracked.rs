@@ -1,4 +1,4 @@
-//! Whether git tracks a file, by its index and without running git: a signal that came with a checkout is nobody's.
+//! Decides whether git tracks a file, by its index and without running git: a signal that came with a checkout is nobody's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const SHA256_BYTES: usize = 32;
 const EXTENDED: u16 = 0x4000;
 const NAME_MASK: u16 = 0x0fff;
 
-/// Whether some repository around a file tracks it. Of an index that cannot be read it may be.
+/// Returns true if some repository around a file tracks it. Of an index that cannot be read it may be.
 pub fn is_tracked(file: &Path) -> bool {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
     let Ok(folder) = folder.canonicalize() else { return false };
@@ -56,7 +56,7 @@ fn indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     paths.filter_map(read).collect()
 }
 
-/// Whether an index lists a path, whatever the case of its letters, or a folder around it. `None` where it is no index.
+/// True if an index lists a path, whatever the case of its letters, or a folder around it. `None` where it is no index.
 fn is_listed(index: &[u8], path: &str) -> Option<bool> {
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nudge_signals::{AgentId, StateDir};
 
-/// Whether the file of an agent's signal is refused because git tracks it.
+/// Returns true if the file of an agent's signal is refused because git tracks it.
 fn is_tracked(file: &Path) -> bool {
     let folder = file.parent().unwrap();
     let state = StateDir::find(folder.parent().unwrap().parent().unwrap().to_str(), None).unwrap();

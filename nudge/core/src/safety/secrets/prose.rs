@@ -171,7 +171,7 @@ impl<'a> Sentence<'a> {
     }
 }
 
-/// Whether a word is one for a password in Spanish or, behind `mot de`, in French.
+/// Returns true if a word is one for a password in Spanish or, behind `mot de`, in French.
 fn is_foreign_noun(word: &str, previous: &str) -> bool {
     word.eq_ignore_ascii_case("contrase\u{f1}a") || (word == "passe" && previous == "de")
 }

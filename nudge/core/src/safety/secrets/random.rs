@@ -39,7 +39,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && !is_readable(text)
 }
 
-/// Whether the text is nothing but a token of Mattermost: 26 characters of its alphabet, digits among them.
+/// Returns true if the text is nothing but a token of Mattermost: 26 characters of its alphabet, digits among them.
 pub(super) fn is_chat_token(text: &str) -> bool {
     let bytes = text.trim().as_bytes();
     bytes.len() == 26

@@ -212,7 +212,7 @@ impl Repo {
     }
 
     #[cfg(feature = "llm")]
-    /// What git's helpers of the user know for an address: the password, if there is one.
+    /// The password that the user's own helpers of git know for an address, if there is one.
     pub fn credential(&self, host: &str) -> Option<String> {
         let asked = format!("protocol=https\nhost={host}\n\n");
         let (words, reach) = (["credential", "fill"], Reach::Remote);

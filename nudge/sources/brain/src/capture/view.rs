@@ -18,7 +18,7 @@ const MAX_PARTS: usize = 4;
 /// The roles of those whose words may be quoted.
 const USER: &str = "USER";
 const ASSISTANT: &str = "ASSISTANT";
-/// What stands before each line of a tool, so that none of them is the heading of a turn.
+/// Indents each line of a tool, so that none of them is the heading of a turn.
 const INDENT: &str = "    ";
 /// Sessions that are shorter cost nothing.
 const MIN_PROMPTS: usize = 3;
@@ -104,7 +104,7 @@ fn fenced(text: &str, is_spoken: bool) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the user and the agent said, as it was sent: quotes come from their words alone.
+/// The words of the user and the agent, as they were sent: quotes come from these alone.
 pub fn spoken(part: &str) -> String {
     let mut is_spoken = false;
     let lines = part.lines().filter(|line| {

@@ -41,7 +41,7 @@ pub fn check(url: &str) -> Result<()> {
     Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
 }
 
-/// Whether a proxy of the environment may carry a request: it reads what goes to this machine, and all that goes without
+/// Decides if a proxy of the environment may carry a request: it reads what goes to this machine, and all that goes without
 /// TLS.
 fn may_use_proxy(url: &str) -> bool {
     url.starts_with("https://") && !is_local(url)
