@@ -331,6 +331,7 @@ impl Shared<'_> {
             journal: Arc::clone(&journal),
             sources: Arc::clone(&sources),
             keeper: Arc::clone(&keeper),
+            time: Arc::clone(&time),
             stop: self.stop.clone(),
             ended: AtomicBool::new(false),
         };

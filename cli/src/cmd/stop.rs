@@ -11,11 +11,15 @@ use crate::output;
 /// Ends the session by a call to the server, never by a signal to a pid that a file names.
 pub fn run(global: &Global) -> Result<CommandOutput> {
     let none = raw(&Map::new())?;
+    let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
+    let server = dir.read_server_file();
     match connect(global).and_then(|remote| remote.call("nudge.shutdown", &none)) {
-        Ok(stopping) if global.json => Ok(json(&stopping)),
-        Ok(stopping) => Ok(output::stopped(&parsed(&stopping)?).into()),
+        Ok(stopping) => {
+            // A server that is slow to leave has ended its session all the same.
+            let _ = server.is_none_or(|server| dir.wait_for_end(&server));
+            Ok(if global.json { json(&stopping) } else { output::stopped(&parsed(&stopping)?).into() })
+        }
         Err(error) => {
-            let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
             // Without a PRIMARY nobody answers the call, and the session is ended through its files.
             if error.kind() != ErrorKind::Unavailable || !dir.end_forsaken()? {
                 return Err(error);

@@ -65,7 +65,7 @@ use std::time::{Duration, Instant};
 use nudge::{Error, Result};
 
 use crate::journal::Journal;
-use crate::runtime::{PrimaryLock, RuntimeDir};
+use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
 use crate::session::SessionState;
 
 /// The file that all members of the session lock shared; never removed, so that all lock the same file.
@@ -75,6 +75,8 @@ const LOCK: &str = "members.lock";
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which [`RuntimeDir::end_forsaken`] tries for `primary.lock`.
 const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
+/// Longest wait of [`RuntimeDir::wait_for_end`]; a server on a quiet machine leaves within milliseconds.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const JOIN_POLL: Duration = Duration::from_millis(1);
 /// Time for which an ending server tries for a `primary.lock` that is held by somebody who serves.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
@@ -198,6 +200,23 @@ impl RuntimeDir {
         }
         self.stop_session()?;
         self.remove_journal(&lock).map(|()| true)
+    }
+
+    /// Waits, blocking the thread, until a server that was told to end has left nothing but its locks and its log:
+    /// whoever ended it may remove folders then, or start the next one. Returns false when that takes over five seconds.
+    pub fn wait_for_end(&self, server: &ServerFile) -> bool {
+        let deadline = Instant::now() + LEAVE_TIMEOUT;
+        let is_there = || match self.read_server_file() {
+            Some(named) => named == *server,
+            None => self.is_held(),
+        };
+        while is_there() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(JOIN_POLL);
+        }
+        true
     }
 
     /// Returns true when the session has members; a caller that has joined counts too.

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::journal::{SessionJournal, leaving};
 use super::keeper::{Ending, Keeper};
 use super::open::OpenSources;
+use super::time::SessionTime;
 
 /// The method that ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
@@ -74,6 +75,8 @@ pub struct Control {
     pub sources: Arc<OpenSources>,
     /// What keeps the hints for next time.
     pub keeper: Arc<Keeper>,
+    /// The session's time, which is left to the next session.
+    pub time: Arc<SessionTime>,
     /// Becomes true when the session is ended.
     pub stop: watch::Sender<bool>,
     /// Set once the session was ended, so that a second call has nothing to do.
@@ -89,8 +92,9 @@ impl Control {
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
-        // Nothing changes any more.
+        // Nothing changes any more, and whoever called finds all files written.
         self.keeper.flush();
+        self.time.leave(true);
         let Ending { hints, kept, place } = self.keeper.ending(self.sources.hints());
         self.stop.send_replace(true);
         let left = Left { hints, kept, file: place.clone().ok(), why: place.err() };

@@ -27,8 +27,8 @@ pub struct SessionTime {
     folder: Option<PathBuf>,
     /// The folder for data.
     data: PathBuf,
-    /// The uptime at which the file was written last.
-    written: parking_lot::Mutex<Millis>,
+    /// The uptime at which the file was written last; `None` once the session has ended.
+    written: parking_lot::Mutex<Option<Millis>>,
 }
 
 impl SessionTime {
@@ -38,20 +38,21 @@ impl SessionTime {
         let folder = settings::state_dir().filter(|_| is_compared());
         let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
         let clock = Arc::new(PlausibleClock::new(clock, left));
-        let written = parking_lot::Mutex::new(clock.uptime());
+        let written = parking_lot::Mutex::new(Some(clock.uptime()));
         Self { clock, folder, data: settings.data.path().to_owned(), written }
     }
 
-    /// Writes the newest plausible time, when it is time for that, or at once at the `end`. Where nothing is kept that
-    /// could be destroyed, nothing is written.
+    /// Writes the newest plausible time, when it is time for that, or at once at the `end` of the session, after which
+    /// nothing is written any more. Where nothing is kept that could be destroyed, nothing is written either.
     pub fn leave(&self, end: bool) {
         let uptime = self.clock.uptime();
         {
             let mut written = self.written.lock();
-            if !end && uptime - *written < WRITE_EVERY_MS {
+            let Some(before) = *written else { return };
+            if !end && uptime - before < WRITE_EVERY_MS {
                 return;
             }
-            *written = uptime;
+            *written = Some(uptime).filter(|_| !end);
         }
         let Some(folder) = &self.folder else { return };
         if !folder.is_dir() && !self.data.is_dir() {
