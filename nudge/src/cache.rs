@@ -183,9 +183,9 @@ impl Nudge {
         self.clock.now()
     }
 
-    /// Returns the time by which expired hints are dropped ([`Clock::plausible`]).
-    pub(crate) fn plausible_time(&self) -> Millis {
-        self.clock.plausible()
+    /// Returns true when nothing of the hint needs to be kept ([`Clock::has_lived_until`]).
+    pub(crate) fn has_ended(&self, hint: &Hint) -> bool {
+        self.clock.has_lived_until(hint.expires_at(), hint.updated_at)
     }
 
     /// Returns the compiled scope, from the cache if possible.
@@ -335,9 +335,9 @@ impl Nudge {
 
     /// Returns the whole store, except for secrets, as records.
     fn records(&self, writer: &Writer) -> Vec<Vec<u8>> {
-        let now = self.plausible_time();
         let mut hints = self.store.all();
-        hints.retain(|hint| !hint.is_expired(now));
+        hints.retain(|hint| !self.has_ended(hint));
+        let now = self.clock.plausible();
         self.calls.look(|calls| record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
@@ -389,10 +389,11 @@ impl Nudge {
     }
 
     fn sweep_locked(&self, writer: &mut Writer) -> usize {
-        let now = self.plausible_time();
-        let expired: Vec<_> = self.store.expired(now).into_iter().map(Change::Delete).collect();
+        let mut expired = self.store.expired(self.now());
+        expired.retain(|hint| self.has_ended(hint));
+        let expired: Vec<_> = expired.into_iter().map(Change::Delete).collect();
         if !expired.is_empty() {
-            self.apply(writer, Act::new("expire", Caller::default()), now, &expired);
+            self.apply(writer, Act::new("expire", Caller::default()), self.clock.plausible(), &expired);
         }
         expired.len()
     }

@@ -25,6 +25,13 @@ pub trait Clock: Send + Sync {
     fn plausible(&self) -> Millis {
         self.now()
     }
+
+    /// Returns true when what was stored at `stored_at` may be destroyed because it has lived until `end`: the clock has
+    /// got there by time that has passed. That is so by [`plausible`](Self::plausible), and for what was stored since the
+    /// clock has jumped also by [`now`](Self::now).
+    fn has_lived_until(&self, end: Millis, _stored_at: Millis) -> bool {
+        self.now() >= end
+    }
 }
 
 /// Milliseconds that the system has lived, with the time that it has slept.

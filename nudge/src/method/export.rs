@@ -57,7 +57,6 @@ impl Nudge {
         if params.format.as_deref().is_some_and(|format| format != "json") {
             return Err(Error::invalid("`format` must be `json`."));
         }
-        let now = if params.with_waiting { self.plausible_time() } else { self.now() };
         let mut hints = match &params.component {
             None => self.store.all(),
             Some(component) => {
@@ -65,7 +64,8 @@ impl Nudge {
                 self.store.component(component)
             }
         };
-        hints.retain(|hint| !hint.is_expired(now));
+        let now = self.now();
+        hints.retain(|hint| if params.with_waiting { !self.has_ended(hint) } else { !hint.is_expired(now) });
         if hints.is_empty() && params.component.is_some() {
             return Err(self.no_such_component(params.component.as_deref().unwrap_or_default()));
         }

@@ -215,7 +215,7 @@ impl Nudge {
     /// Any hint that stands in its place stays.
     fn put_waiting(&self, plan: &mut Plan<'_>, hint: Hint) {
         let is_new = || plan.stored(&hint.component, &hint.key, hint.variant()).is_none();
-        if !hint.is_expired(self.plausible_time()) && is_new() {
+        if !self.has_ended(&hint) && is_new() {
             plan.put(hint);
         }
     }

@@ -54,6 +54,8 @@ struct Doubt {
     lead: Millis,
     /// The uptime at which that began.
     since: Millis,
+    /// What callers read then: whatever is dated later was stored by the clock as it goes now.
+    read_from: Millis,
 }
 
 impl PlausibleClock {
@@ -67,7 +69,7 @@ impl PlausibleClock {
             clock,
             offset: AtomicI64::new(left.time_ms.saturating_sub(uptime)),
             is_doubted: AtomicBool::new(true),
-            doubt: Mutex::new(Some(Doubt { lead, since: uptime - lived })),
+            doubt: Mutex::new(Some(Doubt { lead, since: uptime - lived, read_from: now.max(left.time_ms) })),
         }
     }
 
@@ -104,14 +106,15 @@ impl PlausibleClock {
         }
         let mut doubt = self.doubt.lock();
         let is_same = |doubt: &Doubt| lead.saturating_sub(doubt.lead).saturating_abs() <= MAX_STEP_MS;
-        let since = doubt.filter(is_same).map_or(uptime, |doubt| doubt.since);
+        let begun = Doubt { lead, since: uptime, read_from: now.max(line) };
+        let Doubt { since, read_from, .. } = doubt.filter(is_same).unwrap_or(begun);
         if uptime - since >= PROVEN_MS {
             self.offset.store(now.saturating_sub(uptime), Ordering::Relaxed);
             self.is_doubted.store(false, Ordering::Relaxed);
             *doubt = None;
             return (now, now);
         }
-        *doubt = Some(Doubt { lead, since });
+        *doubt = Some(Doubt { lead, since, read_from });
         self.is_doubted.store(true, Ordering::Relaxed);
         (now.max(line), now.min(line))
     }
@@ -128,6 +131,12 @@ impl Clock for PlausibleClock {
 
     fn plausible(&self) -> Millis {
         self.look().1
+    }
+
+    fn has_lived_until(&self, end: Millis, stored_at: Millis) -> bool {
+        let (now, plausible) = self.look();
+        let is_of_this_clock = || self.doubt.lock().is_none_or(|doubt| stored_at >= doubt.read_from);
+        plausible >= end || (now >= end && is_of_this_clock())
     }
 }
 
@@ -177,6 +186,32 @@ mod tests {
             manual.jump(jump);
             assert_eq!(both(&clock), (10_000, 10_000));
         }
+    }
+
+    #[test]
+    fn what_is_stored_after_a_jump_ends_in_its_time() {
+        for jump in [-DAY_MS, DAY_MS, 3650 * DAY_MS] {
+            let (manual, clock) = clock(None);
+            let before = clock.now();
+            manual.jump(jump);
+            manual.advance(1000);
+            let stored = clock.now();
+            assert!(!clock.has_lived_until(before + DAY_MS / 2, before), "{jump}: it has lived for a second");
+            assert!(!clock.has_lived_until(stored + 1000, stored));
+            manual.advance(1000);
+            assert!(clock.has_lived_until(stored + 1000, stored));
+        }
+        // A session that begins a day later doubts its clock, and knows how long its own have lived.
+        let (manual, first) = clock(None);
+        let (before, left) = (first.now(), first.stamp());
+        manual.jump(DAY_MS);
+        let second = PlausibleClock::new(Arc::clone(&manual) as _, Some(left));
+        let stored = second.now();
+        manual.advance(1000);
+        assert_eq!(
+            (second.has_lived_until(stored + 1000, stored), second.has_lived_until(stored, before)),
+            (true, false)
+        );
     }
 
     #[test]
