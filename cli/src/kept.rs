@@ -446,6 +446,8 @@ pub struct Told {
     pub why: String,
     /// The number that is kept.
     pub hints: usize,
+    /// Why the file could not be written last.
+    failed: Option<String>,
 }
 
 /// Reads what a result of `nudge.status` says of keeping; `None` for a server that knows of none.
@@ -457,10 +459,13 @@ pub fn status(status: &RawValue) -> Option<Told> {
     serde_json::from_str::<Status>(status.get()).ok().map(|status| status.keeping)
 }
 
-/// What the answer to whoever gave a hint a duration adds where the session does not keep it.
+/// Warns a caller who gave a hint a duration, when the session does not keep it or cannot write it.
 pub fn told(result: &RawValue) -> Option<String> {
-    let Told { why, .. } = status(result).filter(|told| !told.on)?;
-    Some(format!("it ends with this session at the latest: {why}"))
+    match status(result)? {
+        Told { on: false, why, .. } => Some(format!("it ends with this session at the latest: {why}")),
+        Told { failed: Some(why), .. } => Some(format!("it is kept for next time once the file can be written: {why}")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
 /// model, is nothing that this process could tell.
 fn data(status: &Value) -> Result<Vec<Value>> {
     let values = settings::read()?;
-    let mut checks = Vec::new();
+    let mut checks: Vec<_> = kept_hints(&status["keeping"]).into_iter().collect();
     for spec in sources::all().iter().filter(|spec| spec.alone) {
         let standing = match status[spec.name] {
             Value::Object(_) => Ok(Some(status[spec.name].clone())),
@@ -71,6 +71,19 @@ fn data(status: &Value) -> Result<Vec<Value>> {
     };
     checks.push(named("model", check));
     Ok(checks)
+}
+
+/// Warns of hints that the session cannot write, or has put aside; `None` where it has nothing to say.
+fn kept_hints(keeping: &Value) -> Option<Value> {
+    let check = match (keeping["failed"].as_str(), keeping["aside"].as_str()) {
+        (Some(why), _) => json!({"ok": false, "detail": why, "fix": "make room there, or make it writable"}),
+        (None, Some(told)) => {
+            let fix = "`nudge import FILE` reads such a file; raise `max_hints` or delete hints for more room";
+            json!({"ok": true, "detail": told, "fix": fix})
+        }
+        (None, None) => return None,
+    };
+    Some(named("kept hints", check))
 }
 
 /// The model whose files are here. Whether it works is known to the session that has it in memory; nobody loads it to ask.

@@ -16,14 +16,17 @@ pub fn doctor(report: &Value) -> String {
     for check in data {
         line(&mut out, check, &text(&check["name"]));
     }
-    let own = data.iter().chain([&report["session"]]).filter(|check| check["ok"] == false);
-    let (mut failed, mut warned) = (own.count() as u64, 0);
+    let (mut failed, mut warned) = (0, 0);
+    let mut count = |check: &Value| {
+        failed += u64::from(check["ok"] == false);
+        warned += u64::from(is_warning(check));
+    };
+    data.iter().chain([&report["session"]]).for_each(&mut count);
     for client in report["clients"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "\n{}", styled(STRONG, text(&client["title"])));
         for check in client["checks"].as_array().into_iter().flatten() {
             line(&mut out, check, &text(&check["name"]));
-            failed += u64::from(check["ok"] == false);
-            warned += u64::from(is_warning(check));
+            count(check);
         }
     }
     let told = match (failed, warned) {

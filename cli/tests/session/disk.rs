@@ -214,6 +214,8 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
         let told = wait_for("the status to tell it", LONG, &failed);
         assert_sentence(&told, kind);
         assert!(told.contains("kept.json"), "{kind}: {told}");
+        let stored = lab.desk.run(&["set", "b", "three", "x", "--ttl", "P1D"]);
+        assert!(stored["keeping"].as_str().is_some_and(|why| why.contains(&told)), "{kind}: {stored}");
         assert_eq!(kept(), before, "{kind}");
         lab.disarm();
         wait_for("both to be kept", LONG, || kept().contains("\"two\"").then_some(()));

@@ -339,6 +339,8 @@ fn limits_that_leave_no_room_lose_nothing() {
     let status = serve.call("nudge.status", &json!({}))["result"].clone();
     assert_eq!((&status["hints"], &status["keeping"]["hints"]), (&json!(2), &json!(2)), "{status}");
     assert!(status["keeping"]["aside"].as_str().unwrap().contains("room for 2 of its 3 hints"), "{status}");
+    let report = String::from_utf8(user.run("run", &["doctor"]).stdout).unwrap();
+    assert!(report.contains("! kept hints") && report.contains("room for 2 of its 3 hints"), "{report}");
 }
 
 #[test]
