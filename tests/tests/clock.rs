@@ -25,7 +25,7 @@ impl User {
         serve.args(["serve", "--keep", "-p", "0"]);
         let server = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let user = Self { home, server };
-        user.wait_for("the server", || user.call("status", &json!({})).ok().map(drop));
+        wait_for("the server", || user.call("status", &json!({})).ok().map(drop));
         user
     }
 
@@ -54,19 +54,11 @@ impl User {
     /// Waits until the session tells that a hint has expired.
     fn wait_for_expiry(&self, mut since: Value, key: &str) {
         let has_expired = |change: &Value| change["key"] == key && change["what"] == "expire";
-        self.wait_for("the expiry", || {
+        wait_for("the expiry", || {
             let told = self.call("nudge.changes", &json!({"since": since, "wait_s": 5})).unwrap();
             since = told["next"].clone();
             told["changes"].as_array().unwrap().iter().any(has_expired).then_some(())
         });
-    }
-
-    fn wait_for(&self, what: &str, mut probe: impl FnMut() -> Option<()>) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while probe().is_none() {
-            assert!(Instant::now() < deadline, "waited in vain for {what}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 }
 
@@ -74,6 +66,14 @@ impl Drop for User {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
+    }
+}
+
+fn wait_for(what: &str, mut probe: impl FnMut() -> Option<()>) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while probe().is_none() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
