@@ -1,5 +1,9 @@
 //! Copies of a database, each whole and in one file: made by `VACUUM INTO`, which also shows whether every page can be
 //! read, so that a damaged file never takes the place of a good copy.
+//!
+//! A copy is `NAME-DATE.SEQ.db`, or `NAME-DATE.SEQ.vVERSION.db` before a migration. The number says in which order they
+//! were made; the date may be that of a clock that was wrong. Copies of earlier versions of Nudge have no number, and are
+//! older than all that have one.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,8 +20,14 @@ use crate::open;
 pub(crate) const FOLDER: &str = "backups";
 /// The end of the name of a copy that is not whole yet.
 pub(crate) const PART: &str = ".part";
-/// How many are kept.
+/// What SQLite adds to the name of a file for its journal.
+const JOURNAL: &str = "-journal";
+/// How many are kept of days that follow each other.
 const KEPT: usize = 3;
+/// How often the newest copy from before a jump of the dates is kept besides.
+const KEPT_JUMPS: usize = 2;
+/// Longest time between the dates of two copies that follow each other. A longer one is a jump, also when it was a pause.
+const MAX_PAUSE_MS: Millis = 7 * 24 * 3_600_000;
 /// Bytes of a date such as `2026-11-23`.
 const DATE_BYTES: usize = 10;
 /// Bytes of a time such as `2026-11-23T12:00:00`.
@@ -30,33 +40,69 @@ pub(crate) fn date(now: Millis) -> String {
 
 /// Whether there is a copy of that day.
 pub(crate) fn is_there(place: &Place, date: &str) -> bool {
-    place.folder.join(FOLDER).join(name(place, date, None)).is_file()
+    let date = day(date);
+    list(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
 }
 
 /// The newest copy, if there is any.
 pub(crate) fn newest(place: &Place) -> Option<PathBuf> {
-    let name = list(place).pop()?;
-    Some(place.folder.join(FOLDER).join(name))
+    let copy = list(place).pop()?;
+    Some(place.folder.join(FOLDER).join(copy.name))
 }
 
 /// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
 pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i64>) -> Result<(), Failure> {
-    let name = name(place, date, version);
+    let number = list(place).last().map_or(0, |copy| copy.number) + 1;
+    let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
+    let name = format!("{}-{date}.{number}{version}.db", place.name);
     put(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = Dir::open(&path, false) else { return Ok(()) };
-    let copies = list(place);
-    let old = copies.iter().take(copies.len().saturating_sub(KEPT)).cloned();
     // Left by a process that died; another may be writing that of today.
     let parts = names(&path).filter(|part| {
-        let whole = part.strip_prefix('.').and_then(|part| part.strip_suffix(PART)).unwrap_or_default();
+        let whole = part.strip_prefix('.').and_then(|part| part.split_once(PART));
+        let is_end = |end: &str| end.is_empty() || end == JOURNAL;
+        let whole = whole.filter(|(_, end)| is_end(end)).map_or("", |(whole, _)| whole);
         whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
-    for name in old.chain(parts) {
+    for name in superfluous(list(place)).into_iter().map(|copy| copy.name).chain(parts) {
         // One too many is no reason to refuse a change.
         let _ = folder.remove(&name);
     }
     Ok(())
+}
+
+/// The copies that are not kept. Of the line of days that ends with the newest copy the last ones are kept. Where a clock
+/// was ahead or behind, its dates are a line of their own, of which the newest copy is kept: three days with a false date
+/// push nothing out.
+///
+/// Processes that begin at once may each have made the copy of a day or of a version. The last one stays.
+fn superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
+    let is_made_again = |at: usize| {
+        copies[at + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[at].date, copies[at].version))
+    };
+    let again: Vec<_> = (0..copies.len()).map(is_made_again).collect();
+    let (again, copies): (Vec<_>, Vec<_>) = copies.into_iter().zip(again).partition(|(_, again)| *again);
+    let files = |copies: Vec<(BackupFile, bool)>| copies.into_iter().map(|(copy, _)| copy).collect::<Vec<_>>();
+    let (mut removed, mut copies) = (files(again), files(copies));
+    let mut kept = KEPT;
+    for _ in 0..=KEPT_JUMPS {
+        let Some(mut first) = copies.last().map(|copy| copy.date) else { break };
+        let (mut line, mut others) = (Vec::new(), Vec::new());
+        for copy in copies.into_iter().rev() {
+            if (0..=MAX_PAUSE_MS).contains(&(first - copy.date)) {
+                first = copy.date;
+                line.push(copy);
+            } else {
+                others.push(copy);
+            }
+        }
+        removed.extend(line.into_iter().skip(kept));
+        others.reverse();
+        (copies, kept) = (others, 1);
+    }
+    removed.extend(copies);
+    removed
 }
 
 /// Keeps what is about to be replaced, which `write` fills, under a name that no other copy has: it may be all there is
@@ -181,29 +227,48 @@ pub(crate) fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
 }
 
-fn name(place: &Place, date: &str, version: Option<i64>) -> String {
-    let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
-    format!("{}-{date}{version}.db", place.name)
+/// A copy of a day, or of before a migration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct BackupFile {
+    /// In which order they were made; 0 for all that an earlier version made.
+    number: u64,
+    /// The day's beginning.
+    date: Millis,
+    /// The version of the schema, where a migration followed.
+    version: Option<u32>,
+    name: String,
+}
+
+impl BackupFile {
+    fn parse(place: &Place, name: String) -> Option<Self> {
+        let rest = name.strip_prefix(place.name)?.strip_prefix('-')?.strip_suffix(".db")?;
+        let (date, rest) = rest.split_at_checked(DATE_BYTES)?;
+        let (mut number, mut version) = (0, None);
+        for part in rest.split('.').skip(1) {
+            match part.strip_prefix('v') {
+                Some(part) if version.is_none() => version = Some(part.parse().ok()?),
+                None if number == 0 && version.is_none() => number = part.parse().ok().filter(|number| *number > 0)?,
+                _ => return None,
+            }
+        }
+        let is_date_alone = rest.is_empty() || rest.starts_with('.');
+        Some(Self { number, date: day(date).filter(|_| is_date_alone)?, version, name })
+    }
+}
+
+/// When the day of a date begins.
+fn day(date: &str) -> Option<Millis> {
+    rfc3339::parse(&format!("{date}T00:00:00Z"))
 }
 
 /// The copies, oldest first. What else lies there is somebody's own.
-fn list(place: &Place) -> Vec<String> {
+fn list(place: &Place) -> Vec<BackupFile> {
     let path = place.folder.join(FOLDER);
     let Ok(folder) = Dir::open(&path, false) else { return Vec::new() };
-    let is_copy = |name: &String| is_copy(place, name) && matches!(folder.look(name), Ok(FileKind::Ours { .. }));
-    let mut copies: Vec<_> = names(&path).filter(is_copy).collect();
+    let is_ours = |copy: &BackupFile| matches!(folder.look(&copy.name), Ok(FileKind::Ours { .. }));
+    let mut copies: Vec<_> = names(&path).filter_map(|name| BackupFile::parse(place, name)).filter(is_ours).collect();
     copies.sort();
     copies
-}
-
-fn is_copy(place: &Place, name: &str) -> bool {
-    let rest = name.strip_prefix(place.name).and_then(|rest| rest.strip_prefix('-'));
-    let Some((date, ending)) = rest.and_then(|rest| rest.split_at_checked(DATE_BYTES)) else { return false };
-    let of_a_version = |ending: &str| {
-        let version = ending.strip_prefix(".v").and_then(|ending| ending.strip_suffix(".db"));
-        version.is_some_and(|version| version.parse::<u32>().is_ok())
-    };
-    rfc3339::parse(&format!("{date}T00:00:00Z")).is_some() && (ending == ".db" || of_a_version(ending))
 }
 
 fn names(path: &Path) -> impl Iterator<Item = String> {
@@ -214,4 +279,67 @@ fn names(path: &Path) -> impl Iterator<Item = String> {
 pub(crate) fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: fn() -> Place = || Place { folder: PathBuf::new(), name: "notes" };
+
+    /// Makes a copy on each of these days; what is left, by its dates.
+    fn kept_after(days: &[&str]) -> Vec<String> {
+        let mut copies: Vec<BackupFile> = Vec::new();
+        for date in days {
+            let number = copies.last().map_or(0, |copy| copy.number) + 1;
+            copies.extend(BackupFile::parse(&PLACE(), format!("notes-{date}.{number}.db")));
+            let removed = superfluous(copies.clone());
+            assert!(!removed.iter().any(|copy| copy.number == number), "the one just made");
+            copies.retain(|copy| !removed.contains(copy));
+        }
+        copies.iter().map(|copy| copy.name["notes-".len()..][..DATE_BYTES].to_owned()).collect()
+    }
+
+    #[test]
+    fn dates_that_jump_push_out_nothing_from_before() {
+        let days = ["2026-11-20", "2026-11-21", "2026-11-22"];
+        let ahead = ["2036-01-01", "2036-01-02", "2036-01-03"];
+        let later = ["2026-11-23", "2026-11-24", "2026-11-25", "2026-11-26"];
+        let is = |days: &[&[&str]], kept: &[&str]| assert_eq!(kept_after(&days.concat()), kept, "{days:?}");
+        is(&[&days, &later], &later[1..]);
+        is(&[&days, &ahead[..1]], &[days[2], ahead[0]]);
+        is(&[&days, &ahead], &[days[2], ahead[0], ahead[1], ahead[2]]);
+        is(&[&days, &ahead, &later[..1]], &[days[2], ahead[2], later[0]]);
+        is(&[&days, &ahead, &later], &[ahead[2], later[1], later[2], later[3]]);
+        let behind = ["2000-01-01", "2000-01-02", "2000-01-03"];
+        is(&[&days, &behind], &[days[2], behind[0], behind[1], behind[2]]);
+        is(&[&days, &behind, &later], &[behind[2], later[1], later[2], later[3]]);
+        is(&[&days, &ahead, &behind], &[days[2], ahead[2], behind[0], behind[1], behind[2]]);
+        is(&[&days, &ahead, &behind, &later[..2]], &[days[2], ahead[2], behind[2], later[0], later[1]]);
+    }
+
+    #[test]
+    fn names_say_what_a_copy_is() {
+        let read = |name: &str| {
+            let copy = BackupFile::parse(&PLACE(), name.to_owned())?;
+            Some((copy.number, rfc3339::text(copy.date)[..DATE_BYTES].to_owned(), copy.version))
+        };
+        let on = |number: u64, version: Option<u32>| Some((number, "2026-11-20".to_owned(), version));
+        assert_eq!(read("notes-2026-11-20.17.db"), on(17, None));
+        assert_eq!(read("notes-2026-11-20.17.v4.db"), on(17, Some(4)));
+        assert_eq!(read("notes-2026-11-20.db"), on(0, None), "of an earlier version");
+        assert_eq!(read("notes-2026-11-20.v4.db"), on(0, Some(4)));
+        for other in [
+            "notes-2026-11-20T12-00-00-replaced.db",
+            "notes-2026-11-20.0.db",
+            "notes-2026-11-20.v4.17.db",
+            "notes-2026-11-20.1.2.db",
+            "notes-2026-11-20.vx.db",
+            "notes-2026-13-20.db",
+            "notes-2026-11-20.db.txt",
+            "other-2026-11-20.db",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
 }

@@ -81,7 +81,7 @@ impl Db {
     pub fn open(opening: &Opening<'_>) -> Result<Self> {
         let Opening { folder, app, clock, fence, wait } = opening;
         let place = Place { folder: folder.create()?, name: app.name };
-        let date = backup::date(clock.now());
+        let date = backup::date(clock.plausible());
         let opened = place.told(open::open(&place, app, &date, Instant::now() + *wait))?;
         // Of a file that was empty this morning no copy is needed today.
         let daily = Daily { date: if opened.is_new { date } else { String::new() }, failed: None };
@@ -216,7 +216,7 @@ impl Db {
         let numbers = writer.as_ref().and_then(|c| recover::numbers(c).ok()).unwrap_or_default();
         self.leave(writer);
         DataDir::new(&self.place.folder).create()?;
-        let date = backup::date(self.clock.now());
+        let date = backup::date(self.clock.plausible());
         let mut opened = open::open(&self.place, self.app, &date, deadline)?;
         if self.app.kept == Kept::Data {
             recover::follow(&mut opened.connection, &numbers)?;
@@ -337,7 +337,7 @@ impl Db {
                 return Err(self.place.newer().into());
             }
             open::empty(c)?;
-            let date = backup::date(self.clock.now());
+            let date = backup::date(self.clock.plausible());
             let opened = open::open(&self.place, self.app, &date, deadline)?;
             *self.files.lock() = Some(opened.files);
             *writer = Some(opened.connection);
@@ -385,7 +385,7 @@ impl Db {
     /// Makes the copy of the day before its first change, and cuts the log. A copy that fails is told of in the status,
     /// and holds up no change.
     fn see_to_the_day(&self, c: &Connection) {
-        let date = backup::date(self.clock.now());
+        let date = backup::date(self.clock.plausible());
         if self.daily.lock().date == date {
             return;
         }

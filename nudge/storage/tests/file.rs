@@ -4,9 +4,11 @@ mod kit;
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{CACHE, Desk, FIRST, NEW, OLD, add, app, count, names, raw, titles};
+use nudge_core::clock::PlausibleClock;
 use nudge_core::error::ErrorKind;
 use nudge_core::source::DataDir;
 use nudge_storage::rusqlite::{self, config::DbConfig};
@@ -50,7 +52,7 @@ fn all_files_are_this_users_alone() {
     let mode = |name: &str| desk.folder.path().join(name).metadata().unwrap().mode() & 0o777;
     assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db", "notes.db-shm", "notes.db-wal"]);
     assert_eq!([mode(""), mode("backups")], [0o700, 0o700]);
-    for file in ["mine.db", "notes.db", "notes.db-shm", "notes.db-wal", "backups/notes-2026-11-24.db"] {
+    for file in ["mine.db", "notes.db", "notes.db-shm", "notes.db-wal", "backups/notes-2026-11-24.1.db"] {
         assert_eq!(mode(file), 0o600, "{file}");
     }
     db.close().unwrap();
@@ -136,7 +138,7 @@ fn a_migration_makes_a_copy_and_all_of_it_or_nothing() {
     let db = desk.open(&NEW);
     let kind = |db: &Db| db.read(|c| Ok(c.query_row("SELECT kind FROM note", [], |row| row.get::<_, String>(0))?));
     assert_eq!(kind(&db).unwrap(), "issue");
-    assert_eq!(desk.backups(), ["notes-2026-11-23.v2.db"]);
+    assert_eq!(desk.backups(), ["notes-2026-11-23.1.v2.db"]);
     let copy = raw(&db.newest_backup().unwrap());
     let version: i64 = copy.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, OLD.version());
@@ -153,7 +155,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
         add(&db, &format!("day {day}, later")).unwrap();
         desk.clock.advance(24 * kit::HOUR);
     }
-    let three = ["notes-2026-11-26.db", "notes-2026-11-27.db", "notes-2026-11-28.db"];
+    let three = ["notes-2026-11-26.3.db", "notes-2026-11-27.4.db", "notes-2026-11-28.5.db"];
     assert_eq!(desk.backups(), three, "three are kept, and there is none of the day on which it was made");
     count(&db);
     assert_eq!(desk.backups(), three, "a look makes none");
@@ -161,21 +163,91 @@ fn a_copy_for_each_day_on_which_something_changed() {
     // Another process finds the copy of the day.
     let other = desk.open(&OLD);
     let copies = desk.folder.path().join("backups");
-    let (mine, part) = (copies.join("notes-mine.db"), copies.join(".notes-2026-11-20.db.7-0.part"));
+    let mine = copies.join("notes-mine.db");
+    let parts =
+        [".notes-2026-11-20.7.db.7-0.part", ".notes-2036-11-20.db.7-0.part", ".notes-2026-11-20.db.7-0.part-journal"];
     let others = ["notes-2026-11-20.db.txt", "notes-2026-13-20.db", "notes-2026-11-20.vx.db", "other-2026-11-20.db"];
     let of_a_version = copies.join("notes-2026-11-20.v1.db");
     for path in [&mine, &of_a_version].into_iter().chain(&others.map(|name| copies.join(name))) {
         fs::write(path, "mine").unwrap();
     }
-    fs::write(&part, "of a process that died").unwrap();
+    for part in parts {
+        fs::write(copies.join(part), "of a process that died").unwrap();
+    }
     add(&db, "day 6").unwrap();
     add(&other, "day 6 as well").unwrap();
     assert!(!of_a_version.exists(), "the oldest of ours");
     for name in others {
         fs::remove_file(copies.join(name)).expect("what is none of ours stays");
     }
-    assert_eq!(desk.backups()[1..], ["notes-2026-11-28.db", "notes-2026-11-29.db", "notes-mine.db"]);
+    assert_eq!(desk.backups()[1..], ["notes-2026-11-28.5.db", "notes-2026-11-29.6.db", "notes-mine.db"]);
     assert_eq!(count_in(&db.newest_backup().unwrap()), 12);
+}
+
+/// The names of copies say when they were made, which a clock may have got wrong.
+#[test]
+fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
+    let desk = Desk::new();
+    let day = |db: &Db, title: &str| {
+        desk.clock.advance(24 * kit::HOUR);
+        add(db, title).unwrap();
+    };
+    let db = desk.open(&OLD);
+    (0..3).for_each(|number| day(&db, &format!("before {number}")));
+    let before = desk.backups();
+    assert_eq!(before.len(), 3);
+    let ten_years = 3650 * 24 * kit::HOUR;
+    desk.clock.jump(ten_years);
+    (0..3).for_each(|number| day(&db, &format!("ahead {number}")));
+    assert!(desk.backups().contains(&before[2]), "{:?}", desk.backups());
+    desk.clock.jump(-ten_years);
+    for number in 0..3 {
+        day(&db, &format!("after {number}"));
+        let newest = db.newest_backup().unwrap();
+        assert_eq!(count_in(&newest), count(&db) - 1, "a copy is made and kept each day, and is the newest");
+    }
+    assert_eq!(desk.backups().len(), 4, "{:?}", desk.backups());
+}
+
+/// A session knows better than its clock which day it is.
+#[test]
+fn a_clock_that_is_ahead_for_seconds_makes_no_copy() {
+    let desk = Desk::new();
+    let clock = Arc::new(PlausibleClock::new(desk.clock.clone(), None));
+    let db = Db::open(&Opening { clock, ..desk.opening(&OLD) }).unwrap();
+    add(&db, "one").unwrap();
+    desk.clock.jump(3650 * 24 * kit::HOUR);
+    add(&db, "two").unwrap();
+    assert_eq!(desk.backups(), [""; 0]);
+    desk.clock.jump(-3650 * 24 * kit::HOUR);
+    desk.clock.advance(24 * kit::HOUR);
+    add(&db, "three").unwrap();
+    assert_eq!(desk.backups(), ["notes-2026-11-24.1.db"]);
+}
+
+/// Copies of an earlier version have no number in their names.
+#[test]
+fn copies_without_a_number_are_the_oldest() {
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "one").unwrap();
+    let copies = desk.folder.path().join("backups");
+    fs::create_dir(&copies).unwrap();
+    fs::set_permissions(&copies, fs::metadata(desk.folder.path()).unwrap().permissions()).unwrap();
+    for name in ["notes-2036-01-01.db", "notes-2026-11-22.db", "notes-2026-11-21.v1.db"] {
+        db.backup(&copies.join(name)).unwrap();
+    }
+    assert_eq!(
+        db.newest_backup().unwrap(),
+        copies.join("notes-2036-01-01.db"),
+        "nothing tells them apart but the date"
+    );
+    for number in 0..3 {
+        desk.clock.advance(24 * kit::HOUR);
+        add(&db, &number.to_string()).unwrap();
+    }
+    let four = ["notes-2026-11-24.1.db", "notes-2026-11-25.2.db", "notes-2026-11-26.3.db", "notes-2036-01-01.db"];
+    assert_eq!((desk.backups(), db.newest_backup().unwrap()), (four.map(String::from).to_vec(), copies.join(four[2])));
 }
 
 fn count_in(path: &std::path::Path) -> i64 {
@@ -194,7 +266,7 @@ fn a_copy_that_fails_holds_up_no_change() {
     fs::remove_file(desk.folder.path().join("backups")).unwrap();
     desk.clock.advance(24 * kit::HOUR);
     add(&db, "two").unwrap();
-    assert!(db.backup_failed().is_none() && desk.backups() == ["notes-2026-11-25.db"]);
+    assert!(db.backup_failed().is_none() && desk.backups() == ["notes-2026-11-25.1.db"]);
 }
 
 #[test]
@@ -239,7 +311,7 @@ fn damage_is_told_and_nothing_is_moved() {
     let before = fs::read(desk.path()).unwrap();
 
     let db = desk.open(&OLD);
-    let backup = desk.folder.path().join("backups/notes-2026-11-24.db");
+    let backup = desk.folder.path().join("backups/notes-2026-11-24.1.db");
     let damaged = |refused: nudge_core::error::Error| {
         let rest = format!(
             "notes.db is damaged; `nudge notes recover {}` puts its newest backup in its place.",
@@ -256,7 +328,7 @@ fn damage_is_told_and_nothing_is_moved() {
     desk.clock.advance(24 * kit::HOUR);
     damaged(add(&db, "it has a vector").unwrap_err());
     damaged(db.backup_failed().unwrap());
-    assert_eq!(desk.backups(), ["notes-2026-11-24.db"]);
+    assert_eq!(desk.backups(), ["notes-2026-11-24.1.db"]);
     db.close().unwrap();
     assert!(fs::read(desk.path()).unwrap() == before, "as it was");
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use kit::{CACHE, Desk, FORGETTING, NEW, OLD, add, count, titles};
 use libtest_mimic::{Arguments, Trial};
+use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::error::Error;
 use nudge_core::service::{Call, Caller};
 use nudge_core::source::DataDir;
@@ -264,12 +265,14 @@ fn first_opens_at_once() {
 fn migrations_at_once() {
     for _ in 0..5 {
         let desk = Desk::new();
+        // The other processes have the system's clock.
+        desk.clock.jump(SystemClock.now() - kit::NOON);
         add(&desk.open(&OLD), "old").unwrap();
         at_once(&desk, "new");
         let db = desk.open(&NEW);
         assert_eq!(count(&db), 11);
         assert!(db.check().unwrap().is_sound());
-        assert!(db.newest_backup().unwrap().to_str().unwrap().ends_with(".v2.db"));
+        assert!(desk.backups().iter().any(|name| name.ends_with(".v2.db")), "{:?}", desk.backups());
         assert!(desk.backups().len() <= 3, "{:?}", desk.backups());
     }
 }

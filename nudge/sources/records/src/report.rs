@@ -91,7 +91,7 @@ pub fn listed(answer: &Value) -> Report {
 pub fn deleted(answer: &Value) -> Report {
     let id = text(&answer["id"]);
     if answer["forever"] == true {
-        let mut notes = vec!["copies of the last days, in `backups` beside the database, have it still".to_owned()];
+        let mut notes = vec!["copies in `backups` beside the database have it still".to_owned()];
         if answer["pending"] == true {
             let note = "its text leaves the file when the session has saved no record for one to two minutes";
             notes.insert(0, note.to_owned());
