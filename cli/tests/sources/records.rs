@@ -73,6 +73,30 @@ fn doctor_tells_of_the_server_and_not_of_itself() {
 }
 
 #[test]
+fn records_without_room_are_refused_and_told_of_before() {
+    let desk = Desk::new();
+    let id = desk.add("Uploads fail", "");
+    let file = desk.home.path().join("data/records.db");
+    let most = (fs::metadata(&file).unwrap().len() / 4096 * 4096).to_string();
+    let mut server = desk.server();
+    let _serve = kit::Serve::spawn(
+        {
+            server.env("NUDGE_RECORDS_MAX_BYTES", &most);
+            server
+        },
+        &desk.runtime,
+    );
+    for args in [&["status"][..], &["doctor"]] {
+        let said = String::from_utf8(desk.nudge(args).output().unwrap().stdout).unwrap();
+        assert!(said.contains("full 100 % of ") && said.contains("raise `records.max_bytes`"), "{said}");
+    }
+    let (code, said) = desk.refused(&["records", "add", "--kind", "issue", "--title", "One more"]);
+    assert!(code == Some(4) && said.contains("`nudge records rm ID --forever`"), "{code:?} {said}");
+    desk.run(&["records", "rm", &id.to_string(), "--forever"]);
+    desk.add("One more", "");
+}
+
+#[test]
 fn the_example_in_the_help_of_add_keeps_a_record() {
     let desk = Desk::new();
     let help = desk.nudge(&["records", "add", "--help"]).output().unwrap();

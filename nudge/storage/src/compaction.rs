@@ -26,6 +26,16 @@ pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The bytes of the pages in use, without those that are free. It takes two looks at the header.
+///
+/// # Errors
+/// What SQLite refuses.
+pub fn used_bytes(c: &Connection) -> Result<u64, Failure> {
+    let pragma = |sql: &str| c.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    let pages = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;
+    Ok((pages * pragma("PRAGMA page_size")?).unsigned_abs())
+}
+
 impl Db {
     /// Returns true if the file still has to be written anew.
     ///

@@ -41,7 +41,7 @@ pub mod vectors;
 
 pub use app::{APPLICATION_ID, App, GENERATION, Kept, Opening, WAIT, generation};
 pub use check::Health;
-pub use compaction::{COMPACTION, mark_compaction};
+pub use compaction::{COMPACTION, mark_compaction, used_bytes};
 pub use db::Db;
 pub use fault::Failure;
 pub use keyed::{Answer, KEYS, KEYS_IN_ORDER, forget_answers};

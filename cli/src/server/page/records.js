@@ -4,6 +4,7 @@ import {button, byId, code, el, fill, line, since, text, toast, visible} from '/
 import {listKeys, searchField} from '/web/explore.js'
 import {detail, drawRecord, edit, forgetRecord, isEditingRecord, isOpen, look, remove} from '/web/record.js'
 import {Over, call, here} from '/web/rpc.js'
+import {state} from '/web/store.js'
 import {plural} from '/web/words.js'
 import {KINDS, STATES, shown} from '/web/recorded.js'
 
@@ -210,7 +211,13 @@ function foundWords() {
     ? 'No record is like that.'
     : [el('strong', {}, 'No record yet.'), ' Agents save what they fixed, decided and planned. You can, too: with “New record”, or in a terminal: ', code('nudge records add --kind issue --title "…"')]
   const how = mode && ` · found ${MODES[mode] ?? mode}${degraded.length ? `: ${degraded.join('; ')}` : ''}`
-  return [total ? plural(total, 'record') : none, total > rows.length && ` · ${mode ? 'the best' : 'the newest'} ${rows.length} are shown`, how && el('span', {class: 'mode'}, how)]
+  return [total ? plural(total, 'record') : none, total > rows.length && ` · ${mode ? 'the best' : 'the newest'} ${rows.length} are shown`, how && el('span', {class: 'mode'}, how), full()]
+}
+
+/** How full the database is, where little room is left. */
+function full() {
+  const told = state.status?.records?.full
+  return told && el('span', {class: 'mode'}, ` · ${told}`)
 }
 
 function pairWords({duplicates, omitted, uncompared, problem}) {

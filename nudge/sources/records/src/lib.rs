@@ -25,6 +25,7 @@ mod offer;
 mod project;
 mod record;
 mod report;
+mod room;
 mod rows;
 mod same;
 mod schema;

@@ -231,6 +231,14 @@ fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), 
     Ok(())
 }
 
+/// Drops the oldest revision of a record that has several.
+pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), Failure> {
+    let sql = "DELETE FROM revision WHERE record_id = ?1 AND version = (SELECT min(version) FROM revision WHERE record_id = ?1)
+               AND version < (SELECT max(version) FROM revision WHERE record_id = ?1)";
+    c.prepare_cached(sql)?.execute([id])?;
+    Ok(())
+}
+
 /// Replaces what a record says.
 pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &Author) -> Result<(), Failure> {
     keep(c, old, why, author)?;

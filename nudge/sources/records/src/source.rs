@@ -27,10 +27,13 @@ use crate::meaning::{self, Meanings};
 use crate::method::{DELETE, RECOVER, SEARCH, TABLE};
 use crate::offer;
 use crate::project::Here;
-use crate::rows::{self, KEPT_DAYS};
+use crate::room::{MAX_BYTES, StoreRoom};
+use crate::rows::{self, Author, KEPT_DAYS};
 use crate::schema::APP;
 use crate::transfer::{self, Import, Recover, Recovered};
-use crate::write::{Dedup, Delete, Deleted, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, author};
+use crate::write::{
+    Dedup, Delete, Deleted, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, WriteRules, author,
+};
 
 /// The specification's own variable for the most records that one prompt draws.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
@@ -61,6 +64,13 @@ pub static SOURCE: SourceSpec = SourceSpec {
             default: "5",
             flag: Flag::Value("N"),
             about: "Most records that one prompt draws; 0 for none",
+        },
+        Setting {
+            name: MAX_BYTES,
+            kind: Kind::Count,
+            default: "2147483648",
+            flag: Flag::Value("BYTES"),
+            about: "Most bytes of all records in their database; 0 takes no new one",
         },
         Setting {
             name: "records.capture",
@@ -96,6 +106,8 @@ pub struct Records {
     dedup: Dedup,
     /// Most records that one prompt draws.
     limit: usize,
+    /// The room of all records together.
+    room: StoreRoom,
     turns: Mutex<Turns>,
     models: Arc<dyn Models>,
     db: OnceLock<Db>,
@@ -121,6 +133,7 @@ impl Records {
             is_on: settings.is_on("records.on"),
             dedup: if settings.text("records.dedup") == "merge" { Dedup::Merge } else { Dedup::Ask },
             limit: settings.count("records.limit"),
+            room: StoreRoom::new(settings.count(MAX_BYTES)),
             turns: Mutex::new(Turns::new(Mode::named(settings.text("records.capture")))),
             models,
             db: OnceLock::new(),
@@ -215,7 +228,8 @@ impl Records {
 
     /// What `nudge.status` tells.
     fn standing(&self, db: &Db) -> Result<Value> {
-        let (stored, unread) = db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?)))?;
+        let (stored, unread, full) =
+            db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?, self.room.told(c)?)))?;
         let Tally { asked, skipped } = self.turns().tally();
         let mut told = json!({
             "stored": stored,
@@ -226,6 +240,9 @@ impl Records {
         });
         if unread > 0 {
             told["without_meaning"] = unread.into();
+        }
+        if let Some(full) = full {
+            told["full"] = full.into();
         }
         // Nothing was held up by it, so nobody was told before.
         if let Some(failed) = db.backup_failed() {
@@ -260,6 +277,10 @@ impl Records {
         Ok(answer.result)
     }
 
+    fn rules<'a>(&'a self, author: &'a Author) -> WriteRules<'a> {
+        WriteRules { author, clock: self.clock(), room: self.room }
+    }
+
     fn tell(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
         self.changes.tell(&[ChangeEvent {
             source: SOURCE.name,
@@ -285,7 +306,7 @@ impl Records {
         }
         let author = author(by, self.clock());
         self.change(by, "upsert", |tx| {
-            let done = ready.write(tx, &seen, &author, self.clock())?;
+            let done = ready.write(tx, &seen, &self.rules(&author))?;
             let detail = told(&json!({"id": done.record.id, "project": done.record.project}));
             Ok((done, detail))
         })
@@ -305,8 +326,9 @@ impl Records {
     pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
         let moved = transfer::read(&transfer::path(&params.file, params.context)?)?;
         let seen = self.see_moved(&moved)?;
+        let author = author(by, self.clock());
         self.change(by, "import", |tx| {
-            let done = transfer::import(tx, &moved, &seen, by.name, self.clock())?;
+            let done = transfer::import(tx, &moved, &seen, &self.rules(&author))?;
             let detail = told(&json!({"imported": done.imported}));
             Ok((done, detail))
         })
@@ -374,7 +396,7 @@ impl Records {
         self.with_a_record()?;
         let author = author(by, self.clock());
         self.change(by, "restore", |tx| {
-            let record = params.write(tx, &author, self.clock())?;
+            let record = params.write(tx, &self.rules(&author))?;
             let detail = told(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
@@ -395,7 +417,7 @@ impl Records {
         self.with_a_record()?;
         let author = author(by, self.clock());
         self.change(by, "merge", |tx| {
-            let record = params.write(tx, &author)?;
+            let record = params.write(tx, &self.rules(&author))?;
             let detail = told(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })

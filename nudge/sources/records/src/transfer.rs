@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::clock::rfc3339;
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 
 use crate::record::{self, Kind, Origin, Status};
 use crate::rows::{self, Author, Draft};
-use crate::write::{MAX_RECORDS, Seen, Similar};
+use crate::write::{MAX_RECORDS, Seen, Similar, WriteRules};
 use crate::{meaning, project};
 
 /// The form of an export.
@@ -319,15 +319,13 @@ pub fn import(
     tx: &Transaction<'_>,
     moved: &[Result<Moved, String>],
     seen: &HashMap<usize, Seen>,
-    by: &str,
-    clock: &dyn Clock,
+    rules: &WriteRules<'_>,
 ) -> Result<Imported, Failure> {
-    let now = rfc3339::text(clock.now());
     let mut done = Imported::default();
     for (at, one) in moved.iter().enumerate() {
         let refused = match one {
             Err(reason) => Some(reason.clone()),
-            Ok(one) => match import_one(tx, one, by, &now)? {
+            Ok(one) => match import_one(tx, one, rules)? {
                 Ok(Some(new)) => {
                     done.imported += 1;
                     done.take_alike(tx, new, seen.get(&at))?;
@@ -387,7 +385,15 @@ impl Moved {
 }
 
 /// The record, where it is new; or why it may not be stored.
-fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<Result<Option<(i64, Draft)>>, Failure> {
+///
+/// # Errors
+/// `E_QUOTA`, which ends the import.
+fn import_one(
+    tx: &Transaction<'_>,
+    one: &Moved,
+    rules: &WriteRules<'_>,
+) -> Result<Result<Option<(i64, Draft)>>, Failure> {
+    let WriteRules { author: Author { by, now, .. }, room, .. } = rules;
     let Moved { project, kind, body, status, created_at, updated_at, .. } = one;
     let title = one.line();
     if let Err(error) = record::check(&title, body).and_then(|()| project::checked(project).map(drop)) {
@@ -403,10 +409,11 @@ fn import_one(tx: &Transaction<'_>, one: &Moved, by: &str, now: &str) -> Result<
     if rows::count(tx, id)? >= MAX_RECORDS {
         return Ok(Err(Error::invalid("Its project has 10,000 records, which is the most.")));
     }
+    room.check(tx, title.len() + body.len())?;
     let at = |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
-    let time = |text: &str| at(text).map_or_else(|| now.to_owned(), rfc3339::text);
+    let time = |text: &str| at(text).map_or_else(|| now.clone(), rfc3339::text);
     let draft = Draft { project: id, kind: *kind, title, body: body.clone(), status: *status };
-    let author = Author { by: by.to_owned(), origin: Origin::Import, now: time(updated_at) };
+    let author = Author { by: by.clone(), origin: Origin::Import, now: time(updated_at) };
     let new = rows::insert(tx, &draft, &author)?;
     rows::set_created(tx, new, &time(created_at))?;
     Ok(Ok(Some((new, draft))))

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::meaning;
 use crate::project::{self, Here};
 use crate::record::{self, Kind, MAX_BODY_BYTES, Origin, Record, Status};
+use crate::room::StoreRoom;
 use crate::rows::{self, Author, Draft};
 
 /// Most records of a project.
@@ -222,6 +223,28 @@ pub fn author(by: Caller<'_>, clock: &dyn Clock) -> Author {
     Author { by: by.name.to_owned(), origin, now: rfc3339::text(clock.now()) }
 }
 
+/// The circumstances of a change: its author, the time, and the room that there is.
+pub struct WriteRules<'a> {
+    pub author: &'a Author,
+    pub clock: &'a dyn Clock,
+    pub room: StoreRoom,
+}
+
+impl WriteRules<'_> {
+    /// Replaces what a record says. A text that does not grow needs no room.
+    ///
+    /// # Errors
+    /// `E_QUOTA`.
+    fn update(&self, tx: &Transaction<'_>, old: &Record, draft: &Draft, why: &str) -> Result<(), Failure> {
+        let more = (draft.title.len() + draft.body.len()).saturating_sub(old.title.len() + old.body.len());
+        if more > 0 {
+            self.room.check(tx, more)?;
+        }
+        rows::update(tx, old, draft, why, self.author)?;
+        self.room.bound_revisions(tx, old.id)
+    }
+}
+
 /// An upsert whose params are fine by themselves.
 #[derive(Debug)]
 pub struct Ready {
@@ -265,16 +288,10 @@ impl Ready {
     ///
     /// # Errors
     /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, and `E_INVALID` for a project that is not there.
-    pub fn write(
-        &self,
-        tx: &Transaction<'_>,
-        seen: &Seen,
-        author: &Author,
-        clock: &dyn Clock,
-    ) -> Result<Upserted, Failure> {
+    pub fn write(&self, tx: &Transaction<'_>, seen: &Seen, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
         let mut done = match self.params.id {
-            Some(id) => self.change(tx, id, author, clock)?,
-            None => self.insert(tx, author, clock)?,
+            Some(id) => self.change(tx, id, rules)?,
+            None => self.insert(tx, rules)?,
         };
         if let Some((model, vectors)) = &seen.vectors {
             meaning::keep(tx, done.record.id, model, vectors)?;
@@ -297,7 +314,7 @@ impl Ready {
         self
     }
 
-    fn change(&self, tx: &Transaction<'_>, id: i64, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
+    fn change(&self, tx: &Transaction<'_>, id: i64, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
         let Upsert { kind, title, body, status, project, create_project, if_match_version, .. } = &self.params;
         let old = rows::get(tx, id)?;
         if let Some(wanted) = if_match_version.filter(|wanted| *wanted != old.version) {
@@ -305,7 +322,7 @@ impl Ready {
             return Err(Error::conflict(message).with("current_version", old.version).into());
         }
         let project = match project {
-            Some(name) => project::for_write(tx, Some(name), *create_project, self.here.as_ref(), clock)?.0,
+            Some(name) => project::for_write(tx, Some(name), *create_project, self.here.as_ref(), rules.clock)?.0,
             None => project_of(tx, &old)?,
         };
         let draft = Draft {
@@ -318,6 +335,8 @@ impl Ready {
         let is_in_place = project == project_of(tx, &old)?;
         if !is_in_place {
             need_room(tx, project)?;
+            // Its project may be new, and that takes room.
+            rules.room.check(tx, 1)?;
         }
         if is_as(&old, &draft, is_in_place) {
             let previous_version = Some(old.version);
@@ -331,7 +350,7 @@ impl Ready {
                 degraded: Vec::new(),
             });
         }
-        rows::update(tx, &old, &draft, self.why, author)?;
+        rules.update(tx, &old, &draft, self.why)?;
         let (record, deduplicated, previous_version) = (rows::get(tx, id)?, self.why == "dedup", Some(old.version));
         Ok(Upserted {
             record,
@@ -343,12 +362,13 @@ impl Ready {
         })
     }
 
-    fn insert(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Upserted, Failure> {
+    fn insert(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
         let Upsert { kind, title, body, status, project, create_project, distinct, .. } = &self.params;
         let (Some(kind), Some(title)) = (*kind, title.clone()) else {
             return Err(Error::invalid("A new record needs `kind` and `title`.").into());
         };
-        let (project, _) = project::for_write(tx, project.as_deref(), *create_project, self.here.as_ref(), clock)?;
+        let (project, _) =
+            project::for_write(tx, project.as_deref(), *create_project, self.here.as_ref(), rules.clock)?;
         let body = body.clone().unwrap_or_default();
         let same = if *distinct { None } else { rows::same(tx, project, kind, &title, &body)? };
         if let Some(id) = same {
@@ -356,7 +376,7 @@ impl Ready {
             let old = rows::get(tx, id)?;
             let draft = Draft { project, kind, title, body, status: status.unwrap_or(old.status) };
             if !is_as(&old, &draft, true) {
-                rows::update(tx, &old, &draft, "dedup", author)?;
+                rules.update(tx, &old, &draft, "dedup")?;
             }
             let record = rows::get(tx, id)?;
             let previous_version = Some(old.version);
@@ -371,7 +391,8 @@ impl Ready {
         }
         need_room(tx, project)?;
         let draft = Draft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
-        let record = rows::get(tx, rows::insert(tx, &draft, author)?)?;
+        rules.room.check(tx, draft.title.len() + draft.body.len())?;
+        let record = rows::get(tx, rows::insert(tx, &draft, rules.author)?)?;
         Ok(Upserted {
             record,
             created: true,
@@ -426,7 +447,7 @@ impl Delete {
 
 impl Restore {
     /// Makes the record what it was: a deleted one, or what it said in a version.
-    pub fn write(&self, tx: &Transaction<'_>, author: &Author, clock: &dyn Clock) -> Result<Record, Failure> {
+    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, Failure> {
         let there = rows::find(tx, self.id)?;
         if there.is_some() && self.version.is_none() {
             let message =
@@ -444,7 +465,7 @@ impl Restore {
         };
         let project = match project::by_name(tx, &wanted.project)? {
             Some(id) => id,
-            None => project::insert(tx, &wanted.project, &rfc3339::text(clock.now()))?,
+            None => project::insert(tx, &wanted.project, &rfc3339::text(rules.clock.now()))?,
         };
         if there.as_ref().is_none_or(|old| old.project != wanted.project) {
             need_room(tx, project)?;
@@ -453,9 +474,12 @@ impl Restore {
             Some(old) => {
                 let (kind, status) = (wanted.kind, wanted.status);
                 let draft = Draft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
-                rows::update(tx, &old, &draft, "update", author)?;
+                rules.update(tx, &old, &draft, "update")?;
             }
-            None => rows::revive(tx, self.id, project, wanted, author)?,
+            None => {
+                rules.room.check(tx, wanted.title.len() + wanted.body.len())?;
+                rows::revive(tx, self.id, project, wanted, rules.author)?;
+            }
         }
         rows::get(tx, self.id)
     }
@@ -474,7 +498,7 @@ impl Merge {
     }
 
     /// Appends the others to one, each under its title, and removes them.
-    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Record, Failure> {
+    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, Failure> {
         let ids = self.others()?;
         let old = rows::get(tx, self.into)?;
         let others = ids.iter().map(|id| rows::get(tx, *id)).collect::<Result<Vec<_>, _>>()?;
@@ -493,9 +517,11 @@ impl Merge {
         let gone = || Error::unavailable("The project of this record is gone; report this.");
         let project = project::by_name(tx, &old.project)?.ok_or_else(gone)?;
         let draft = Draft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
-        rows::update(tx, &old, &draft, "merge", author)?;
+        // The others' texts are only moved, so it needs no room.
+        rows::update(tx, &old, &draft, "merge", rules.author)?;
+        rules.room.bound_revisions(tx, old.id)?;
         for other in &others {
-            rows::delete(tx, other, Some(old.id), author)?;
+            rows::delete(tx, other, Some(old.id), rules.author)?;
         }
         rows::get(tx, old.id)
     }

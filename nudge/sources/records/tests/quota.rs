@@ -1,4 +1,4 @@
-//! What a project may have.
+//! The room of a project and of all records.
 
 mod kit;
 
@@ -38,6 +38,66 @@ fn however_a_record_comes_to_a_project_there_must_be_room() {
     // One that is in it already may be changed.
     let inside = desk.call("list", &json!({"project": "acme/shop", "limit": 1}))["records"][0]["id"].clone();
     desk.call("upsert", &json!({"id": inside, "title": "y", "project": "acme/shop"}));
+}
+
+/// Bytes of the pages in use.
+fn used(desk: &Desk) -> i64 {
+    let c = Connection::open(desk.folder.path().join("data/records.db")).unwrap();
+    let pragma = |name: &str| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
+}
+
+#[test]
+fn over_all_projects_records_have_a_quota_and_what_makes_room_always_works() {
+    let mut desk = Desk::new();
+    let body =
+        |n: usize| (0..4_000).map(|word| format!("w{n}x{word}")).collect::<Vec<_>>().join(" ")[..30_000].to_owned();
+    let ids: Vec<_> = (0..20)
+        .map(|n| desk.save(&format!("github.com/acme/p{n}"), "issue", &format!("Number {n}"), &body(n)))
+        .collect();
+    assert!(desk.records.status()["records"].get("full").is_none());
+    let deleted = ids[19];
+    desk.call("delete", &json!({"id": deleted}));
+    let most = used(&desk).to_string();
+    desk.set(&[("records.max_bytes", &most)]);
+    let full = desk.records.status()["records"]["full"].as_str().unwrap().to_owned();
+    assert!(
+        full.starts_with("100 % of ") && full.contains("--forever") && full.contains("records.max_bytes"),
+        "{full}"
+    );
+
+    let one_more = json!({"kind": "issue", "title": "One more", "context": {"repo": SHOP}});
+    let file = desk.folder.path().join("more.json");
+    let record =
+        json!({"project": "x", "kind": "issue", "title": "y", "status": "open", "created_at": "", "updated_at": ""});
+    std::fs::write(&file, json!({"format": "nudge-records/1", "records": [record]}).to_string()).unwrap();
+    for (verb, params) in [
+        ("upsert", one_more.clone()),
+        ("upsert", json!({"id": ids[0], "body": body(0) + " and more"})),
+        ("upsert", json!({"id": ids[0], "project": "acme/another", "create_project": true})),
+        ("restore", json!({"id": deleted})),
+        ("import", json!({"file": file})),
+    ] {
+        let refused = desk.refused(verb, &params);
+        assert_eq!((refused.kind(), &refused.data()["limit"]), (ErrorKind::Quota, &json!("records_bytes")), "{verb}");
+        let message = refused.message();
+        assert!(
+            message.contains("nudge records rm ID --forever") && message.contains("records.max_bytes"),
+            "{message}"
+        );
+    }
+    let before = used(&desk);
+    for n in 0..30 {
+        desk.call("upsert", &json!({"id": ids[1], "status": if n % 2 == 0 { "archived" } else { "open" }}));
+    }
+    desk.call("upsert", &json!({"id": ids[2], "body": "Short now."}));
+    desk.call("merge", &json!({"into": ids[2], "ids": [ids[3]]}));
+    assert!(used(&desk) < before + 300_000, "a record that is changed over and over has a revision for all of them");
+    for id in &ids[4..16] {
+        desk.call("delete", &json!({"id": id, "forever": true}));
+    }
+    desk.call("upsert", &one_more);
+    assert!(desk.records.status()["records"].get("full").is_none(), "{} of {most}", used(&desk));
 }
 
 #[test]

@@ -33,6 +33,12 @@ impl Desk {
         Self::at(tempfile::tempdir().unwrap(), models)
     }
 
+    /// The same records under other settings.
+    pub fn set(&mut self, given: &[(&str, &str)]) {
+        self.records.close();
+        self.records = open_with(&self.folder, &self.clock, &self.models, given);
+    }
+
     /// In memory where there is such a folder: what is flushed to a disk takes long.
     pub fn in_memory(models: Arc<dyn Models>) -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), models)
@@ -76,6 +82,15 @@ impl Desk {
 }
 
 fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: &Arc<dyn Models>) -> Arc<dyn Source> {
-    let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
+    open_with(folder, clock, models, &[])
+}
+
+fn open_with(
+    folder: &tempfile::TempDir,
+    clock: &Arc<ManualClock>,
+    models: &Arc<dyn Models>,
+    given: &[(&str, &str)],
+) -> Arc<dyn Source> {
+    let host = Host::alone(folder.path(), &SOURCE, given).unwrap();
     (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, models: Arc::clone(models), ..host }).unwrap()
 }

@@ -1,0 +1,65 @@
+//! The room that all records together have on disk.
+
+use nudge_core::error::{Error, Result};
+use nudge_storage::rusqlite::Connection;
+use nudge_storage::{Failure, used_bytes};
+
+use crate::rows;
+
+/// The setting that limits it.
+pub const MAX_BYTES: &str = "records.max_bytes";
+/// Share of the room, in percent, from which on people are told.
+const TOLD_FROM_PERCENT: u64 = 80;
+/// The advice on how room is made.
+const ADVICE: &str = "delete some with `nudge records rm ID --forever` or raise `records.max_bytes`";
+
+/// The most bytes that the pages in use of the database may have. Deleted pages count no longer, although the file
+/// keeps them.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreRoom {
+    max_bytes: usize,
+}
+
+impl StoreRoom {
+    pub const fn new(max_bytes: usize) -> Self {
+        Self { max_bytes }
+    }
+
+    /// Refuses texts of so many bytes more. It reads two numbers of the database's header and no row.
+    ///
+    /// # Errors
+    /// `E_QUOTA`.
+    pub fn check(self, c: &Connection, more_bytes: usize) -> Result<(), Failure> {
+        let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX);
+        let more = u64::try_from(more_bytes).unwrap_or(u64::MAX);
+        if used_bytes(c)?.saturating_add(more) <= most {
+            return Ok(());
+        }
+        let message = format!("Records have no room left ({} at most); {ADVICE}.", size(most));
+        Err(Error::quota("records_bytes", self.max_bytes, message).into())
+    }
+
+    /// Keeps what is allowed without room from growing: while there is none, a record has no more revisions than it
+    /// had, or one.
+    pub fn bound_revisions(self, c: &Connection, id: i64) -> Result<(), Failure> {
+        match self.check(c, 1) {
+            Err(Failure::Refused(_)) => rows::drop_oldest_revision(c, id),
+            checked => checked,
+        }
+    }
+
+    /// The sentence for people when little is left.
+    pub fn told(self, c: &Connection) -> Result<Option<String>, Failure> {
+        let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX).max(1);
+        let percent = used_bytes(c)?.saturating_mul(100) / most;
+        Ok((percent >= TOLD_FROM_PERCENT).then(|| format!("{percent} % of {} are in use; {ADVICE}", size(most))))
+    }
+}
+
+/// Bytes in a unit that people read.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{bytes} bytes"),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
