@@ -166,6 +166,18 @@ impl Deacon {
         }
     }
 
+    /// Takes times that are ahead of the clock, or before 1970, for `now` or 1970: an earlier deacon had another clock, or
+    /// another program wrote the file. Nothing would be due before them, and a mail would be dated by them.
+    pub fn drop_times_ahead(&mut self, now: Millis) {
+        let bound = |at: &mut Millis| *at = (*at).min(now).max(0);
+        for watched in self.agents.values_mut() {
+            bound(&mut watched.quiet_since);
+            watched.active_at.iter_mut().for_each(bound);
+            watched.question.iter_mut().for_each(|question| bound(&mut question.asked_at));
+        }
+        bound(&mut self.last_mail);
+    }
+
     /// The questions that are open.
     pub fn questions(&self) -> impl Iterator<Item = (&AgentId, &Question)> {
         self.agents.iter().filter_map(|(agent, watched)| Some((agent, watched.question.as_ref()?)))

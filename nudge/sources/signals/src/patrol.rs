@@ -206,6 +206,7 @@ impl Patrol {
         if !(0..=LATE_MS + self.intervals.shortest()).contains(&passed) {
             self.known.shift(passed);
         }
+        self.known.drop_times_ahead(now);
     }
 
     fn see(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
@@ -246,7 +247,7 @@ impl Patrol {
     fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
         let there = inbox.read()?.and_then(Result::ok);
-        if let Some(order) = there.filter(|signal| is_order_since(signal, active_at)) {
+        if let Some(order) = there.filter(|signal| is_order_since(signal, active_at, now)) {
             return Ok(Some(order));
         }
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
@@ -295,14 +296,14 @@ impl Patrol {
     }
 }
 
-/// Whether a signal is an order that came after the agent was last seen at work.
-fn is_order_since(signal: &Signal, active_at: Millis) -> bool {
+/// Whether a signal is an order that came after the agent was last seen at work. One that is dated ahead is none.
+fn is_order_since(signal: &Signal, active_at: Millis, now: Millis) -> bool {
     use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
     let is_order = match signal.kind {
         Abort | PriorityChange | SyncRequest => true,
         HealthCheck | StallWarning | NudgeResponse => false,
     };
-    is_order && stamp::parse(&signal.timestamp).is_some_and(|at| at > active_at)
+    is_order && stamp::parse_past(&signal.timestamp, now).is_some_and(|at| at > active_at)
 }
 
 #[cfg(test)]

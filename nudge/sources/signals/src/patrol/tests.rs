@@ -265,3 +265,52 @@ fn an_order_waits_on_when_the_machine_has_slept() {
     town.works("polecat", "active");
     assert_eq!(town.pass(90), ["active polecat", "asked polecat"]);
 }
+
+/// A checkout could bring one, and a clock that was ahead leaves one.
+#[test]
+fn an_order_that_is_dated_ahead_holds_no_question_up() {
+    let mut town = Town::new();
+    town.works("polecat", "active");
+    town.send("polecat", "mayor", SignalType::Abort);
+    let path = town.folder.path().join("nudge/polecat/latest.json");
+    let ahead = fs::read_to_string(&path).unwrap().replace("2026-", "2126-");
+    fs::write(&path, ahead).unwrap();
+    assert_eq!(town.pass(60), ["asked polecat"]);
+    assert_eq!(town.signal("polecat").unwrap().kind, SignalType::HealthCheck);
+}
+
+#[test]
+fn a_time_ahead_that_an_earlier_deacon_kept_makes_no_agent_wait() {
+    let mut town = Town::new();
+    let day = 86_400 * SECOND;
+    town.works("polecat", "active");
+    town.look();
+    for due in ["asked polecat", "escalated polecat"] {
+        // The clock was ahead by a day, and is set right while no deacon runs.
+        town.patrol = None;
+        town.now -= day;
+        town.restart();
+        assert_eq!(town.pass(61), [due]);
+    }
+}
+
+#[test]
+fn what_is_kept_can_be_any_number() {
+    for time in [Millis::MIN, Millis::MAX] {
+        let mut town = Town::new();
+        town.works("polecat", "active");
+        town.pass(61);
+        town.patrol = None;
+        let path = town.folder.path().join("deacon/known.json");
+        let mut known: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let watched = &mut known["agents"]["polecat"];
+        watched["question"]["asked_at"] = json!(time);
+        (watched["quiet_since"], watched["active_at"]) = (json!(time), json!(time));
+        known["last_mail"] = json!(time);
+        fs::write(&path, known.to_string()).unwrap();
+        town.restart();
+        assert_eq!(town.pass(61), ["escalated polecat"], "{time}");
+        let sent_at = stamp::parse(town.mails()[0]["timestamp"].as_str().unwrap());
+        assert!(sent_at.is_some_and(|at| at <= town.now), "{time}: {sent_at:?}");
+    }
+}
