@@ -67,6 +67,10 @@ impl Db {
         for table in self.app.full_text {
             self.merge_index(table)?;
         }
+        // Whoever reads would keep the log from being cut, and all writers would wait for that.
+        if !self.copies.wait(Instant::now() + self.wait) {
+            return Err(self.place.busy());
+        }
         self.place.told(self.vacuum())?;
         // A deletion that was committed meanwhile has a mark of its own, which stays.
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())

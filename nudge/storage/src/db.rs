@@ -12,6 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::app::{App, Kept, Opening};
+use crate::day::DailyCopies;
 use crate::fault::{Failure, Place};
 use crate::files::{Files, Standing};
 use crate::pool::{Pool, Reader};
@@ -61,15 +62,7 @@ pub struct Db {
     readers: Pool,
     /// `None` once closed.
     writer: Mutex<Option<Connection>>,
-    daily: Mutex<Daily>,
-}
-
-/// What is done once a day.
-struct Daily {
-    /// The day that was seen to, such as `2026-11-23`.
-    date: String,
-    /// Why there is no copy of that day.
-    failed: Option<Error>,
+    pub(crate) copies: DailyCopies,
 }
 
 impl Db {
@@ -84,7 +77,7 @@ impl Db {
         let date = backup::date(clock.plausible());
         let opened = place.told(open::open(&place, app, &date, Instant::now() + *wait))?;
         // Of a file that was empty this morning no copy is needed today.
-        let daily = Daily { date: if opened.is_new { date } else { String::new() }, failed: None };
+        let copies = DailyCopies::new(if opened.is_new { date } else { String::new() });
         Ok(Self {
             place,
             app,
@@ -96,7 +89,7 @@ impl Db {
             looker: Mutex::new(None),
             readers: Pool::new(),
             writer: Mutex::new(Some(opened.connection)),
-            daily: Mutex::new(daily),
+            copies,
         })
     }
 
@@ -139,7 +132,7 @@ impl Db {
         for _ in 0..MAX_MOVES {
             self.stay_in_place(&mut writer, deadline)?;
             let c = writer.as_mut().ok_or_else(|| self.closed())?;
-            self.see_to_the_day(c);
+            self.see_to_the_day(c, deadline);
             c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
             if let Some(value) = self.transact_once(c, write)? {
                 return Ok(value);
@@ -239,7 +232,7 @@ impl Db {
         if standing == Standing::Replaced && !files.has_database() && self.app.kept == Kept::Data {
             let kept = backup::keep_replaced(&mut c, &self.place, self.clock.now());
             if let Err(failure) = kept {
-                self.daily.lock().failed = Some(self.place.refuse(failure));
+                self.copies.fail(self.place.refuse(failure));
             }
         }
         // The file has its own log whole, whatever its name is now, unless another log has the name.
@@ -303,9 +296,15 @@ impl Db {
         backup::newest(&self.place)
     }
 
+    /// Has the copy of a day made in the background from now on, or by the caller of the day's first change. A process
+    /// that may end at any time leaves it to the caller.
+    pub fn copy_in_background(&self, in_background: bool) {
+        self.copies.set_background(in_background);
+    }
+
     /// Why there is no copy of today, if one was tried.
     pub fn backup_failed(&self) -> Option<Error> {
-        self.daily.lock().failed.clone()
+        self.copies.failed()
     }
 
     /// The journal mode that the file system allowed: `wal`, or another on one of a network.
@@ -346,7 +345,8 @@ impl Db {
         self.place.told(anew())
     }
 
-    /// Ends the use: the log is copied back, and every later call is refused. Twice is once.
+    /// Ends the use: the log is copied back, and every later call is refused. Twice is once. The copy of the day that a
+    /// thread makes is waited for, and given up when that takes too long: the next first change of a process makes one.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.
@@ -354,6 +354,8 @@ impl Db {
         let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy()) };
         self.readers.close();
         *self.looker.lock() = None;
+        // Only where nobody reads any more the log is copied back.
+        self.copies.close(self.wait);
         if !self.is_in_place() {
             self.leave(&mut writer);
         }
@@ -384,17 +386,18 @@ impl Db {
 
     /// Makes the copy of the day before its first change, and cuts the log. A copy that fails is told of in the status,
     /// and holds up no change.
-    fn see_to_the_day(&self, c: &Connection) {
+    fn see_to_the_day(&self, c: &Connection, deadline: Instant) {
         let date = backup::date(self.clock.plausible());
-        if self.daily.lock().date == date {
+        if !self.copies.begin_day(&date) {
             return;
         }
-        // Whoever asks how it went does not wait for it. Nobody else is here: the caller has the connection.
-        let _ = c.busy_timeout(self.wait);
-        let is_due = self.app.kept == Kept::Data && !backup::is_there(&self.place, &date);
-        let made = if is_due { backup::keep(c, &self.place, &date, None) } else { Ok(()) };
-        *self.daily.lock() = Daily { date, failed: made.err().map(|failure| self.place.refuse(failure)) };
+        // A copy in the background would be in its way.
         copy_log_back(c);
+        // Nobody else is here: the caller has the connection.
+        let _ = c.busy_timeout(self.wait);
+        if self.app.kept == Kept::Data && !backup::is_there(&self.place, &date) {
+            self.copies.make(c, &self.place, &date, deadline);
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl fmt::Debug for Failure {
 }
 
 /// Where a database is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The folder, without links.
     pub folder: PathBuf,

@@ -26,6 +26,7 @@ mod app;
 mod backup;
 mod check;
 mod compaction;
+mod day;
 mod db;
 mod fault;
 mod files;

@@ -153,11 +153,15 @@ impl Records {
 
     /// The database, which is made when it is not there.
     fn db(&self) -> Result<&Db> {
-        if let Some(db) = self.db.get() {
-            return Ok(db);
-        }
-        let db = Db::open(&self.opening())?;
-        Ok(self.db.get_or_init(|| db))
+        let db = if let Some(db) = self.db.get() {
+            db
+        } else {
+            let db = Db::open(&self.opening())?;
+            self.db.get_or_init(|| db)
+        };
+        // A process without a worker may end with the call.
+        db.copy_in_background(self.worker.is_running());
+        Ok(db)
     }
 
     /// The database, if there is one: a mere look makes none.

@@ -1,0 +1,298 @@
+//! The copy of a day: of the database as it is before the first change of the day.
+//!
+//! In a session a thread makes it, so a change of a large database waits only until the transaction of the copy has
+//! begun. In a process alone, which may end at any time, the change waits for the whole copy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nudge_core::error::Error;
+use nudge_core::source::give_way;
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::{Connection, InterruptHandle};
+
+use crate::fault::{Failure, Place};
+use crate::{backup, open};
+
+/// Time between two tries to interrupt a copy.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The copies of the days of a database.
+pub(crate) struct DailyCopies {
+    in_background: AtomicBool,
+    day: Arc<Mutex<Day>>,
+    /// The last copy that a thread makes, or has made.
+    copying: Mutex<Option<Copying>>,
+    /// Holds the next copy, after its transaction has begun, until the sender is gone.
+    #[cfg(test)]
+    held: Mutex<Option<Receiver<()>>>,
+}
+
+/// What is known of a day.
+struct Day {
+    /// The day that was seen to, such as `2026-11-23`.
+    date: String,
+    /// Why there is no copy of that day.
+    failed: Option<Error>,
+}
+
+/// A copy that a thread makes.
+struct Copying {
+    thread: JoinHandle<()>,
+    interrupt: InterruptHandle,
+    /// Disconnected when all is done.
+    ended: Receiver<()>,
+}
+
+impl DailyCopies {
+    /// Begins with a day that needs no copy any more; an empty one where the first change of today is to come.
+    pub(crate) fn new(date: String) -> Self {
+        Self {
+            in_background: AtomicBool::new(false),
+            day: Arc::new(Mutex::new(Day { date, failed: None })),
+            copying: Mutex::new(None),
+            #[cfg(test)]
+            held: Mutex::new(None),
+        }
+    }
+
+    /// Has threads make the copies from now on, or callers.
+    pub(crate) fn set_background(&self, in_background: bool) {
+        self.in_background.store(in_background, Ordering::Relaxed);
+    }
+
+    /// Returns true if this is the first change of a day. From then on it is none.
+    pub(crate) fn begin_day(&self, date: &str) -> bool {
+        let mut day = self.day.lock();
+        let is_new = day.date != date;
+        if is_new {
+            *day = Day { date: date.to_owned(), failed: None };
+        }
+        is_new
+    }
+
+    /// Makes the copy, or begins it. `c` is a connection of the caller's, who is about to change something. A thread
+    /// that does not get to its first page before the deadline may copy that change, too.
+    pub(crate) fn make(&self, c: &Connection, place: &Place, date: &str, deadline: Instant) {
+        // Where there is no log, whoever reads is in the way of who writes.
+        let is_logged = c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+        let in_background = self.in_background.load(Ordering::Relaxed) && is_logged.is_ok_and(|mode| mode == "wal");
+        let made = if in_background { self.begin(place, date, deadline) } else { backup::keep(c, place, date, None) };
+        if let Err(failure) = made {
+            self.fail(place.refuse(failure));
+        }
+    }
+
+    fn begin(&self, place: &Place, date: &str, deadline: Instant) -> Result<(), Failure> {
+        let mut copying = self.copying.lock();
+        // That of yesterday: it is ended, or the machine has been asleep.
+        end(copying.take());
+        let mut c = open::connect_to_read(place, deadline.saturating_duration_since(Instant::now()))?;
+        c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        let (begun, seen) = channel();
+        #[cfg(test)]
+        let held = self.held.lock().take();
+        let when_begun = move || {
+            let _ = begun.send(());
+            // Before, a change waits for it.
+            give_way();
+            #[cfg(test)]
+            if let Some(held) = &held {
+                let _ = held.recv();
+            }
+        };
+        tell_begun(&mut c, when_begun)?;
+        let (interrupt, (ends, ended)) = (c.get_interrupt_handle(), channel());
+        let folder = place.folder.join(backup::FOLDER);
+        let (day, place, date) = (Arc::clone(&self.day), place.clone(), date.to_owned());
+        let copy = move || {
+            let _ends: Sender<()> = ends;
+            let made = backup::keep(&c, &place, &date, None);
+            drop(c);
+            let mut day = day.lock();
+            if day.date == date {
+                day.failed = made.err().map(|failure| place.refuse(failure));
+            }
+        };
+        let thread = std::thread::Builder::new().name("nudge-backup".into()).spawn(copy);
+        let thread = thread.map_err(|error| backup::refusal(&folder, error))?;
+        *copying = Some(Copying { thread, interrupt, ended });
+        // An end without a word is a copy that has failed.
+        let _ = seen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        Ok(())
+    }
+
+    /// Why there is no copy of the day, if one was tried.
+    pub(crate) fn failed(&self) -> Option<Error> {
+        self.day.lock().failed.clone()
+    }
+
+    /// Says why there is no copy.
+    pub(crate) fn fail(&self, error: Error) {
+        self.day.lock().failed = Some(error);
+    }
+
+    /// Waits until no thread makes a copy any more; false when one still does then.
+    pub(crate) fn wait(&self, deadline: Instant) -> bool {
+        let Some(copying) = self.copying.try_lock_until(deadline) else { return false };
+        let Some(copying) = copying.as_ref() else { return true };
+        let left = deadline.saturating_duration_since(Instant::now());
+        copying.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Ends the copy that a thread makes, which gets so long.
+    pub(crate) fn close(&self, wait: Duration) {
+        self.wait(Instant::now() + wait);
+        end(self.copying.lock().take());
+    }
+}
+
+fn end(copying: Option<Copying>) {
+    let Some(copying) = copying else { return };
+    // Between two statements there is nothing to interrupt.
+    while copying.ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+        copying.interrupt.interrupt();
+    }
+    let _ = copying.thread.join();
+}
+
+/// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection: it reads the schema next, and that is
+/// the first query that SQLite asks the authorizer for.
+fn tell_begun(c: &mut Connection, begun: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let mut begun = Some(begun);
+    Ok(c.authorizer(Some(move |context: AuthContext<'_>| {
+        if context.action == AuthAction::Select
+            && let Some(begun) = begun.take()
+        {
+            begun();
+        }
+        Authorization::Allow
+    }))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use nudge_core::clock::ManualClock;
+    use nudge_core::error::Result;
+    use nudge_core::source::DataDir;
+
+    use super::*;
+    use crate::{App, COMPACTION, Db, Kept, Opening, mark_compaction};
+
+    const DAY_MS: i64 = 24 * 3_600_000;
+    static NOTES: App = App {
+        name: "notes",
+        migrations: &["CREATE TABLE note(title TEXT NOT NULL) STRICT;", COMPACTION],
+        full_text: &[],
+        kept: Kept::Data,
+    };
+
+    struct Desk {
+        folder: DataDir,
+        clock: Arc<ManualClock>,
+        _place: tempfile::TempDir,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let folder = DataDir::new(place.path().canonicalize().unwrap().join("nudge"));
+            Self { folder, clock: Arc::new(ManualClock::new(1_795_435_200_000)), _place: place }
+        }
+
+        fn open(&self) -> Db {
+            Db::open(&Opening { clock: self.clock.clone(), ..Opening::new(&self.folder, &NOTES) }).unwrap()
+        }
+
+        /// A database of yesterday, whose next copy begins and goes no further than that until the sender is gone.
+        fn open_held(&self) -> (Db, Sender<()>) {
+            let db = self.open();
+            add(&db, "yesterday").unwrap();
+            self.clock.advance(DAY_MS);
+            db.copy_in_background(true);
+            let (release, held) = channel();
+            *db.copies.held.lock() = Some(held);
+            (db, release)
+        }
+    }
+
+    fn add(db: &Db, title: &str) -> Result<()> {
+        db.write(|tx| Ok(tx.execute("INSERT INTO note VALUES (?1)", [title])?)).map(drop)
+    }
+
+    fn titles(path: &Path) -> Vec<String> {
+        let c = Connection::open(path).unwrap();
+        let mut statement = c.prepare("SELECT title FROM note").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(rusqlite::Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_copy_under_way_is_in_no_writers_way_and_of_before_the_first_change() {
+        let desk = Desk::new();
+        let (db, release) = desk.open_held();
+        add(&db, "the first change").unwrap();
+        // Of this process and of another.
+        add(&db, "the second").unwrap();
+        let other = Connection::open(db.path()).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        other.execute("INSERT INTO note VALUES ('of another')", []).unwrap();
+        assert!(!db.copies.wait(Instant::now()), "it is under way");
+        assert_eq!((db.newest_backup(), db.backup_failed().is_none()), (None, true));
+        drop(release);
+        assert!(db.copies.wait(Instant::now() + crate::WAIT));
+        assert_eq!(titles(&db.newest_backup().unwrap()), ["yesterday"]);
+        assert_eq!(titles(&db.path()).len(), 4);
+    }
+
+    #[test]
+    fn a_database_that_ends_waits_for_its_copy() {
+        let desk = Desk::new();
+        let (db, release) = desk.open_held();
+        add(&db, "the first change").unwrap();
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| db.close());
+            drop(release);
+            closing.join().unwrap().unwrap();
+        });
+        assert_eq!(titles(&db.newest_backup().unwrap()), ["yesterday"]);
+        assert!(!desk.folder.path().join("notes.db-wal").exists(), "the log was copied back");
+    }
+
+    #[test]
+    fn a_copy_that_is_given_up_leaves_nothing_and_is_made_again() {
+        let desk = Desk::new();
+        let (db, release) = desk.open_held();
+        add(&db, "the first change").unwrap();
+        let copying = db.copies.copying.lock().take().unwrap();
+        copying.interrupt.interrupt();
+        drop(release);
+        end(Some(copying));
+        assert!(db.backup_failed().is_some());
+        assert_eq!(std::fs::read_dir(desk.folder.path().join("backups")).unwrap().count(), 0);
+        drop(db);
+        add(&desk.open(), "in the next session").unwrap();
+        assert_eq!(titles(&desk.open().newest_backup().unwrap()), ["yesterday", "the first change"]);
+    }
+
+    #[test]
+    fn a_compaction_comes_after_the_copy() {
+        let desk = Desk::new();
+        let (db, release) = desk.open_held();
+        db.write(mark_compaction).unwrap();
+        std::thread::scope(|scope| {
+            let compacting = scope.spawn(|| db.compact());
+            add(&db, "meanwhile").unwrap();
+            drop(release);
+            compacting.join().unwrap().unwrap();
+        });
+        assert!(!db.is_compaction_due().unwrap());
+        assert_eq!(titles(&db.newest_backup().unwrap()), ["yesterday"]);
+    }
+}
