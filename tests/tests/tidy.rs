@@ -339,12 +339,33 @@ fn every_page_that_is_named_exists() {
         // What stands in a URL is somebody else's.
         for word in words.filter(|word| !word.contains("://")) {
             let page = word.split_once("docs/").and_then(|(_, rest)| rest.split_once(".md")).map(|(page, _)| page);
-            let Some(page) = page.filter(|page| page.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')) else {
+            let Some(page) =
+                page.filter(|page| page.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'/')))
+            else {
                 continue;
             };
             assert!(root().join(format!("nudge/docs/{page}.md")).is_file(), "{name} names {word}");
         }
     }
+}
+
+/// A decision has the day of its name, says what would change it, and is on the list of decisions.
+#[test]
+fn every_decision_is_dated_and_listed() {
+    let list = read("nudge/docs/decisions/index.md");
+    let mut seen = 0;
+    for name in files() {
+        let file = name.strip_prefix("nudge/docs/decisions/").filter(|file| *file != "index.md");
+        let Some(file) = file else { continue };
+        let text = read(&name);
+        let day = file.get(..10).unwrap_or_default();
+        assert!(text.contains(&format!("\nDecided {day}.\n")), "{name} has another day in its text");
+        let change = text.split("\n## What would change it\n\n").nth(1).unwrap_or_default();
+        assert!(!change.is_empty() && !change.contains("\n#"), "{name} does not end with what would change it");
+        assert!(list.contains(&format!("]({file})")), "{name} is not on the list of decisions");
+        seen += 1;
+    }
+    assert!(seen > 20, "the walk found the decisions");
 }
 
 /// Files in which the pages are cited.

@@ -14,6 +14,8 @@ import tomllib
 from pathlib import Path
 
 DOCS = "nudge/docs"
+# All pages of the site lie in one folder, so the name of each of these begins with a word of its own.
+DECISIONS = f"{DOCS}/decisions"
 # Pages from elsewhere, by what they are called on the site.
 ELSEWHERE = {
     "README.md": "readme.md",
@@ -34,6 +36,7 @@ def gather(root: Path, out: Path) -> None:
     """Writes the pages, and the files beside them that are linked."""
     web = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
     pages = {f"{DOCS}/{page.name}": page.name for page in sorted((root / DOCS).glob("*.md"))} | ELSEWHERE
+    pages |= {f"{DECISIONS}/{page.name}": f"decision-{page.name}" for page in sorted((root / DECISIONS).glob("*.md"))}
     files = {f"{DOCS}/{file.name}": file.name for kind in ("*.svg", "*.json") for file in (root / DOCS).glob(kind)}
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
