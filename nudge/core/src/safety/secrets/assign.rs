@@ -5,6 +5,7 @@ use super::classify::{
     Mix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
     starts_with_lower,
 };
+use super::command::is_chosen_password;
 use super::header::{cookie_credential, header_credential, scheme_credential};
 use super::names::{Promise, is_carrier, is_namer, promise};
 use super::read::{Value, ceil_boundary, name_before, separator, value_after};
@@ -187,6 +188,10 @@ pub(super) fn names_literal(promised: Promise, value: &str) -> bool {
     match promised {
         Promise::Cookie => cookie_credential(value),
         Promise::Phrase => is_phrase(value),
-        _ => is_secret(promised, value, false) || (promised >= Promise::Token && scheme_credential(value)),
+        _ => {
+            is_secret(promised, value, false)
+                || (promised >= Promise::Token && scheme_credential(value))
+                || (promised == Promise::Token && is_chosen_password(value) && !is_placeholder(value))
+        }
     }
 }

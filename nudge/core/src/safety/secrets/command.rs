@@ -362,8 +362,10 @@ impl<'a> State<'a> {
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {
             return is_flag_value(word).then_some("password-flag");
         }
-        // `--name=VALUE` and `-p"$NAME"` have their value.
-        let has_value = flag.contains('=') && !flag.ends_with(':') || flag.starts_with('-') && flag.contains('$');
+        // `--name=VALUE`, `-p"$NAME"` and `-ppassword` have their value.
+        let is_glued = flag.strip_prefix("-p").is_some_and(is_own_name);
+        let has_value =
+            is_glued || flag.contains('=') && !flag.ends_with(':') || flag.starts_with('-') && flag.contains('$');
         if has_value || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p)) {
             return None;
         }
@@ -461,8 +463,16 @@ pub(super) fn is_flag_value(word: &str) -> bool {
         && !word.starts_with('-')
         && !word.ends_with(':')
         && !is_relative_path(word)
+        && !is_own_name(word)
         && !bytes.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'_' | b'-'))
         && (bytes.iter().any(|b| !b.is_ascii_lowercase()) || bytes.len() >= 6)
+}
+
+/// `password`, `old_passphrase`, `database_name`: small letters that say what belongs here.
+fn is_own_name(word: &str) -> bool {
+    const NAMES: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "token", "name"];
+    word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))
+        && word.rsplit(['_', '-']).next().is_some_and(|last| NAMES.contains(&last))
 }
 
 /// `user:password` with a literal password.
@@ -474,8 +484,8 @@ fn is_pair(word: &str) -> bool {
         || word.strip_suffix(':').is_some_and(|user| is_random_argument(user, 16) || is_chosen_password(user))
 }
 
-/// A password in the place of a user's name: letters of both cases, digits, and a mark or more digits than a name has.
-fn is_chosen_password(word: &str) -> bool {
+/// A password in the place of a user's name, or of a token: letters of both cases, digits, and a mark or more digits than a name has.
+pub(super) fn is_chosen_password(word: &str) -> bool {
     let mix = Mix::of(word.as_bytes());
     mix.lower > 0
         && mix.upper > 0

@@ -1,5 +1,5 @@
 //! Hex runs that the syntax around them says are commits: `git checkout SHA`,
-//! `github:owner/repository/SHA`, `owner/action@SHA`.
+//! `github:owner/repository/SHA`, `owner/action@SHA`, `https://forge/owner/repository/commit/SHA`.
 
 use super::classify::is_word_byte;
 
@@ -44,6 +44,11 @@ const TEXTS: &[&str] = &["-S", "-G", "-m", "-F", "--grep", "--author", "--commit
 /// The first words of a flake reference that names an owner and a repository.
 const FORGES: &[&str] = &["github", "gitlab", "sourcehut"];
 
+/// The last folder before a commit in an address of a forge.
+const VIEWS: &[&[u8]] = &[b"commit", b"commits", b"blob", b"tree", b"raw", b"blame"];
+/// The forge whose addresses of files have no such folder.
+const RAW_FORGE: &[u8] = b"://raw.githubusercontent.com";
+
 /// Whether the `length` hex digits at `at` are a whole commit, by the syntax they stand in.
 /// Looks at a bounded number of bytes.
 pub(super) fn is_commit(text: &str, at: usize, length: usize) -> bool {
@@ -51,7 +56,7 @@ pub(super) fn is_commit(text: &str, at: usize, length: usize) -> bool {
         return false;
     }
     let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + length..]);
-    is_flake(before, after) || is_action(before, after) || is_revision(before, after)
+    is_flake(before, after) || is_action(before, after) || is_revision(before, after) || is_in_forge(before, after)
 }
 
 /// Letters, digits and the marks that names of owners, repositories and folders have.
@@ -91,6 +96,24 @@ fn is_action(before: &[u8], after: &[u8]) -> bool {
     let (head, path) = word.split_at(word.len() - path);
     let mut names = path.split(|b| *b == b'/');
     path.contains(&b'/') && names.all(|name| !name.is_empty()) && is_edge(head.last()) && is_edge(after.first())
+}
+
+/// `https://github.com/owner/repository/blob/SHA/README.md`
+fn is_in_forge(before: &[u8], after: &[u8]) -> bool {
+    let Some(path) =
+        before.strip_suffix(b"/").filter(|_| !after.first().is_some_and(|b| is_word_byte(b) || *b == b'-'))
+    else {
+        return false;
+    };
+    let length = path.iter().rev().take(COMMAND_LIMIT).take_while(|b| is_name_byte(**b) || b"/:+".contains(b)).count();
+    let address = &path[path.len() - length..];
+    let Some(scheme) = address.windows(3).position(|part| part == b"://") else {
+        return false;
+    };
+    let mut folders = address[scheme + 3..].split(|b| *b == b'/');
+    // The host, the owner and the repository come first.
+    let is_raw = address[scheme..].starts_with(RAW_FORGE) && folders.clone().count() == 3;
+    is_raw || folders.nth(2).is_some() && folders.next_back().is_some_and(|folder| VIEWS.contains(&folder))
 }
 
 /// `git checkout SHA`, `git diff SHA..SHA`, `git show SHA:FILE`: the command on whose line it stands.

@@ -236,6 +236,7 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("marked-format", Special, 20, "_secret_"),
     ("okta-token", Special, 40, "00"),
     ("saas-token", Special, 28, "pk_"),
+    ("saas-token", Special, 32, "SK -us"),
     ("secret-assignment", Special, 24, "django-insecure-"),
     ("payment-key", Word, 36, "live_"),
 ];
@@ -364,6 +365,13 @@ fn looks_issued(body: &[u8]) -> bool {
     share < 58 || (share < 82 && digit_changes(body) >= 3 && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3)
 }
 
+/// Whether a body of small letters and digits was drawn.
+fn is_drawn_small(body: &[u8]) -> bool {
+    body.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3
+        && looks_issued(body)
+}
+
 /// Whether some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many formats.
 fn has_repeat(body: &[u8], times: usize) -> bool {
     let mut run = 1;
@@ -405,6 +413,8 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
             let length = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'"' | b'\'')).count();
             length >= shortest && distinct(&rest[..length], 10) >= 10 && wordy_share(&rest[..length]) < 60
         }
+        // Twilio: exactly 32 small letters and digits.
+        b"SK" => starts_token(bytes, start) && after(Word) == shortest && is_drawn_small(&bytes[end..end + shortest]),
         // Mattermost
         b"/hooks/" => after(Alnum) == shortest && issued(shortest),
         // PagerDuty: exactly 18 characters, and not a stretch of base64.
@@ -450,6 +460,14 @@ fn marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
             digits_before(bytes, start, 16) >= 7
                 && length >= shortest - 1
                 && looks_issued(&bytes[end..end + shortest - 1])
+        }
+        // Mailchimp: 32 small letters and digits, and the number of a data centre.
+        b"-us" => {
+            let length = before(Word);
+            matches!(run_after(bytes, end, Word, 4), 1..=2)
+                && bytes[end].is_ascii_digit()
+                && length == shortest
+                && is_drawn_small(&bytes[start - length..start])
         }
         b"_mmk" => before(Alnum) >= shortest - 2,
         b"FFFFNRAL" => before(Hex) >= shortest - 2,

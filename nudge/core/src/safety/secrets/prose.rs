@@ -122,7 +122,7 @@ impl<'a> Sentence<'a> {
                 | "es"
         ) || raw == ":";
         self.expects = copula || (self.setting && word == "to") || (self.left > 0 && raw.ends_with(':'));
-        if matches!(word, "for" | "of" | "on" | "to" | "in" | "at" | "from") || raw.starts_with('(') {
+        if is_preposition(word) || raw.starts_with('(') {
             self.left = DESCRIPTION_LIMIT;
             self.expects |= raw.ends_with(':');
         } else if self.left > 0 {
@@ -169,6 +169,14 @@ impl<'a> Sentence<'a> {
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
+}
+
+/// Returns true if a word begins what a secret is for, in English, German, French or Spanish.
+fn is_preposition(word: &str) -> bool {
+    const ENGLISH: [&str; 7] = ["for", "of", "on", "to", "in", "at", "from"];
+    const OTHERS: [&str; 14] =
+        ["f\u{fc}r", "von", "vom", "zu", "zum", "im", "auf", "de", "du", "del", "pour", "sur", "para", "en"];
+    ENGLISH.contains(&word) || OTHERS.contains(&word)
 }
 
 /// Returns true if a word is one for a password in Spanish or, behind `mot de`, in French.

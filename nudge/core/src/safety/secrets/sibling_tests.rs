@@ -209,6 +209,10 @@ fn commits_are_commits_where_the_syntax_says_so() {
             format!("inputs.nixpkgs.url = \"github:NixOS/nixpkgs/{commit}\";"),
             format!("uses: actions/checkout@{commit} # v4"),
             format!("- uses: o/r/.github/workflows/x.yml@{commit}"),
+            format!("since https://github.com/o/r/commit/{commit}."),
+            format!("[x](https://github.com/o/r/blob/{commit}/src/a.rs#L4-L9)"),
+            format!("https://gitlab.com/g/o/r/-/tree/{commit}"),
+            format!("curl -O https://raw.githubusercontent.com/o/r/{commit}/install.sh"),
         ] {
             clean(&text);
         }
@@ -229,6 +233,14 @@ fn commits_are_commits_where_the_syntax_says_so() {
             format!("token:o/r/{commit}"),
             format!("user@{commit}"),
             format!("https://example.com/a@{commit}"),
+            format!("https://example.com/hooks/{commit}"),
+            format!("https://example.com/commit/{commit}"),
+            format!("https://{commit}@github.com/o/r/blob/main/a"),
+            format!("https://github.com/o/r/blob/main/a?token={commit}"),
+            format!("https://raw.githubusercontent.com/{commit}"),
+            format!("https://raw.githubusercontent.com/o/r/main/{commit}"),
+            format!("https://github.com/o/r/commit/x-{commit}"),
+            format!("/commit/{commit}"),
         ] {
             refused(&text);
         }

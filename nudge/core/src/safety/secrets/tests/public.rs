@@ -16,6 +16,8 @@ fn logins_and_tokens_of_services_are_caught() {
             format!("amzn.mws.{secret}"),
             format!("da2-{}7q4zx9", make.text(20, "abcdefghijklmnopqrstuvwxyz0123456789")),
             format!("{}3x7", make.text(23, SMALL)),
+            format!("SK{}3x7", make.text(29, SMALL)),
+            format!("{}3x7-us21", make.text(29, SMALL)),
         ] {
             refused(&text);
         }
@@ -23,6 +25,8 @@ fn logins_and_tokens_of_services_are_caught() {
     clean(&format!("vault read auth/approle/role/app/role-id # {}", make.uuid()));
     clean(&["01j5k8m3", "n7p9q2r4s6t8v0w1x3"].concat());
     clean(&make.text(26, "abcdef0123456789"));
+    clean("aws s3 ls s3://build-artifacts-of-the-web-team-us2");
+    clean("SKIPPED_TESTS_OF_THE_LAST_RUN_ARE");
 }
 
 #[test]
@@ -62,6 +66,9 @@ fn passwords_that_people_choose_are_caught_where_they_stand() {
                 format!("le mot de passe est {pass}"),
                 format!("mot de passe : {pass}"),
                 format!("la contrase\u{f1}a es {pass}"),
+                format!("Das Passwort f\u{fc}r den Server ist {pass}"),
+                format!("le mot de passe pour la base est {pass}"),
+                format!("la contrase\u{f1}a de la base de datos es {pass}"),
                 format!("Contrase\u{f1}a: {pass}"),
                 format!("\u{5bc6}\u{7801}\u{662f}{pass}"),
                 format!("\u{6570}\u{636e}\u{5e93}\u{5bc6}\u{7801}\u{ff1a} {pass}\u{3002}"),
@@ -87,6 +94,9 @@ fn what_only_names_a_password_passes() {
         "secret_id=prod/db",
         "role_id=admin",
         "curl -u admin: https://example.com",
+        "mysqldump -u username -ppassword the-database > db.sql",
+        "ssh-keygen -p -P old_passphrase -N new_passphrase -f a",
+        "mysqladmin --password database_name",
         "curl -u user2024: https://example.com",
         "curl -u : --negotiate https://example.com",
         "nmcli dev wifi connect home password $WIFI_PASSWORD",
@@ -95,6 +105,7 @@ fn what_only_names_a_password_passes() {
         "log in as admin with the usual browser",
         "sign in as root with ssh2",
         "Das Passwort ist falsch",
+        "Das Passwort f\u{fc}r den Server ist abgelaufen",
         "le mot de passe est obligatoire",
         "la contrase\u{f1}a es obligatoria",
         "\u{5bc6}\u{7801}\u{662f}\u{5fc5}\u{9700}\u{7684}",
