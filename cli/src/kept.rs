@@ -271,6 +271,17 @@ impl KeptFolder {
         Ok(self.0.join(OVER))
     }
 
+    /// Writes the hints of a session that lost its place to another one, and returns the file.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn write_left(&self, session: &str, text: &str) -> io::Result<PathBuf> {
+        self.make_private()?;
+        let name = format!("left-{session}.json");
+        self.write_file(&name, text)?;
+        Ok(self.0.join(name))
+    }
+
     fn write_file(&self, name: &str, text: &str) -> io::Result<()> {
         // Readable by the user alone.
         let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;

@@ -28,10 +28,10 @@ pub mod work;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nudge::{Error, Result, Service, Services};
-use nudge_client::{Client, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_client::{Client, LifeSign, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -51,7 +51,7 @@ use session::changes::{self, Changes, Touched};
 use session::control::Control;
 use session::history::History;
 use session::journal::SessionJournal;
-use session::keeper::Keeper;
+use session::keeper::{self, Keeper};
 use session::open::OpenSources;
 use session::proxies::Proxies;
 use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
@@ -80,11 +80,14 @@ pub enum Stdio {
 /// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
 /// never shown.
 const TICK: Duration = Duration::from_secs(5);
+/// Interval at which a PROXY looks whether the files by which it belongs to its session are there.
+const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a PRIMARY touches its files; programs that clear old files away go by hours and days.
+const TOUCH: Duration = Duration::from_secs(3600);
 /// What a server that was started by hand says of itself.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";
-const UNSEATED: &str =
-    "Somebody has removed primary.lock, so another server may have the session; start this one again.";
+const UNSEATED: &str = "The files of this session were removed and another server has begun one in their place";
 /// Pause before a PRIMARY that could not write `server.pid` tries again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
 /// Time to finish answers once the server is told to stop; `nudge stop` promises half a second.
@@ -171,7 +174,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 }
                 (Turn::Unseated, left) => {
                     serving = left;
-                    break Err(Error::unavailable(UNSEATED));
+                    break Ok(());
                 }
                 (_, left) => {
                     tracing::info!("the session was ended");
@@ -238,7 +241,7 @@ struct Shared<'a> {
 /// The current role of this process.
 enum Serving {
     AsPrimary(Box<PrimaryServer>),
-    AsProxy { member: Member, waiting: Waiting, feed: JoinHandle<()> },
+    AsProxy { member: Member, waiting: Waiting, feed: JoinHandle<()>, session: Option<String> },
 }
 
 /// A PRIMARY that answers.
@@ -253,6 +256,10 @@ struct PrimaryServer {
     file: ServerFile,
     session: SessionFile,
     member: Member,
+    /// The sign of life; `None` where the system has none, or the PRIMARY before still has it.
+    life: Option<LifeSign>,
+    /// When the files were touched last.
+    touched: Instant,
     /// The lock. It is the last field, so that it is dropped last.
     lock: PrimaryLock,
 }
@@ -373,6 +380,8 @@ impl Shared<'_> {
             file,
             session,
             member,
+            life: dir.show_life().ok(),
+            touched: Instant::now(),
             lock,
         };
         Ok(server)
@@ -387,7 +396,7 @@ impl Shared<'_> {
         let (client, dir, id) = (client.of_session(proxy.id()), self.settings.dir.clone(), proxy.id());
         let is_over = move || id.as_ref().is_some_and(|id| dir.is_over(id));
         let feed = tokio::spawn(changes::relay(client, self.history.touched().clone(), is_over));
-        Serving::AsProxy { member: proxy.member, waiting, feed }
+        Serving::AsProxy { session: proxy.id(), member: proxy.member, waiting, feed }
     }
 }
 
@@ -400,28 +409,67 @@ impl PrimaryServer {
 }
 
 impl Serving {
-    /// Resolves when a PROXY's wait is over. As PRIMARY, keeps `server.pid` and the session file in place, and resolves
-    /// only when the lock is lost.
+    /// Resolves when a PROXY's wait is over. As PRIMARY, keeps the files of the session in place, and resolves only when
+    /// another server has begun a session in their place.
     async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
-            Self::AsProxy { waiting, feed, .. } => tokio::select! {
-                turn = waiting.turn() => turn,
-                // The relay ends only when the session is over; the lock belongs to another session now.
-                _ = feed => Turn::SessionOver,
-            },
-            Self::AsPrimary(server) => loop {
-                let PrimaryServer { lock, file, session, .. } = &**server;
-                let named = dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
-                if !lock.is_named(dir) {
-                    // Another may be PRIMARY by now; the journal refuses all changes.
-                    return Turn::Unseated;
+            Self::AsProxy { waiting, feed, member, session } => loop {
+                tokio::select! {
+                    turn = waiting.turn() => return turn,
+                    // The relay ends only when the session is over; the lock belongs to another session now.
+                    _ = &mut *feed => return Turn::SessionOver,
+                    () = sleep(LOOK) => {
+                        dir.follow_path();
+                        if session.as_ref().is_none_or(|id| !dir.is_over(id)) {
+                            dir.stay_member(member);
+                        }
+                    }
                 }
-                if dir.session() == SessionState::Unknown {
-                    // Something removed the file; should writing fail, the next round tries again.
-                    let _ = dir.write_session(lock, session);
-                }
-                sleep(if named { TICK } else { NAMING_PAUSE }).await;
             },
+            Self::AsPrimary(server) => {
+                let mut asking = None;
+                loop {
+                    let PrimaryServer { lock, file, session, journal, member, connections, life, touched, .. } =
+                        &mut **server;
+                    if let Err(error) = journal.keep_seat(dir) {
+                        tracing::error!(error = error.message(), "the files of the session cannot be put back");
+                        return Turn::Unseated;
+                    }
+                    dir.stay_member(member);
+                    if !dir.has_channel()
+                        && let Ok(channel) = dir.listen(lock)
+                    {
+                        connections.renew_local(channel);
+                    }
+                    if life.is_none() {
+                        *life = dir.show_life().ok();
+                    }
+                    if touched.elapsed() >= TOUCH {
+                        *touched = Instant::now();
+                        dir.touch_files();
+                    }
+                    let named =
+                        dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
+                    if dir.session() == SessionState::Unknown {
+                        // Something removed the file; should writing fail, the next round tries again.
+                        let _ = dir.write_session(lock, session);
+                    }
+                    // A server that asked goes on now that the files are looked after.
+                    drop(asking.take());
+                    let pause = if named { TICK } else { NAMING_PAUSE };
+                    let asked = async {
+                        match life {
+                            Some(life) => life.asked().await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        () = journal.retaken() => {}
+                        server = asked => asking = Some(server),
+                    }
+                }
+            }
         }
     }
 
@@ -430,7 +478,7 @@ impl Serving {
     async fn leave(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
-                let PrimaryServer { lock, member, sources, journal, keeper, time, .. } = *server;
+                let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, .. } = *server;
                 // Closing the sources may take its time.
                 drop(watchdog);
@@ -441,12 +489,24 @@ impl Serving {
                 // Before the next PRIMARY can be there.
                 keeper.close();
                 time.leave(true);
-                if lock.is_named(dir) && dir.end(Some(lock), member, journal)? {
+                let is_named = lock.is_named(dir);
+                if is_named && dir.end(Some(lock), member, journal)? {
                     return Ok(keeper.ending(sources.hints()).told());
                 }
-                // Without the name, the files in the directory may be another PRIMARY's and stay.
+                if is_named {
+                    return Ok(String::new());
+                }
+                // The files in the directory are another PRIMARY's and stay.
+                let hints = sources.hints();
+                let file = if hints == 0 { Ok(String::new()) } else { keeper::write_out(&sources, &session.id) };
+                let left = match file {
+                    Ok(file) if file.is_empty() => String::new(),
+                    Ok(file) => format!("; its {hints} hints are in {file}, which `nudge import` reads"),
+                    Err(error) => format!("; its {hints} hints are lost ({})", error.message().trim_end_matches('.')),
+                };
+                return Err(Error::unavailable(format!("{UNSEATED}{left}; start this one again.")));
             }
-            Self::AsProxy { member, waiting, feed } => {
+            Self::AsProxy { member, waiting, feed, .. } => {
                 feed.abort();
                 match waiting.leave() {
                     Some(Turn::Primary(won)) => {

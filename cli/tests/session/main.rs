@@ -11,3 +11,4 @@ mod keeping;
 mod kills;
 mod left_behind;
 mod older;
+mod removed;

@@ -203,6 +203,8 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     let primary = desk.primary();
     primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
     std::fs::remove_file(desk.runtime.join("primary.lock")).unwrap();
+    // Another has it before this one puts it back.
+    let _next = nudge_client::RuntimeDir::open(Some(&desk.runtime)).unwrap().try_lock().unwrap().unwrap();
     let refused = primary.call("nudge.demo.add", &json!({"name": "b", "text": "two"}));
     assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{refused}");
     let kept = std::fs::read_to_string(desk.data.join("demo.jsonl")).unwrap();

@@ -221,6 +221,7 @@ impl Client {
 
     /// Finds the server and connects to it, over the local channel where there is one.
     async fn open(&self) -> Result<Connection, Failed> {
+        self.dir.follow_path();
         let connection = if let Some(connection) = self.open_local().await? {
             connection
         } else {

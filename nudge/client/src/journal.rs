@@ -11,14 +11,14 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{Dir, FileId, FileKind};
+use nudge_core::dir::{FileId, FileKind};
 
-use crate::runtime::{LOCK, PrimaryLock, RuntimeDir, advice, unlocked};
+use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, advice, unlocked};
 
-const NAME: &str = "journal";
+pub(crate) const NAME: &str = "journal";
 /// The file that a compaction writes; when its process is killed the file stays, and the next one removes it.
 const TEMPORARY: &str = "journal.new";
 /// The first bytes of the file; the number is the version of the format.
@@ -47,7 +47,7 @@ impl RuntimeDir {
     /// error of the disk), or was written by another version of Nudge: a PRIMARY that went on without it would lose
     /// acknowledged changes, so the file stays as it is and the caller gives the lock back.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
-        Journal::open(Arc::clone(&self.dir), self.path().join(NAME), lock.id.clone(), keep)
+        Journal::open(self.clone(), self.path().join(NAME), lock.watch(self), keep)
     }
 
     /// Removes the journal of a session that is over; a directory in its place stays.
@@ -55,8 +55,8 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be removed.
     pub fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
-        match self.dir.remove(NAME) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
+        match self.dir().remove(NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
                 Err(self.io("remove", NAME, &error))
             }
             _ => Ok(()),
@@ -86,10 +86,9 @@ impl fmt::Debug for Restored {
 /// that happens to `primary.lock`, another may be PRIMARY by now: the journal is never touched again, and everything
 /// is refused. (On Windows only a missing file is noticed.)
 pub struct Journal {
-    dir: Arc<Dir>,
+    dir: RuntimeDir,
     path: PathBuf,
-    /// The identity of the `primary.lock` that was locked.
-    lock: FileId,
+    lock: LockWatch,
     inner: Mutex<Inner>,
 }
 
@@ -99,6 +98,8 @@ struct Inner {
     open: Option<Open>,
     /// Length of the whole records at the start of the file; the cursor stands at their end.
     good: u64,
+    /// Length with a record of this process that was not acknowledged, as the lock was lost meanwhile; 0 without one.
+    unsure: u64,
     /// Set when another process has shortened the file.
     damaged: bool,
     /// Set once `primary.lock` was found removed or replaced.
@@ -112,10 +113,10 @@ struct Open {
 }
 
 impl Journal {
-    fn open(dir: Arc<Dir>, path: PathBuf, lock: FileId, keep: bool) -> Result<(Self, Restored)> {
+    fn open(dir: RuntimeDir, path: PathBuf, lock: LockWatch, keep: bool) -> Result<(Self, Restored)> {
         let journal = Self { dir, path, lock, inner: Mutex::default() };
         let mut inner = Inner::default();
-        let _ = journal.dir.remove(TEMPORARY);
+        let _ = journal.dir.dir().remove(TEMPORARY);
         let unreadable = |reason: Unreadable| {
             let path = journal.path.display();
             let message = match reason {
@@ -176,6 +177,34 @@ impl Journal {
         self.rewrite(&mut inner, kept, payloads)
     }
 
+    /// Returns true once `primary.lock` was found removed or replaced, until [`LockWatch::retake`] has it back.
+    pub fn is_unlocked(&self) -> bool {
+        self.lock().unlocked
+    }
+
+    /// Returns true when no other PRIMARY has written to the journal of a directory: it is missing, or this one's.
+    pub(crate) fn is_as_left(&self, dir: &RuntimeDir) -> bool {
+        let inner = self.lock();
+        match (dir.dir().look(NAME), &inner.open) {
+            (Ok(FileKind::Missing | FileKind::Directory), _) => true,
+            (Ok(FileKind::Ours { id, bytes }), Some(open)) => {
+                id == open.id && (bytes <= inner.good || bytes == inner.unsure)
+            }
+            _ => false,
+        }
+    }
+
+    /// Goes on after the lock was won again, and puts the file back if it was removed.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        let mut inner = self.lock();
+        inner.unlocked = false;
+        match self.prepare(&mut inner) {
+            // A directory in its place, or a shortened file, refuses changes until that is mended, and not the session.
+            Err(error) if inner.unlocked => Err(self.refusal(&error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads all records of the file and puts the cursor back where it was.
     fn records(inner: &Inner) -> io::Result<Vec<Vec<u8>>> {
         let Some(Open { file, .. }) = &inner.open else { return Ok(Vec::new()) };
@@ -210,18 +239,18 @@ impl Journal {
         inner.good = 0;
         inner.damaged = false;
         let emptied = inner.open.as_mut().map_or(Ok(()), |open| cut(&open.file, 0));
-        emptied.or_else(|_| self.dir.remove(NAME)).map_err(|error| self.refusal(&error))
+        emptied.or_else(|_| self.dir.dir().remove(NAME)).map_err(|error| self.refusal(&error))
     }
 
     /// Reads the existing journal. Leaves `inner` without a file when there is none of this user's.
     fn restore(&self, inner: &mut Inner) -> Result<Restored, Unreadable> {
-        let found = match self.dir.look(NAME)? {
+        let found = match self.dir.dir().look(NAME)? {
             FileKind::Missing => return Ok(Restored::default()),
             FileKind::Directory | FileKind::Other => {
                 let message = format!("{} is not a regular file of ours; nothing was restored.", self.path.display());
                 return Ok(Restored { records: Vec::new(), notice: Some(message) });
             }
-            FileKind::Ours { .. } => self.dir.open_write(NAME)?,
+            FileKind::Ours { .. } => self.dir.dir().open_write(NAME)?,
         };
         let whole = read(&found)?.ok_or(Unreadable::OtherVersion)?;
         // When cutting fails, the next append finds the file too long and tries again.
@@ -234,12 +263,12 @@ impl Journal {
 
     /// Begins an empty file in the place of whatever had the name. Removing comes first, which helps on a full disk.
     fn start(&self, inner: &mut Inner) -> io::Result<()> {
-        match self.dir.remove(NAME) {
-            Err(_) if self.dir.is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
+        match self.dir.dir().remove(NAME) {
+            Err(_) if self.dir.dir().is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = self.dir.create_new(NAME)?;
+        let file = self.dir.dir().create_new(NAME)?;
         inner.open = Some(Open { id: FileId::of(&file)?, file });
         inner.good = 0;
         Ok(())
@@ -251,7 +280,10 @@ impl Journal {
         Self::write(inner, payload)?;
         // The second check: a PRIMARY that wins a new lock after it reads this record. When it fails, the record is
         // not cut off here, as the file may be another PRIMARY's; a later append cuts it, if it may.
-        self.check_lock(inner).inspect_err(|_| inner.good = before)
+        self.check_lock(inner).inspect_err(|_| {
+            inner.unsure = inner.good;
+            inner.good = before;
+        })
     }
 
     fn write(inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
@@ -281,7 +313,7 @@ impl Journal {
 
     /// Refuses when another may be PRIMARY, and from then on for ever, as that one may have written.
     fn check_lock(&self, inner: &mut Inner) -> io::Result<()> {
-        inner.unlocked = inner.unlocked || !self.dir.is_named(LOCK, &self.lock)?;
+        inner.unlocked = inner.unlocked || !self.lock.is_named()?;
         if inner.unlocked { Err(io::Error::other(Unlocked)) } else { Ok(()) }
     }
 
@@ -289,7 +321,7 @@ impl Journal {
     fn prepare(&self, inner: &mut Inner) -> io::Result<()> {
         self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start(inner) };
-        match self.dir.look(NAME)? {
+        match self.dir.dir().look(NAME)? {
             FileKind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
                 _ if inner.damaged => Err(damage()),
                 std::cmp::Ordering::Equal => Ok(()),
@@ -323,8 +355,8 @@ impl Journal {
     /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
     fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
         self.check_lock(inner)?;
-        let _ = self.dir.remove(TEMPORARY);
-        let new = self.dir.create_new(TEMPORARY)?;
+        let _ = self.dir.dir().remove(TEMPORARY);
+        let new = self.dir.dir().create_new(TEMPORARY)?;
         let put = |inner: &mut Inner| -> io::Result<(u64, FileId)> {
             let mut buffered = BufWriter::with_capacity(64 << 10, &new);
             fill(&mut buffered)?;
@@ -332,7 +364,7 @@ impl Journal {
             buffered.flush()?;
             let id = FileId::of(&new)?;
             self.check_lock(inner)?;
-            self.dir.rename(TEMPORARY, NAME)?;
+            self.dir.dir().rename(TEMPORARY, NAME)?;
             Ok((bytes, id))
         };
         match put(inner) {
@@ -343,7 +375,7 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                let _ = self.dir.remove(TEMPORARY);
+                let _ = self.dir.dir().remove(TEMPORARY);
                 Err(error)
             }
         }

@@ -4,6 +4,7 @@
 use std::io;
 
 use nudge::Result;
+use nudge_core::dir::FileKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::connection::Failed;
@@ -31,10 +32,15 @@ impl RuntimeDir {
         self.open_channel().map_err(|error| self.io("open", platform::CHANNEL, &error))
     }
 
+    /// Returns true when something has the channel's name.
+    pub fn has_channel(&self) -> bool {
+        !matches!(self.dir().look(platform::CHANNEL), Ok(FileKind::Missing))
+    }
+
     /// Removes what is left of a local channel. The caller is PRIMARY.
     pub(crate) fn remove_channel(&self) {
         // What stays is of no use to anybody: nobody listens there.
-        let _ = self.dir.remove(platform::CHANNEL);
+        let _ = self.dir().remove(platform::CHANNEL);
     }
 }
 
@@ -184,7 +190,8 @@ mod platform {
         pub(super) fn open_channel(&self) -> io::Result<LocalListener> {
             self.remove_channel();
             let mut last = io::ErrorKind::NotFound.into();
-            for path in self.dir.socket_paths(self.path(), CHANNEL) {
+            let opened = self.dir();
+            for path in opened.socket_paths(self.path(), CHANNEL) {
                 // The folder is this user's alone, so that nobody else gets in before the mode is set.
                 let bound = UnixListener::bind(&path).and_then(|listener| {
                     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
@@ -200,7 +207,8 @@ mod platform {
 
         /// Connects to the PRIMARY; `None` when there is no channel.
         pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
-            for path in self.dir.socket_paths(self.path(), CHANNEL) {
+            let opened = self.dir();
+            for path in opened.socket_paths(self.path(), CHANNEL) {
                 match UnixStream::connect(path).await {
                     Ok(stream) if !is_ours(&stream) => return Ok(None),
                     Ok(stream) => return LocalStream::new(stream).map(Some).map_err(|error| busy(&error)),

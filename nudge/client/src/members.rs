@@ -43,6 +43,13 @@
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
 //! disk.
 //!
+//! **Files that are removed** by somebody else: the PRIMARY puts them back ([`LockWatch::retake`]) when it has won the new
+//! lock file and nothing shows that another was PRIMARY there; members join again ([`RuntimeDir::stay_member`]), and a
+//! PROXY waits for the lock of the directory that has the path. A starting server that finds no session asks by the sign
+//! of life ([`RuntimeDir::ask_for_life`]) once, without the lock, before it begins one.
+//!
+//! [`LockWatch::retake`]: crate::LockWatch::retake
+//!
 //! There is one limit: a suspended member (SIGSTOP) of a stopped session belongs to the next session too until
 //! it wakes up, so that the next session may outlive its last process.
 //!
@@ -63,13 +70,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
+use nudge_core::dir::FileId;
 
 use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
 use crate::session::SessionState;
 
 /// The file that all members of the session lock shared; never removed, so that all lock the same file.
-const LOCK: &str = "members.lock";
+pub(crate) const LOCK: &str = "members.lock";
 /// Longest wait for `members.lock`. A PRIMARY that decides holds it for microseconds, unless it is stopped
 /// in between.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -90,7 +98,7 @@ const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
 /// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
-pub struct Member(#[allow(dead_code)] File);
+pub struct Member(File);
 
 impl RuntimeDir {
     /// Joins the session. A PRIMARY does it when it has decided whether the session goes on, a PROXY
@@ -102,7 +110,7 @@ impl RuntimeDir {
     pub fn join(&self) -> Result<Member> {
         let file = self.members()?;
         // A program that is just clearing the directory keeps it locked for a moment; the next member tries again.
-        let _ = self.dir.keep_from_ageing();
+        let _ = self.dir().keep_from_ageing();
         let deadline = Instant::now() + JOIN_TIMEOUT;
         loop {
             match file.try_lock_shared() {
@@ -116,6 +124,23 @@ impl RuntimeDir {
                 }
                 Err(TryLockError::Error(error)) => return Err(self.io("lock", LOCK, &error)),
             }
+        }
+    }
+
+    /// Joins again after `members.lock` was removed or replaced; a PRIMARY that is just deciding lets it for the next try.
+    /// Returns true when the membership is that of the file that has the name.
+    pub fn stay_member(&self, member: &mut Member) -> bool {
+        let is_named = FileId::of(&member.0).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
+        if is_named {
+            return true;
+        }
+        let _ = self.dir().keep_from_ageing();
+        match self.members() {
+            Ok(file) if file.try_lock_shared().is_ok() => {
+                member.0 = file;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -237,6 +262,6 @@ impl RuntimeDir {
     }
 
     fn members(&self) -> Result<File> {
-        self.dir.open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))
+        self.dir().open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))
     }
 }

@@ -4,12 +4,16 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{self, Dir, FileId, Unfit};
+use nudge_core::dir::{self, Dir, FileId, OpenedFile, Unfit};
 use serde::{Deserialize, Serialize};
+
+use crate::journal::Journal;
+use crate::session::{SessionFile, SessionState};
 
 /// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
 /// file. When somebody else does, the holder of the nameless file is PRIMARY no more.
@@ -20,6 +24,10 @@ const LOG: &str = "server.log";
 const OLD_LOG: &str = "server.log.1";
 /// Size at which the log is rotated, so that both files together take about twice this.
 const MAX_LOG_BYTES: u64 = 1 << 20;
+/// Time for which a PRIMARY whose lock file was removed tries for the new one, which clients and starting servers hold
+/// for moments.
+const RETAKE_PATIENCE: Duration = Duration::from_millis(200);
+const RETAKE_POLL: Duration = Duration::from_millis(1);
 /// Largest small file that is believed; servers write less.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
@@ -29,7 +37,8 @@ pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 #[derive(Debug, Clone)]
 pub struct RuntimeDir {
     path: PathBuf,
-    pub(crate) dir: Arc<Dir>,
+    /// The opened directory and its place. All clones share it, so that all go on in the same one.
+    opened: Arc<RwLock<(Arc<Dir>, Option<OpenedFile>)>>,
 }
 
 impl RuntimeDir {
@@ -92,7 +101,54 @@ impl RuntimeDir {
     fn at(path: &Path, create: bool) -> Result<Self, Unfit> {
         // A trailing `/` is dropped: it would make the system follow a link at the last name.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
-        Ok(Self { dir: Arc::new(Dir::open(&path, create)?), path })
+        let dir = Arc::new(Dir::open(&path, create)?);
+        let place = OpenedFile::look(&path)?;
+        Ok(Self { opened: Arc::new(RwLock::new((dir, place))), path })
+    }
+
+    /// Returns the opened directory.
+    pub(crate) fn dir(&self) -> Arc<Dir> {
+        Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Returns true while the path stands for the opened directory.
+    pub fn is_in_place(&self) -> bool {
+        self.opened.read().unwrap_or_else(PoisonError::into_inner).1.as_ref().is_none_or(OpenedFile::is_in_place)
+    }
+
+    /// Opens what the path stands for now; a missing directory is created in the folder that it was in.
+    fn open_anew(&self) -> Result<Self> {
+        if !self.path.parent().is_some_and(Path::is_dir) {
+            return Err(Error::unavailable(format!("The folder of {} is gone.", self.path.display())));
+        }
+        there(&self.path, Self::at(&self.path, true))?.ok_or_else(no_server)
+    }
+
+    /// Goes on in another directory of the same path, with all clones.
+    fn go_on_in(&self, other: &Self) {
+        let new = other.opened.read().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.opened.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    /// Goes on in the directory that has the path now, when the opened one was removed or moved and another has its
+    /// place. Returns true when this one is another than before.
+    pub fn follow_path(&self) -> bool {
+        if self.is_in_place() {
+            return false;
+        }
+        let Ok(other) = Self::at(&self.path, false) else { return false };
+        self.go_on_in(&other);
+        true
+    }
+
+    /// Touches the files of a living session, so that programs that go by the age of files leave them.
+    pub fn touch_files(&self) {
+        let now = std::time::SystemTime::now();
+        let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
+        for name in [LOCK, crate::members::LOCK, crate::journal::NAME, crate::session::NAME, SERVER_FILE] {
+            // A file that is missing, or that this user may not touch, is of no interest here.
+            let _ = self.dir().open_lock(name, false).and_then(|file| file.set_times(times));
+        }
     }
 
     /// Returns the directory's path.
@@ -113,7 +169,8 @@ impl RuntimeDir {
     pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
         let error = |error| self.io("lock", LOCK, &error);
         loop {
-            let file = self.dir.open_lock(LOCK, true).map_err(error)?;
+            self.follow_path();
+            let file = self.dir().open_lock(LOCK, true).map_err(error)?;
             match file.try_lock() {
                 Ok(()) => match self.won(file).map_err(error)? {
                     None => {}
@@ -132,7 +189,10 @@ impl RuntimeDir {
     pub fn lock(&self) -> Result<PrimaryLock> {
         let error = |error| self.io("lock", LOCK, &error);
         loop {
-            let file = self.dir.open_lock(LOCK, true).map_err(error)?;
+            if !self.is_in_place() {
+                self.go_on_in(&self.open_anew()?);
+            }
+            let file = self.dir().open_lock(LOCK, true).map_err(error)?;
             match file.lock() {
                 Ok(()) => {
                     if let Some(won) = self.won(file).map_err(error)? {
@@ -149,12 +209,15 @@ impl RuntimeDir {
     /// opened, and others lock another file.
     fn won(&self, file: File) -> io::Result<Option<PrimaryLock>> {
         let id = FileId::of(&file)?;
-        Ok(self.dir.is_named(LOCK, &id)?.then_some(PrimaryLock { _file: file, id }))
+        let lock = || PrimaryLock { file: Arc::new(Mutex::new(file)), id: Arc::new(RwLock::new(id.clone())) };
+        // A directory that was moved away has its lock file still, and others lock that of the one in its place.
+        let is_followed = self.is_in_place() || !self.path.exists();
+        Ok((self.dir().is_named(LOCK, &id)? && is_followed).then(lock))
     }
 
     /// Returns true when a PRIMARY lives, which means that its lock is held; no pid is considered.
     pub fn is_held(&self) -> bool {
-        let Ok(file) = self.dir.open_lock(LOCK, false) else { return false };
+        let Ok(file) = self.dir().open_lock(LOCK, false) else { return false };
         match file.try_lock_shared() {
             Ok(()) => {
                 // Closing the file would release the lock as well; the call makes it explicit.
@@ -184,7 +247,7 @@ impl RuntimeDir {
 
     /// Reads a small file; `None` when no server of this user's could have written it.
     pub(crate) fn read_small(&self, name: &str) -> Option<Vec<u8>> {
-        let file = self.dir.open_read(name).ok()?;
+        let file = self.dir().open_read(name).ok()?;
         let mut text = Vec::with_capacity(512);
         file.take(MAX_SMALL_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
         (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
@@ -197,14 +260,14 @@ impl RuntimeDir {
         let temporary = format!("{name}.{pid}.{count}");
         let write = || -> io::Result<()> {
             // A killed server that had the same pid may have left its file.
-            let _ = self.dir.remove(&temporary);
-            let mut file = self.dir.create_new(&temporary)?;
+            let _ = self.dir().remove(&temporary);
+            let mut file = self.dir().create_new(&temporary)?;
             file.write_all(&serde_json::to_vec(content)?)?;
             drop(file);
-            self.dir.rename(&temporary, name)
+            self.dir().rename(&temporary, name)
         };
         write().map_err(|error| {
-            let _ = self.dir.remove(&temporary);
+            let _ = self.dir().remove(&temporary);
             self.io("write", name, &error)
         })
     }
@@ -218,13 +281,13 @@ impl RuntimeDir {
         if !lock.is_named(self) {
             return Ok(());
         }
-        if self.dir.is_dir(SERVER_FILE) {
+        if self.dir().is_dir(SERVER_FILE) {
             let path = self.server_file_path();
             let message = format!("{} is a directory; remove it and start again.", path.display());
             return Err(Error::unavailable(message));
         }
         self.remove_channel();
-        match self.dir.remove(SERVER_FILE) {
+        match self.dir().remove(SERVER_FILE) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io("remove", SERVER_FILE, &error)),
             _ => Ok(()),
         }
@@ -235,7 +298,7 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when something else than a file of this user's has its name.
     pub fn open_log(&self) -> Result<LogFile> {
-        let open = || LogFile::open(Arc::clone(&self.dir));
+        let open = || LogFile::open(self.clone());
         open().map_err(|error| self.io("open", LOG, &error))
     }
 
@@ -288,14 +351,14 @@ fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<Runtim
 /// The log of a server whose stdout belongs to MCP: `server.log`, with older lines in `server.log.1`.
 #[derive(Debug)]
 pub struct LogFile {
-    dir: Arc<Dir>,
+    dir: RuntimeDir,
     file: File,
     bytes: u64,
 }
 
 impl LogFile {
-    fn open(dir: Arc<Dir>) -> io::Result<Self> {
-        let file = dir.open_append(LOG)?;
+    fn open(dir: RuntimeDir) -> io::Result<Self> {
+        let file = dir.dir().open_append(LOG)?;
         Ok(Self { bytes: file.metadata()?.len(), file, dir })
     }
 }
@@ -303,8 +366,8 @@ impl LogFile {
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.bytes > MAX_LOG_BYTES {
-            self.dir.rename(LOG, OLD_LOG)?;
-            *self = Self::open(Arc::clone(&self.dir))?;
+            self.dir.dir().rename(LOG, OLD_LOG)?;
+            *self = Self::open(self.dir.clone())?;
         }
         let written = self.file.write(line)?;
         self.bytes += written as u64;
@@ -320,9 +383,9 @@ impl Write for LogFile {
 /// process dies.
 #[derive(Debug)]
 pub struct PrimaryLock {
-    _file: File,
+    file: Arc<Mutex<File>>,
     /// The identity of the locked file, unique as long as the file is open.
-    pub(crate) id: FileId,
+    id: Arc<RwLock<FileId>>,
 }
 
 impl PrimaryLock {
@@ -330,21 +393,30 @@ impl PrimaryLock {
     /// or replaced it and another may be PRIMARY: the holder of this lock must end. An error counts as true.
     /// (On Windows only a missing file is noticed.)
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
-        dir.dir.is_named(LOCK, &self.id).unwrap_or(true)
+        self.watch(dir).is_named().unwrap_or(true)
     }
 
     /// Makes a handle that checks [`Self::is_named`] without the lock itself.
     pub fn watch(&self, dir: &RuntimeDir) -> LockWatch {
-        LockWatch { dir: Arc::clone(&dir.dir), path: dir.path().join(LOCK), id: self.id.clone() }
+        LockWatch { dir: dir.clone(), file: Arc::downgrade(&self.file), id: Arc::clone(&self.id) }
     }
 }
 
 /// A check that a [`PrimaryLock`] still stands, for those who do not hold it.
 #[derive(Debug)]
 pub struct LockWatch {
-    dir: Arc<Dir>,
-    path: PathBuf,
-    id: FileId,
+    dir: RuntimeDir,
+    file: Weak<Mutex<File>>,
+    id: Arc<RwLock<FileId>>,
+}
+
+/// The files by which a PRIMARY describes itself and its session.
+#[derive(Debug, Clone)]
+pub struct PrimarySeat {
+    /// The content of `server.pid`.
+    pub server: ServerFile,
+    /// The content of the session file.
+    pub session: SessionFile,
 }
 
 impl LockWatch {
@@ -354,7 +426,66 @@ impl LockWatch {
     /// `E_UNAVAILABLE`.
     pub fn check(&self) -> Result<()> {
         // An error counts as standing, as in [`PrimaryLock::is_named`].
-        if self.dir.is_named(LOCK, &self.id).unwrap_or(true) { Ok(()) } else { Err(unlocked(&self.path)) }
+        if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    pub(crate) fn is_named(&self) -> io::Result<bool> {
+        let id = self.id.read().unwrap_or_else(PoisonError::into_inner);
+        self.dir.dir().is_named(LOCK, &id)
+    }
+
+    fn refusal(&self) -> Error {
+        unlocked(&self.dir.path().join(LOCK))
+    }
+
+    /// Becomes PRIMARY again after `primary.lock`, or the whole directory, was removed: wins the new lock file, and puts
+    /// the journal, the session file and `server.pid` back where they are missing. The caller lets nothing be written to
+    /// the journal meanwhile. The local channel and the membership are the caller's to renew.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server was
+    /// PRIMARY since: it may have acknowledged what this one does not know.
+    pub fn retake(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
+        let held = self.file.upgrade().ok_or_else(|| self.refusal())?;
+        let dir = self.dir.open_anew()?;
+        let is_named = self.dir.is_in_place() && self.is_named().unwrap_or(true);
+        let new = if is_named { None } else { Some(self.win(&dir)?) };
+        let is_own = dir.read_server_file().is_none_or(|server| server == seat.server)
+            && match dir.session() {
+                SessionState::Lives(session) => session.id == seat.session.id,
+                SessionState::Unknown => true,
+                SessionState::Stopped | SessionState::Unreadable => false,
+            }
+            && journal.is_none_or(|journal| journal.is_as_left(&dir));
+        if !is_own {
+            return Err(self.refusal());
+        }
+        if let Some(PrimaryLock { file, id }) = &new {
+            self.dir.go_on_in(&dir);
+            let mut id = id.write().unwrap_or_else(PoisonError::into_inner);
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *self.id.write().unwrap_or_else(PoisonError::into_inner), &mut *id);
+            // The file without a name is closed at the end; the PROXYs that wait for it look for the new one then.
+            std::mem::swap(&mut *held.lock().unwrap_or_else(PoisonError::into_inner), &mut *file);
+        }
+        let _ = self.dir.dir().keep_from_ageing();
+        if let Some(journal) = journal {
+            journal.go_on()?;
+        }
+        self.dir.write_small(crate::session::NAME, &seat.session)?;
+        self.dir.write_small(SERVER_FILE, &seat.server)
+    }
+
+    /// Wins the lock file of a directory.
+    fn win(&self, dir: &RuntimeDir) -> Result<PrimaryLock> {
+        let deadline = Instant::now() + RETAKE_PATIENCE;
+        loop {
+            match dir.try_lock()? {
+                Some(lock) => return Ok(lock),
+                None if Instant::now() < deadline => std::thread::sleep(RETAKE_POLL),
+                None => return Err(self.refusal()),
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
-const NAME: &str = "session";
+pub(crate) const NAME: &str = "session";
 
 /// The contents of the session file, which a PROXY that becomes PRIMARY takes over. Unknown keys are
 /// tolerated, so that versions can differ.
@@ -58,7 +58,7 @@ pub enum SessionState {
 impl RuntimeDir {
     /// The state of the session according to its file.
     pub fn session(&self) -> SessionState {
-        match (self.read_small(NAME), self.dir.look(NAME)) {
+        match (self.read_small(NAME), self.dir().look(NAME)) {
             (Some(text), _) if text.is_empty() => SessionState::Stopped,
             (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
             // A small file of this user's that cannot be read is a failure of the system.
@@ -92,10 +92,10 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither cut nor replaced by an empty one.
     pub fn stop_session(&self) -> Result<()> {
-        let cut = self.dir.open_write(NAME).and_then(|file| file.set_len(0));
+        let cut = self.dir().open_write(NAME).and_then(|file| file.set_len(0));
         let replace = |_| {
-            let _ = self.dir.remove(NAME);
-            self.dir.create_new(NAME).map(drop)
+            let _ = self.dir().remove(NAME);
+            self.dir().create_new(NAME).map(drop)
         };
         cut.or_else(replace).map_err(|error| self.io("empty", NAME, &error))
     }
@@ -108,8 +108,8 @@ impl RuntimeDir {
     /// may be all that says that the session was ended.
     pub fn remove_session(&self, lock: &PrimaryLock) -> Result<()> {
         self.remove_journal(lock)?;
-        match self.dir.remove(NAME) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir.is_dir(NAME) => {
+        match self.dir().remove(NAME) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
                 Err(self.io("remove", NAME, &error))
             }
             _ => Ok(()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nudge_client::{Duplex, LocalListener};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
@@ -220,6 +220,8 @@ pub struct Connections {
     local: Arc<Semaphore>,
     /// The number of places of each.
     places: usize,
+    /// Takes a new local channel, in the place of the one before.
+    channels: UnboundedSender<LocalListener>,
 }
 
 impl Connections {
@@ -247,13 +249,16 @@ impl Connections {
             }
         };
         tokio::spawn(until(stopped.clone(), accepting));
-        if let Some(listener) = listeners.local {
-            tokio::spawn(until(
-                stopped.clone(),
-                accept_local(listener, Arc::clone(&local), places / LOCAL_SHARE, serve),
-            ));
-        }
-        Self { tcp, local, places }
+        let (channels, renewed) = unbounded_channel();
+        let accepting = accept_local(listeners.local, renewed, Arc::clone(&local), places / LOCAL_SHARE, serve);
+        tokio::spawn(until(stopped.clone(), accepting));
+        Self { tcp, local, places, channels }
+    }
+
+    /// Accepts connections over a new local channel, in the place of the one before.
+    pub fn renew_local(&self, listener: LocalListener) {
+        // An error means that the server has been told to stop.
+        let _ = self.channels.send(listener);
     }
 
     /// Waits until all connections have answered and closed, for `patience` at the most.
@@ -295,11 +300,31 @@ async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<
 }
 
 /// Accepts connections over the local channel; one over the share `most` of its process is told so and closed.
-async fn accept_local(mut listener: LocalListener, free: Arc<Semaphore>, most: usize, serve: impl Fn(Accepted)) {
+async fn accept_local(
+    mut listener: Option<LocalListener>,
+    mut renewed: UnboundedReceiver<LocalListener>,
+    free: Arc<Semaphore>,
+    most: usize,
+    serve: impl Fn(Accepted),
+) {
     let processes = Arc::<LocalProcesses>::default();
     loop {
+        let Some(channel) = &mut listener else {
+            listener = renewed.recv().await;
+            if listener.is_none() {
+                return;
+            }
+            continue;
+        };
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = channel.accept() => accepted,
+            Some(new) = renewed.recv() => {
+                listener = Some(new);
+                continue;
+            }
+        };
+        match accepted {
             Ok((stream, pid)) => serve(Accepted { stream, peer: Peer::Local(processes.enter(pid, most)), place }),
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }

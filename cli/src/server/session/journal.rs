@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nudge::{Error, Result};
-use nudge_client::{Journal, LockWatch, RuntimeDir};
+use nudge_client::{Journal, LockWatch, PrimarySeat, RuntimeDir};
 use nudge_core::source;
 use nudge_core::sync::{Mutex, MutexGuard, RwLock};
+use tokio::sync::Notify;
 
 use crate::server::memory;
 
@@ -25,6 +26,10 @@ const TAG_END: u8 = b'\n';
 /// The journal of a PRIMARY.
 pub struct SessionJournal {
     lock: LockWatch,
+    /// The files that are put back when somebody removes them; unset until this process is about to serve.
+    seat: OnceLock<PrimarySeat>,
+    /// Told each time that they were.
+    retaken: Notify,
     state: Mutex<State>,
     /// Held for reading while a source keeps a change in a file of its own.
     commits: RwLock<()>,
@@ -64,7 +69,13 @@ impl SessionJournal {
     /// Keeps records in `journal`, if there is one, as long as the lock stands.
     pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
         let keeping = journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal)));
-        Self { lock, state: Mutex::new(State { keeping, shares: HashMap::new() }), commits: RwLock::new(()) }
+        Self {
+            lock,
+            seat: OnceLock::new(),
+            retaken: Notify::new(),
+            state: Mutex::new(State { keeping, shares: HashMap::new() }),
+            commits: RwLock::new(()),
+        }
     }
 
     /// The length of the journal, if there is one.
@@ -105,6 +116,50 @@ impl SessionJournal {
         }
     }
 
+    /// Has the files of this PRIMARY put back when somebody removes them.
+    pub fn describe(&self, seat: PrimarySeat) {
+        // A PRIMARY is described once.
+        let _ = self.seat.set(seat);
+    }
+
+    /// Makes sure that this process is PRIMARY of the directory that has the path, and puts its files back if somebody
+    /// has removed them.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when another server is, or was, PRIMARY there.
+    pub fn keep_seat(&self, dir: &RuntimeDir) -> Result<()> {
+        let state = self.state();
+        match &state.keeping {
+            Keeping::NoMore => Ok(()),
+            _ if self.lock.check().is_ok() && dir.is_in_place() => Ok(()),
+            keeping => self.retake(keeping),
+        }
+    }
+
+    /// Waits until the files were put back.
+    pub async fn retaken(&self) {
+        self.retaken.notified().await;
+    }
+
+    fn check(&self, keeping: &Keeping) -> Result<()> {
+        match keeping {
+            Keeping::NoMore => Err(leaving()),
+            keeping => self.lock.check().or_else(|_| self.retake(keeping)),
+        }
+    }
+
+    fn retake(&self, keeping: &Keeping) -> Result<()> {
+        let Some(seat) = self.seat.get() else { return self.lock.check() };
+        let journal = match keeping {
+            Keeping::In(journal) => Some(&**journal),
+            Keeping::Nothing | Keeping::NoMore => None,
+        };
+        self.lock.retake(seat, journal)?;
+        tracing::warn!("files of the runtime directory were removed; they are there again");
+        self.retaken.notify_one();
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -119,10 +174,7 @@ impl source::Fence for SessionJournal {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Taken before the look: whoever leaves refuses first, and waits then.
         let _commit = self.commits.read();
-        match self.state().keeping {
-            Keeping::NoMore => return Err(leaving()),
-            Keeping::Nothing | Keeping::In(_) => self.lock.check()?,
-        }
+        self.check(&self.state().keeping)?;
         keep()
     }
 }
@@ -195,12 +247,18 @@ impl source::Journal for SourceJournal {
 
     fn append(&self, record: &[u8]) -> Result<()> {
         let State { keeping, shares } = &mut *self.shared.state();
-        match keeping {
+        match &*keeping {
             // There is no file to look at the lock for it.
-            Keeping::Nothing => self.shared.lock.check(),
+            Keeping::Nothing => self.shared.check(keeping),
             Keeping::In(journal) => {
                 let record = self.tagged(record);
-                journal.append(&record)?;
+                if let Err(refusal) = journal.append(&record) {
+                    if !journal.is_unlocked() {
+                        return Err(refusal);
+                    }
+                    self.shared.retake(keeping)?;
+                    journal.append(&record)?;
+                }
                 shares.entry(self.source).or_default().bytes += record.len() as u64 + HEAD_BYTES;
                 Ok(())
             }

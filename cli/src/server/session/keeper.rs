@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge::{Caller, Error, ErrorKind, Result, Service};
+use nudge::{Caller, Error, ErrorKind, Result, Service, Services};
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::text::hex;
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, Refill};
 use crate::kept::{self, Document, KeptFolder, KeptLock};
 
@@ -494,6 +495,25 @@ impl Keeping {
         let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
         hex(&Sha256::digest(whole.get().as_bytes())[..12])
     }
+}
+
+/// Writes all hints of a session that ends in a way that nobody can go on with it to a file of their own, in the form of
+/// an export, without secrets. Returns the file.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when it cannot be written.
+pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
+    #[derive(Deserialize)]
+    struct Exported<'a> {
+        #[serde(borrow)]
+        payload: &'a RawValue,
+    }
+    let params = RawValue::from_string("{}".into()).expect("it is an object");
+    let exported = Services::new(sources.services()).call_by(Caller::named(NAME), "nudge.export", &params)?;
+    let Exported { payload } =
+        serde_json::from_str(exported.get()).map_err(|error| Error::unavailable(error.to_string()))?;
+    let written = KeptFolder::usual()?.write_left(session, payload.get());
+    written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
 /// Tells several of changes, one after the other.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nudge::Clock as _;
 use nudge::{Error, Result, Services};
-use nudge_client::{Member, PrimaryLock, Remote, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_client::{Member, PrimaryLock, PrimarySeat, Remote, RuntimeDir, ServerFile, SessionFile, SessionState};
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{DataDir, SessionIdentity};
@@ -138,8 +138,16 @@ impl Proxy {
 pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
     let dir = &settings.dir;
     let begun = Instant::now();
+    let mut is_asked = false;
     loop {
         if let Some(lock) = dir.try_lock()? {
+            // A PRIMARY that lives may have lost all files of its session; it puts them back.
+            if !std::mem::replace(&mut is_asked, true) && dir.session() == SessionState::Unknown {
+                drop(lock);
+                dir.ask_for_life();
+                dir.follow_path();
+                continue;
+            }
             // The file describes a server that is gone.
             dir.remove_server_file(&lock)?;
             if dir.session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
@@ -266,6 +274,7 @@ fn take_over(
     }
     let shown = token.as_ref().map(|token| token.text().to_owned());
     let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
+    journal.describe(PrimarySeat { server: file.clone(), session: session.clone() });
     Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
@@ -333,7 +342,7 @@ pub enum Turn {
     Primary(Box<Primary>),
     /// The session was ended.
     SessionOver,
-    /// The process was PRIMARY, but its `primary.lock` was removed or replaced.
+    /// The process was PRIMARY, its files were removed, and another server has begun a session in their place.
     Unseated,
 }
 

@@ -1,0 +1,117 @@
+//! Somebody removes files of a living session, as `rm -rf /tmp/nudge` and programs that clear `/tmp` do: nothing that was
+//! acknowledged is lost, and no new agent begins an empty session beside it.
+#![cfg(target_os = "linux")]
+
+use crate::kit;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use kit::agent::{Agent, LONG};
+use kit::session::{Session, set, shown};
+use kit::wait_for;
+use nudge_client::{RuntimeDir, ServerFile};
+
+/// The files of a session.
+const FILES: [&str; 6] = ["primary.lock", "members.lock", "journal", "session", "server.pid", "server.sock"];
+
+fn remove_files(runtime: &Path) {
+    for entry in fs::read_dir(runtime).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+}
+
+fn remove_all(runtime: &Path) {
+    fs::remove_dir_all(runtime).unwrap();
+}
+
+fn move_away(runtime: &Path) {
+    fs::rename(runtime, runtime.with_file_name("elsewhere")).unwrap();
+}
+
+/// Sets a hint by each agent; all of them.
+fn set_by_each(agents: &[Arc<Agent>], word: &str) -> Vec<(String, String)> {
+    let one = |(number, agent): (usize, &Arc<Agent>)| {
+        let key = format!("{word}{number}");
+        agent.result("nudge_set_hint", &set(&key, "x"));
+        (key, "x".to_owned())
+    };
+    agents.iter().enumerate().map(one).collect()
+}
+
+/// Removes files, sets hints by each agent, starts another one, and kills each PRIMARY: every hint is there.
+fn survives(what: &str, remove: impl Fn(&Path), proxies: usize) {
+    let mut session = Session::start(proxies);
+    let mut hints = set_by_each(&session.agents, "before");
+    let id = session.status()["session_id"].clone();
+    remove(&session.runtime);
+    hints.extend(set_by_each(&session.agents, "after"));
+    let new = session.join();
+    hints.sort();
+    assert_eq!(shown(&new), hints, "{what}: the new agent");
+    assert_eq!(session.status()["session_id"], id, "{what}");
+    wait_for("all files", LONG, || FILES.iter().all(|name| session.runtime.join(name).exists()).then_some(()));
+    while session.agents.len() > 1 {
+        session.kill_primary();
+        session.agents.retain(|agent| agent.is_running());
+        for agent in &session.agents {
+            assert_eq!(shown(agent), hints, "{what}: after a kill");
+        }
+    }
+    session.end();
+}
+
+#[test]
+fn any_file_of_a_session_may_be_removed() {
+    for name in FILES {
+        for proxies in [0, 2] {
+            survives(name, |runtime| fs::remove_file(runtime.join(name)).unwrap(), proxies);
+        }
+    }
+}
+
+#[test]
+fn all_files_of_a_session_may_be_removed() {
+    for proxies in [0, 2] {
+        survives("all files", remove_files, proxies);
+        survives("the directory", remove_all, proxies);
+        survives("the directory, moved", move_away, proxies);
+    }
+}
+
+#[test]
+fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
+    for remove in [remove_files, remove_all, move_away] {
+        let mut session = Session::start(1);
+        let hints = set_by_each(&session.agents, "before");
+        remove(&session.runtime);
+        let new = session.join();
+        assert_eq!(shown(&new), hints);
+        session.kill_primary();
+        session.agents.retain(|agent| agent.is_running());
+        for agent in &session.agents {
+            assert_eq!(shown(agent), hints);
+        }
+        session.end();
+    }
+}
+
+#[test]
+fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
+    let session = Session::start(0);
+    let hints = set_by_each(&session.agents, "before");
+    remove_all(&session.runtime);
+    // As an older version does, which does not ask.
+    let dir = RuntimeDir::create(Some(&session.runtime)).unwrap();
+    let lock = dir.try_lock().unwrap().expect("the lock is free");
+    dir.write_server_file(&lock, &ServerFile { pid: 1, port: 1, started: String::new(), token: None }).unwrap();
+    let agent = &session.agents[0];
+    agent.tool("nudge_set_hint", &set("late", "x"), LONG).unwrap_err();
+    agent.ended(LONG);
+    let said = agent.stderr();
+    let file = said.split_whitespace().find(|word| word.contains("left-")).unwrap_or_else(|| panic!("{said}"));
+    let text = fs::read_to_string(file.trim_end_matches(',')).unwrap();
+    assert!(text.contains(&hints[0].0) && !text.contains("late"), "{text}");
+    assert_eq!(dir.read_server_file().map(|file| file.pid), Some(1), "nothing of the other is touched");
+}

@@ -1,0 +1,119 @@
+//! The sign of life of a PRIMARY: a socket without a file, so that no removal of files takes it away. A server that
+//! starts in a directory without a session asks by it whether a PRIMARY lives that has lost its files, and lets it put
+//! them back. Linux alone has such sockets; elsewhere there is no sign.
+
+#[cfg(target_os = "linux")]
+pub use linux::LifeSign;
+#[cfg(not(target_os = "linux"))]
+pub use none::LifeSign;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io::{self, Read as _};
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener as Socket, UnixStream as Asking};
+    use std::time::Duration;
+
+    use tokio::net::{UnixListener, UnixStream};
+
+    use crate::runtime::RuntimeDir;
+
+    /// Longest wait for a PRIMARY that lives and does not answer, as it is suspended.
+    const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// The sign of life of this process, which is PRIMARY, as long as this value lives.
+    #[derive(Debug)]
+    pub struct LifeSign(UnixListener);
+
+    /// A server that asks, and goes on when this is dropped.
+    #[derive(Debug)]
+    pub struct AskingServer(#[allow(dead_code)] UnixStream);
+
+    impl LifeSign {
+        /// Waits for a server of this user's that asks. The caller looks after its files, and then drops the value.
+        pub async fn asked(&mut self) -> AskingServer {
+            let us = rustix::process::geteuid().as_raw();
+            loop {
+                match self.0.accept().await {
+                    Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == us) => {
+                        return AskingServer(stream);
+                    }
+                    Ok(_) => {}
+                    // Out of descriptors: the one that asks goes on by itself.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        }
+    }
+
+    impl RuntimeDir {
+        /// Shows that a PRIMARY of this directory lives. It is called within a tokio runtime.
+        ///
+        /// # Errors
+        /// The system's error, for instance while the one before still has the sign.
+        pub fn show_life(&self) -> io::Result<LifeSign> {
+            let socket = Socket::bind_addr(&self.sign()?)?;
+            socket.set_nonblocking(true)?;
+            UnixListener::from_std(socket).map(LifeSign)
+        }
+
+        /// Asks whether a PRIMARY of this path lives, and waits, blocking the thread, until it has put back its files,
+        /// five seconds at the most. Returns false at once when there is none.
+        pub fn ask_for_life(&self) -> bool {
+            let ask = || -> io::Result<()> {
+                let mut stream = Asking::connect_addr(&self.sign()?)?;
+                let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+                if theirs != rustix::process::geteuid() {
+                    return Err(io::ErrorKind::PermissionDenied.into());
+                }
+                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+                // It says nothing: the end of the connection is the answer.
+                let _ = stream.read(&mut [0]);
+                Ok(())
+            };
+            ask().is_ok()
+        }
+
+        /// The name: of the user and the path, at most 107 bytes long.
+        fn sign(&self) -> io::Result<SocketAddr> {
+            let user = rustix::process::geteuid().as_raw();
+            let path = self.path().as_os_str().as_bytes();
+            SocketAddr::from_abstract_name(format!("nudge-{user}-{:08x}-{}", crc32fast::hash(path), path.len()))
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod none {
+    use std::convert::Infallible;
+    use std::io;
+
+    use crate::runtime::RuntimeDir;
+
+    /// The sign of life of a PRIMARY, which this system has none for.
+    #[derive(Debug)]
+    pub struct LifeSign(Infallible);
+
+    impl LifeSign {
+        /// Waits for ever.
+        pub async fn asked(&mut self) -> Infallible {
+            std::future::pending().await
+        }
+    }
+
+    impl RuntimeDir {
+        /// Shows that a PRIMARY of this directory lives.
+        ///
+        /// # Errors
+        /// Always: this system has no such sign.
+        pub fn show_life(&self) -> io::Result<LifeSign> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        /// Returns false: this system has no such sign.
+        pub fn ask_for_life(&self) -> bool {
+            false
+        }
+    }
+}
