@@ -16,7 +16,7 @@ use crate::day::DailyCopies;
 use crate::fault::{Failure, Place};
 use crate::files::{Files, Standing};
 use crate::pool::{Pool, Reader};
-use crate::{backup, check, open, recover};
+use crate::{backup, check, log_owner, open, recover};
 
 /// How often a call goes on in another file that took the place of the one that was open.
 const MAX_MOVES: usize = 3;
@@ -361,6 +361,8 @@ impl Db {
         }
         if let Some(c) = writer.take() {
             copy_log_back(&c);
+            drop(c);
+            log_owner::forget(&self.place);
         }
         self.files.lock().take();
         Ok(())

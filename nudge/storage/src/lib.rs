@@ -32,6 +32,7 @@ mod fault;
 mod files;
 pub mod foreign;
 mod keyed;
+mod log_owner;
 mod open;
 mod pool;
 pub mod rank;

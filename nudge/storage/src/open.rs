@@ -17,6 +17,7 @@ use crate::app::{APPLICATION_ID, App, Kept};
 use crate::backup;
 use crate::fault::{Failure, Place};
 use crate::files::Files;
+use crate::log_owner;
 
 /// What the write-ahead log is cut to when it has been copied back.
 const MAX_LOG_BYTES: i64 = 16 << 20;
@@ -98,6 +99,9 @@ fn check_locks(place: &Place) -> Result<(), Failure> {
 fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Option<Opened>, Failure> {
     create(place)?;
     let unseen = |error: std::io::Error| place.refusal(&format!("cannot be looked at ({error})"));
+    let note = log_owner::set_foreign_log_aside(place, app.kept, date).map_err(|error| {
+        place.refusal(&format!("has the log of another file, which cannot be moved away ({error})"))
+    })?;
     let before = Files::look(place).map_err(unseen)?;
     let mut c = connect(place, left)?;
     // Before the database is looked at: another process may make it and its first copy between two looks.
@@ -124,6 +128,7 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Optio
     version(&c)?;
     let files = Files::look(place).map_err(unseen)?;
     let (Some(before), Some(files)) = (before, files) else { return Ok(None) };
+    log_owner::write(place, note);
     let opened = Opened { connection: c, files, journal, is_new: seen.is_empty };
     Ok(before.is_same_database(&opened.files).then_some(opened))
 }

@@ -50,9 +50,14 @@ fn all_files_are_this_users_alone() {
     add(&db, "two").unwrap();
     db.backup(&desk.folder.path().join("mine.db")).unwrap();
     let mode = |name: &str| desk.folder.path().join(name).metadata().unwrap().mode() & 0o777;
-    assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db", "notes.db-shm", "notes.db-wal"]);
+    assert_eq!(
+        names(desk.folder.path()),
+        [".notes.db.log-owner", "backups", "mine.db", "notes.db", "notes.db-shm", "notes.db-wal"]
+    );
     assert_eq!([mode(""), mode("backups")], [0o700, 0o700]);
-    for file in ["mine.db", "notes.db", "notes.db-shm", "notes.db-wal", "backups/notes-2026-11-24.1.db"] {
+    for file in
+        [".notes.db.log-owner", "mine.db", "notes.db", "notes.db-shm", "notes.db-wal", "backups/notes-2026-11-24.1.db"]
+    {
         assert_eq!(mode(file), 0o600, "{file}");
     }
     db.close().unwrap();
@@ -587,6 +592,6 @@ fn names_are_no_addresses() {
     let db = Db::open(&Opening { wait: Duration::ZERO, ..Opening::new(&folder, &OLD) }).unwrap();
     add(&db, "one").unwrap();
     db.backup(&folder.path().join("file:mine?mode=memory.db")).unwrap();
-    assert_eq!(names(folder.path())[..2], ["file:mine?mode=memory.db", "notes.db"]);
+    assert_eq!(names(folder.path())[..3], [".notes.db.log-owner", "file:mine?mode=memory.db", "notes.db"]);
     assert_eq!(count_in(&folder.path().join("file:mine?mode=memory.db")), 1);
 }

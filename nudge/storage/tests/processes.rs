@@ -44,6 +44,10 @@ fn main() -> ExitCode {
         trial("a_key_sent_again_after_a_kill", a_key_sent_again_after_a_kill),
         trial("locks_outlast_all_that_is_done_to_the_file", locks_outlast_all_that_is_done_to_the_file),
         trial("a_deletion_for_ever_outlasts_a_kill", a_deletion_for_ever_outlasts_a_kill),
+        #[cfg(unix)]
+        trial("a_log_is_not_replayed_onto_another_file", a_log_is_not_replayed_onto_another_file),
+        #[cfg(unix)]
+        trial("a_log_that_was_copied_with_its_file_is_replayed", a_log_that_was_copied_with_its_file_is_replayed),
         #[cfg(target_os = "linux")]
         trial("a_compaction_takes_no_memory_for_the_file", a_compaction_takes_no_memory_for_the_file),
         #[cfg(unix)]
@@ -424,6 +428,55 @@ fn locks_outlast_all_that_is_done_to_the_file() {
     assert!(is_locked(&desk.path()), "whoever ends as the last one removes the log");
     assert_eq!(Actor::start("add at once", &[folder(&desk), "after"]).rest(), ["done"]);
     assert_eq!(titles(&db), ["after", "before", "within"]);
+}
+
+/// A process that writes some notes and is killed; their titles.
+#[cfg(unix)]
+fn write_and_die(desk: &Desk) -> Vec<String> {
+    let mut writer = Actor::start("write", &[folder(desk), "full", "killed"]);
+    let written = (0..30).map(|_| writer.line()).collect();
+    writer.kill();
+    assert!(desk.folder.path().join("notes.db-wal").metadata().unwrap().len() > 0, "it left its log");
+    written
+}
+
+/// All processes are gone when a copy is moved over the database, so none of them sees to their log.
+#[cfg(unix)]
+fn a_log_is_not_replayed_onto_another_file() {
+    let desk = Desk::new();
+    let copy = desk.folder.path().join("copy.db");
+    let db = desk.open(&OLD);
+    for number in 0..20 {
+        add(&db, &format!("before {number}")).unwrap();
+    }
+    db.backup(&copy).unwrap();
+    db.close().unwrap();
+    write_and_die(&desk);
+    std::fs::rename(&copy, desk.path()).unwrap();
+    for more in 0..3 {
+        let db = desk.open(&OLD);
+        assert!(db.check().unwrap().is_sound());
+        assert_eq!(count(&db), 20 + more);
+        add(&db, &format!("after {more}")).unwrap();
+    }
+    let logs = desk.backups().into_iter().filter(|name| name.ends_with("-replaced.wal"));
+    assert_eq!(logs.count(), 1, "it is all there is of what it holds");
+}
+
+/// A home that is restored whole has other files, which belong together.
+#[cfg(unix)]
+fn a_log_that_was_copied_with_its_file_is_replayed() {
+    let (desk, other) = (Desk::new(), Desk::new());
+    add(&desk.open(&OLD), "before").unwrap();
+    let written = write_and_die(&desk);
+    other.folder.create().unwrap();
+    for name in kit::names(desk.folder.path()).iter().filter(|name| *name != "backups") {
+        std::fs::copy(desk.folder.path().join(name), other.folder.path().join(name)).unwrap();
+    }
+    for desk in [desk, other] {
+        let titles = titles(&desk.open(&OLD));
+        assert!(written.iter().all(|title| titles.contains(title)));
+    }
 }
 
 /// Files may not grow beyond a megabyte or two here; that is what a full disk looks like to a process.

@@ -1,0 +1,126 @@
+//! A note beside a database that says which file its log belongs to.
+//!
+//! SQLite replays a log onto whatever file has the name. When all processes have died and a copy is moved over the
+//! database before the next one starts, that would damage the copy. The note holds the identities of the database and
+//! of its log. A log that is still the same beside another database is not its own. Where both are others, as after a
+//! whole folder was restored, they belong together.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use nudge_core::dir::Dir;
+
+use crate::app::Kept;
+use crate::backup;
+use crate::fault::Place;
+
+/// Most bytes of a note; it has less than two hundred.
+const MAX_BYTES: u64 = 1024;
+
+/// The identities of a database and its log.
+#[derive(PartialEq)]
+struct LogOwner {
+    database: String,
+    log: String,
+}
+
+impl LogOwner {
+    /// Looks at the files; `None` where one of them is not there, or has no identity that outlasts a process.
+    fn look(place: &Place) -> Option<Self> {
+        let log = place.folder.join(format!("{}-wal", place.file()));
+        Some(Self { database: identity(&place.path())?, log: identity(&log)? })
+    }
+
+    fn read(file: &mut File) -> Option<Self> {
+        let mut text = String::new();
+        file.rewind().ok()?;
+        file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+        let (database, log) = text.trim_end().split_once('\n')?;
+        Some(Self { database: database.into(), log: log.into() })
+    }
+}
+
+/// Takes the log out of the way if the note says that it is another file's. The result is the locked note then; it is
+/// for [`write`], so that no other process takes the log of the next file for this one.
+///
+/// # Errors
+/// The system's error, when the log cannot be taken away.
+pub(crate) fn set_foreign_log_aside(place: &Place, kept: Kept, date: &str) -> io::Result<Option<File>> {
+    let Ok(folder) = Dir::open(&place.folder, false) else { return Ok(None) };
+    let Ok(mut note) = folder.open_lock(&name(place), false) else { return Ok(None) };
+    let is_foreign = |note: &mut File| {
+        let (noted, found) = (LogOwner::read(note), LogOwner::look(place));
+        noted.zip(found).is_some_and(|(noted, found)| noted.log == found.log && noted.database != found.database)
+    };
+    if !is_foreign(&mut note) {
+        return Ok(None);
+    }
+    note.lock()?;
+    // Another process may have done it meanwhile.
+    if !is_foreign(&mut note) {
+        return Ok(None);
+    }
+    let beside = |end: &str| format!("{}{end}", place.file());
+    // The index can be made again of the log.
+    match folder.remove(&beside("-shm")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match kept {
+        Kept::Data => keep(place, &beside("-wal"), date)?,
+        Kept::Cache => folder.remove(&beside("-wal"))?,
+    }
+    Ok(Some(note))
+}
+
+/// Moves the log to the backups: where its database is still there under another name, the two are whole together.
+fn keep(place: &Place, log: &str, date: &str) -> io::Result<()> {
+    let backups = place.folder.join(backup::FOLDER);
+    Dir::open(&backups, true).map_err(|unfit| io::Error::other(unfit.to_string()))?;
+    let mut names = (1..).map(|number: u32| backups.join(format!("{}-{date}.{number}-replaced.wal", place.name)));
+    let free = names.find(|path| path.symlink_metadata().is_err()).expect("a folder has fewer files than numbers");
+    std::fs::rename(place.folder.join(log), free)
+}
+
+/// Notes that the log which is there belongs to the database that is there. `note` is what
+/// [`set_foreign_log_aside`] has locked.
+pub(crate) fn write(place: &Place, note: Option<File>) {
+    let (Ok(folder), Some(owner)) = (Dir::open(&place.folder, false), LogOwner::look(place)) else { return };
+    let (is_locked, file) = (note.is_some(), note.or_else(|| folder.open_lock(&name(place), true).ok()));
+    let Some(mut file) = file else { return };
+    if LogOwner::read(&mut file).is_some_and(|noted| noted == owner) || !is_locked && file.lock().is_err() {
+        return;
+    }
+    // Without the note, and with half of it, SQLite replays the log as it always does.
+    let text = format!("{}\n{}\n", owner.database, owner.log);
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+}
+
+/// Removes the note where there is no log any more.
+pub(crate) fn forget(place: &Place) {
+    if place.folder.join(format!("{}-wal", place.file())).symlink_metadata().is_err()
+        && let Ok(folder) = Dir::open(&place.folder, false)
+    {
+        let _ = folder.remove(&name(place));
+    }
+}
+
+fn name(place: &Place) -> String {
+    format!(".{}.log-owner", place.file())
+}
+
+/// Device, inode and time of birth: the inode of a file that is gone may become another's.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = path.symlink_metadata().ok()?;
+    let born = meta.created().ok().and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok());
+    Some(format!("{}:{}:{}", meta.dev(), meta.ino(), born.unwrap_or_default().as_nanos()))
+}
+
+/// A file that is open cannot be replaced here, and the standard library has no identity of files.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<String> {
+    None
+}
