@@ -314,6 +314,7 @@ mod tests {
 
     use super::*;
 
+    /// Promise (command line): Printed text from the store cannot control the terminal.
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");

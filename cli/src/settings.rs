@@ -421,6 +421,8 @@ mod tests {
         layered(Some(file), variable, &flags)
     }
 
+    /// Promise (server): A flag counts before a variable, and a variable before the settings file. A senseless value
+    /// is refused by name.
     #[test]
     fn flags_come_before_variables_before_the_file_before_defaults() {
         let file = "max_hints = 7\nsecret_guard = false\nallow_host = ['a', 'b']\n[hook]\nms = 60\n";
@@ -449,6 +451,7 @@ mod tests {
         assert_eq!(refused.message(), "NUDGE_RECORDS must be 1 or 0.");
     }
 
+    /// Promise: see flags_come_before_variables_before_the_file_before_defaults.
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (file, says) in [

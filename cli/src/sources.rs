@@ -106,6 +106,8 @@ mod tests {
     use super::*;
 
     /// What [`SourceSpec`] says of names and lengths.
+    ///
+    /// Promise (sources): The specs of sources keep to their names and lengths.
     #[test]
     fn specs_keep_to_the_rules() {
         for (at, source) in all().iter().enumerate() {

@@ -20,6 +20,7 @@ const AGENTS: usize = 50;
 /// For fifty processes on a busy machine.
 const PATIENT: Duration = Duration::from_mins(1);
 
+/// Promise (session): Fifty processes that start at once get one primary, and all are served.
 #[test]
 fn of_fifty_that_start_at_once_one_is_primary_and_all_are_served() {
     let rounds: usize = std::env::var("NUDGE_ROUNDS").map_or(10, |rounds| rounds.parse().unwrap());

@@ -38,6 +38,8 @@ const MAX_FAIL_OVER: Duration = Duration::from_millis(500);
 /// Clients leave keys behind of which they do not know what they hold.
 const ROOM: [(&str, &str); 2] = [("NUDGE_MAX_HINTS", "1000000"), ("NUDGE_MAX_HINTS_PER_COMPONENT", "100000")];
 
+/// Promise (session): A session loses no acknowledged call, runs none twice and answers none out of order while its
+/// primary is killed every two seconds.
 #[test]
 fn nothing_acknowledged_is_lost_while_one_serve_lives() {
     let seconds = std::env::var("NUDGE_SURVIVAL_SECONDS").ok().map(|seconds| seconds.parse().unwrap());

@@ -46,6 +46,7 @@ fn typed(file: &str) {
     cases.case(file).run();
 }
 
+/// Promise (command line): A command that fails prints nothing to stdout and exits with the code of its error.
 #[cfg(unix)]
 #[test]
 fn verbs() {

@@ -117,6 +117,7 @@ fn a_tool_that_an_old_proxy_does_not_know_is_answered_by_a_new_primary() {
     session.end();
 }
 
+/// Promise (session): Two versions work in one session, and a version leaves a journal that it cannot read.
 #[test]
 #[ignore = "needs other builds; tests/upgrade runs it"]
 fn an_upgrade_one_by_one_keeps_everything() {

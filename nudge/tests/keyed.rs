@@ -136,6 +136,7 @@ fn a_lost_secret_is_made_again_only_where_nothing_stands() {
     }
 }
 
+/// Promise (hints): Calls with different keys never wait for each other, and a key serves one call.
 #[test]
 fn a_key_is_good_for_one_call() {
     for limit in [0, 1] {

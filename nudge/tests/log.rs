@@ -94,6 +94,8 @@ fn delete() -> Delete {
     Delete { component: "a".into(), key: "k".into(), ..Delete::default() }
 }
 
+/// Promise (hints): The store records a change before a reader can see it. A change that cannot be recorded changes
+/// nothing.
 #[test]
 fn changes_are_recorded_first_as_they_will_stand() {
     let (store, spy) = store();
@@ -117,6 +119,7 @@ fn changes_are_recorded_first_as_they_will_stand() {
     );
 }
 
+/// Promise (hints): A read changes nothing and records nothing.
 #[test]
 fn reads_and_refused_calls_record_nothing() {
     let (store, spy) = store();
@@ -131,6 +134,7 @@ fn reads_and_refused_calls_record_nothing() {
     assert_eq!(spy.calls.load(Ordering::SeqCst), 0);
 }
 
+/// Promise: see changes_are_recorded_first_as_they_will_stand.
 #[test]
 fn a_record_that_fails_refuses_the_call_and_changes_nothing() {
     let (store, spy) = store();

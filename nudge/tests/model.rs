@@ -245,6 +245,8 @@ impl StateMachineTest for Run {
 
 prop_state_machine! {
     #![proptest_config(Cases { cases: 500, failure_persistence: None, ..Cases::default() })]
+    /// Promise (hints): Hints, signals, records and notes behave as plain models of the semantics do, for random
+    /// calls, time jumps, repeated keys and restarts.
     #[test]
     fn agrees_with_the_model(sequential 50 => Run);
 }

@@ -73,6 +73,7 @@ fn what_names_a_deletion_names_no_other_after_a_restart() {
     assert!(id(&session).as_u64().unwrap() > first);
 }
 
+/// Promise: see any_history_comes_back.
 #[test]
 fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
     for limit in [0, 1] {
@@ -106,6 +107,7 @@ fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
     }
 }
 
+/// Promise (hints): A call with a key runs once, also after the store was restored or its process was killed.
 #[test]
 fn a_call_with_a_key_is_made_once() {
     for limit in [0, 1] {
@@ -162,6 +164,8 @@ fn step() -> impl Strategy<Value = (&'static str, Value)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
+    /// Promise (hints): A store comes back from its records as it was, at any point of its history. Hints marked
+    /// secret do not come back.
     #[test]
     fn any_history_comes_back(
         steps in prop::collection::vec((step(), any::<bool>()), 1..60),

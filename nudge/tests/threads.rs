@@ -12,6 +12,7 @@ fn scoped(key: usize, n: usize) -> SetHint {
     hint
 }
 
+/// Promise (hints): A `View` never takes one scope for another, even when the number of a scope is used again.
 #[test]
 fn a_view_never_takes_one_scope_for_another() {
     let store = Nudge::default();

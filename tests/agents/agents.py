@@ -65,6 +65,7 @@ def is_stopped_by(case: Case, start: Callable[[], Program], *call: object) -> No
 
 
 class ClaudeCode(Case):
+    # Promise (agents): The model reads the hints of the project after `nudge init`, and nothing more.
     def test_it_is_prepared(self) -> None:
         self.home.nudge("init", "--yes")
         shared_behaviour(self, self.start(Claude))

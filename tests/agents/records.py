@@ -61,6 +61,7 @@ class Records(Case):
         self.assertIn("record 1 (issue, resolved, ", "\n".join(read_by_model(request)))
         self.assertIn(f", in {self.home.shop.name}) {RECORD['title']}: Cargo wanted", "\n".join(read_by_model(request)))
 
+    # Promise (agents): A fix in one project is found the next day by a prompt in another.
     def test_it_is_found_the_next_day(self) -> None:
         """The server's clock is moved: by a build with `test-clock`, whose clock stands until then."""
         claude = self.prepared()
@@ -110,6 +111,8 @@ class Records(Case):
         self.assertIn("auto-persist skipped: the model saved nothing", skipped)
         self.assertEqual(skipped.count(QUESTION), 1, "once")
 
+    # Promise (agents): An agent in the real client is asked once when its plan ends: a subagent that plans, and an
+    # agent whose plan a person agreed to.
     def test_a_subagent_that_plans_is_asked_before_it_ends(self) -> None:
         self.home.allow(UPSERT)
         self.home.nudge("init", "--yes", "--records=ask")
@@ -121,6 +124,7 @@ class Records(Case):
         claude.ask("have it planned", ("Agent", plan))
         self.saved_once()
 
+    # Promise: see test_a_subagent_that_plans_is_asked_before_it_ends.
     def test_a_person_s_agent_is_asked_when_its_plan_was_agreed(self) -> None:
         self.home.allow(UPSERT)
         self.home.nudge("init", "--yes", "--records=ask")

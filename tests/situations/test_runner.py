@@ -114,6 +114,7 @@ class Floor(unittest.TestCase):
             code = floor.check(*arguments)
         return code, out.getvalue()
 
+    # Promise (hints): The quality of suggestions stays above a floor in all recorded situations, and a fall is named.
     def test_what_falls_is_named(self):
         figures = {"situations": 9, "asked": 3, "told": 2, "irrelevant": 0.0333, "quiet": 2, "quiet_broken": 1}
         figures |= {"forbidden": 0, "stale": 0}

@@ -147,6 +147,8 @@ impl Model for Protocol {
     }
 }
 
+/// Promise (session): The protocol of lock, membership, promotion and journal holds for three processes, in every
+/// order of steps and crashes.
 #[test]
 fn the_protocol_holds_in_every_order() {
     let checker = Protocol(Flaw::None).checker().spawn_bfs().join();

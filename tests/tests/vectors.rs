@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use nudge_tests::{drivers, trials};
 
+/// Promise (bindings): C, Python, Node, HTTP and the command line answer every test vector as the library does.
 fn main() -> ExitCode {
     trials::main(drivers::all())
 }

@@ -190,6 +190,7 @@ def test_what_cannot_be_a_context(store: nudge.Store, wrong: Any) -> None:
         ({5: "dev"}, "The fields of a context have names that are strings."),
     ],
 )
+# Promise (hints): The context tolerates unknown fields on the wire, and a binding refuses a misspelt field.
 def test_an_unknown_field_is_refused(store: nudge.Store, given: Any, said: str) -> None:
     store.set("api", "k", "everywhere")
     before = store.export()

@@ -253,6 +253,7 @@ assert store.get("svc", "k") is None
 """
 
 
+# Promise (bindings): Ctrl-C and a cancelled task end a call that the session does not answer.
 @pytest.mark.skipif(os.name == "nt", reason="stops a process by a signal")
 def test_ctrl_c_while_the_server_does_not_answer(server: Server) -> None:
     primary = server.primary(lambda pid: True)

@@ -30,6 +30,7 @@ class Counting(nudge.Store):
         return super().call(method, params)
 
 
+# Promise (bindings): Every source is called from Python, Node and C, typed, without code of its own there.
 def test_a_source_is_an_attribute_and_its_verbs_are_methods(demo_server: Server) -> None:
     with nudge.connect(demo_server.runtime) as store:
         demo = attribute(store, "demo")

@@ -350,6 +350,8 @@ mod tests {
         text + "\n  },\n  \"mcpServers\": {}\n}\n"
     }
 
+    /// Promise (agents): A client's settings of megabytes are read in time that follows their size, and foreign parts
+    /// stay text.
     #[test]
     fn what_a_client_keeps_for_itself_stays_text() {
         let (entry, path) = (json!({"command": "/n", "args": ["serve"]}), ["mcpServers", "nudge"]);

@@ -138,6 +138,8 @@ mod tests {
     }
 
     /// Every field that a command sends has words of ours, so that no refusal speaks of a field that nobody has typed.
+    ///
+    /// Promise (command line): A refusal names the flag, for every field of a method.
     #[test]
     fn every_field_of_a_method_has_its_flag() {
         let args = Args::command();

@@ -17,6 +17,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
 const WITH_HOOKS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
 const WITHOUT_HOOKS: [&str; 3] = ["vscode", "opencode", "zed"];
 
+/// Promise: see what_is_missing_is_told_with_its_fix.
 #[test]
 fn after_init_all_is_well() {
     let clients = [&WITH_HOOKS[..], &WITHOUT_HOOKS].concat();
@@ -66,6 +67,7 @@ fn the_report_has_this_shape() {
     assert!(!home.runtime.exists(), "no trace of the user's session either");
 }
 
+/// Promise (agents): `nudge doctor` starts the command in the client's settings and names each fault with its fix.
 #[test]
 fn what_is_missing_is_told_with_its_fix() {
     let home = Home::with(&[]);
@@ -179,6 +181,7 @@ fn a_broken_file_is_told_with_its_position() {
     assert!(told.contains(".cursor/hooks.json is broken at line 1"), "{told}");
 }
 
+/// Promise (agents): `nudge doctor` leaves the user's session unchanged and shows no secret.
 #[test]
 fn the_users_session_is_asked_and_not_touched() {
     let session = Session::start(0);
@@ -217,6 +220,7 @@ fn the_users_session_is_asked_and_not_touched() {
     session.end();
 }
 
+/// Promise: see the_users_session_is_asked_and_not_touched.
 #[test]
 fn secrets_of_an_entry_are_not_shown() {
     let home = Home::with(&["claude", "zed"]);

@@ -111,6 +111,7 @@ fn a_git_that_hangs_is_ended() {
     assert!(String::from_utf8(get.output().unwrap().stdout).unwrap().contains(r#""value":"w""#));
 }
 
+/// Promise (server): The server answers other calls while git hangs or a source is slow.
 #[test]
 fn a_git_that_hangs_holds_up_nobody_else() {
     let home = home();

@@ -125,6 +125,8 @@ fn handlers(settings: &Value, event: &str) -> Vec<Value> {
     groups.iter().flat_map(|group| group["hooks"].as_array().cloned().unwrap_or_default()).collect()
 }
 
+/// Promise (agents): `nudge init` finds the clients, changes nothing of others, and changes nothing when run again.
+/// `--undo` restores every byte.
 #[test]
 fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     let home = Home::new();

@@ -75,6 +75,7 @@ fn git(folder: &Path, words: &[&str]) {
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// Promise (hints): A hint stored without a scope stays in its repository.
 #[test]
 fn two_repositories_with_the_same_key_do_not_meet() {
     let place = Place::new();

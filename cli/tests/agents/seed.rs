@@ -48,6 +48,7 @@ fn listed(desk: &Desk, component: &str) -> Vec<String> {
     lines
 }
 
+/// Promise (agents): A hint from a file of the repository displaces no hint that a person or an agent stored.
 #[test]
 fn agents_are_told_and_follow_the_files() {
     let desk = Desk::new();

@@ -139,6 +139,7 @@ fn row_18_a_stopped_primary_stays_the_only_one() {
     assert_eq!(first.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
 }
 
+/// Promise (session): A program that clears `/tmp` leaves a living session alone.
 #[test]
 fn programs_that_clear_tmp_pass_a_living_session_by() {
     use std::fs::{File, TryLockError};

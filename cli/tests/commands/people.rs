@@ -32,6 +32,7 @@ fn seen(serve: &Serve, args: &[&str], columns: u16) -> Vec<String> {
     said.lines().map(str::to_owned).collect()
 }
 
+/// Promise (command line): A table is no wider than the terminal, and its times are in the user's zone.
 #[test]
 fn tables_fit_the_terminal() {
     let home = home();
@@ -77,6 +78,7 @@ fn many_hints_are_listed_by_component() {
     assert_eq!(exact["components"][0]["name"], "c10", "as the method returns them");
 }
 
+/// Promise: see tables_fit_the_terminal.
 #[test]
 fn times_are_those_of_the_zone_and_json_is_utc() {
     let home = home();

@@ -216,6 +216,7 @@ fn without_a_server_and_stopping_one() {
     assert_eq!(shell.fails(&["status"]).0, 3);
 }
 
+/// Promise (command line): `nudge try` leaves nothing behind.
 #[test]
 fn the_tour_shows_all_and_leaves_nothing_behind() {
     let home = home();

@@ -213,6 +213,8 @@ fn both_eras_of_mcp() {
     serve.close();
 }
 
+/// Promise (server): The server lists the tools of all sources in 16,000 bytes at most: 7,500 for the hints, 600 for
+/// `nudge_recall`.
 #[test]
 fn tools_are_small_complete_and_stable() {
     let home = home();
@@ -255,6 +257,7 @@ fn tools_are_small_complete_and_stable() {
     assert_eq!(names, tools.chain(CODE_TOOLS.map(str::to_owned)).collect());
 }
 
+/// Promise: see tools_are_small_complete_and_stable.
 #[test]
 fn the_tools_of_all_sources_together_are_small() {
     let home = home();

@@ -178,6 +178,7 @@ fn after_an_end_of_file_the_session_goes_on_while_a_proxy_lives() {
     goes_on(Ending::EndOfFile, 3);
 }
 
+/// Promise: see after_sigkill_the_session_goes_on_while_a_proxy_lives.
 #[test]
 fn after_sigterm_the_session_goes_on_while_a_proxy_lives() {
     is_gone(Ending::Sigterm);
@@ -185,6 +186,7 @@ fn after_sigterm_the_session_goes_on_while_a_proxy_lives() {
     goes_on(Ending::Sigterm, 3);
 }
 
+/// Promise (session): A session goes on when its primary ends or is killed, while a proxy lives.
 #[test]
 fn after_sigkill_the_session_goes_on_while_a_proxy_lives() {
     is_gone(Ending::Sigkill);

@@ -138,6 +138,8 @@ fn full(session: &Session, folder: &Path) -> (PathBuf, Acknowledged) {
     (ballast, acknowledged)
 }
 
+/// Promise (session): A session refuses changes and goes on reading when the disk is full, and needs no restart
+/// afterwards.
 #[test]
 fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
     let Some(folder) = on_a_small_disk("a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing") else {

@@ -104,6 +104,8 @@ fn kill(mut serve: Serve) {
     serve.child.wait().unwrap();
 }
 
+/// Promise (kept hints): Hints with a duration come back in the next session with their counts. Without `keep` Nudge
+/// writes nothing and says so.
 #[test]
 fn what_has_a_duration_is_there_again_with_its_counts() {
     let user = User::new();
@@ -133,6 +135,7 @@ fn what_has_a_duration_is_there_again_with_its_counts() {
     serve.close();
 }
 
+/// Promise: see a_damaged_file_is_set_aside_and_named.
 #[test]
 fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
     let user = User::new();
@@ -225,6 +228,7 @@ fn whether_a_session_keeps_is_the_sessions() {
     until_kept(&user, &["k"]);
 }
 
+/// Promise: see what_has_a_duration_is_there_again_with_its_counts.
 #[test]
 fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let user = User::new();
@@ -251,6 +255,7 @@ fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     drop(serve);
 }
 
+/// Promise (kept hints): `nudge stop` says how many hints end, and `nudge forget` empties the file.
 #[test]
 fn stop_says_what_is_kept() {
     let user = User::new();
@@ -282,6 +287,7 @@ fn the_default_ttl_decides_where_it_is_set() {
     until_kept(&user, &["k"]);
 }
 
+/// Promise (kept hints): Nudge overwrites no kept file that it has not read, and sets a damaged one aside.
 #[test]
 fn a_damaged_file_is_set_aside_and_named() {
     for damage in [
@@ -343,6 +349,8 @@ fn limits_that_leave_no_room_lose_nothing() {
     assert!(report.contains("! kept hints") && report.contains("room for 2 of its 3 hints"), "{report}");
 }
 
+/// Promise (kept hints): The most used hints stay when limits are lowered, and the others come back when there is
+/// room.
 #[test]
 fn the_most_used_find_room_and_the_others_come_back() {
     let user = User::new();
@@ -381,6 +389,7 @@ fn the_most_used_find_room_and_the_others_come_back() {
     assert!(!user.folder().join("kept-before.json").exists(), "forgotten is forgotten");
 }
 
+/// Promise (kept hints): A clock that is wrong for seconds destroys no hint, at the start of a session or within it.
 #[test]
 fn a_start_with_a_wrong_clock_loses_nothing() {
     const DAY: Duration = Duration::from_hours(24);
@@ -413,6 +422,7 @@ fn written(ms: i64) -> String {
     nudge_core::clock::rfc3339::text(ms)
 }
 
+/// Promise: see a_damaged_file_is_set_aside_and_named.
 #[test]
 fn one_session_at_a_time_keeps() {
     let user = User::new();
@@ -430,6 +440,7 @@ fn one_session_at_a_time_keeps() {
     drop(second);
 }
 
+/// Promise: see stop_says_what_is_kept.
 #[test]
 fn forget_empties_what_is_kept() {
     let user = User::new();

@@ -225,6 +225,7 @@ impl Play {
     }
 }
 
+/// Promise (session): A call that was interrupted by a kill took effect whole or not at all.
 #[test]
 fn nothing_acknowledged_is_lost_or_half_there_whichever_of_two_is_killed() {
     let sequences = std::env::var("NUDGE_KILLS").map_or(SEQUENCES, |count| count.parse().unwrap());

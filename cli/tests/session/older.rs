@@ -50,6 +50,7 @@ fn holds_all(desk: &Desk) {
     assert_eq!(get("docs", "Straße 7 🦀", "main")["value"], "two\nlines");
 }
 
+/// Promise (session): Nudge imports the exports of every earlier version.
 #[test]
 fn exports_of_every_version_are_imported() {
     for file in left_behind("export-") {

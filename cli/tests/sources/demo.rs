@@ -76,6 +76,8 @@ fn has_demo(tools: &[String]) -> bool {
     tools.iter().any(|tool| tool == "nudge_demo_add")
 }
 
+/// Promise (server): A proxy lists and forwards the methods of its primary, known to it or not, and lists the tools
+/// of a source once it is in use.
 #[test]
 fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let desk = Desk::new();
@@ -148,6 +150,7 @@ fn a_source_that_cannot_be_opened_takes_no_other_down() {
     assert_eq!(status["hints"], 1);
 }
 
+/// Promise (server): Clients are told after a promotion that the tools are those of the new primary.
 #[test]
 fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     let desk = Desk::new();
@@ -169,6 +172,7 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     assert_eq!(told["result"]["structuredContent"]["text"], "kept", "{told}");
 }
 
+/// Promise: see a_call_with_a_key_is_made_once.
 #[test]
 fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     let desk = Desk::new();
@@ -197,6 +201,7 @@ fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     assert_eq!(proxy.call("nudge.demo.get", &json!({"name": "a"}))["result"]["text"], "newer", "it was not made again");
 }
 
+/// Promise: see a_primary_without_its_lock_acknowledges_nothing.
 #[test]
 fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     let desk = Desk::new();
@@ -211,6 +216,7 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     assert_eq!(kept.lines().count(), 1, "{kept}");
 }
 
+/// Promise: see a_git_that_hangs_holds_up_nobody_else.
 #[test]
 fn a_slow_call_holds_up_nobody() {
     let desk = Desk::new();
@@ -237,6 +243,7 @@ fn a_slow_call_holds_up_nobody() {
     assert!(quick > 20, "{quick} quick calls beside them");
 }
 
+/// Promise (sources): Hints and another source are told together by one hook and one recall.
 #[test]
 fn its_offers_come_out_of_the_hook_beside_hints() {
     let desk = Desk::new();
@@ -271,6 +278,7 @@ fn its_offers_come_out_of_the_hook_beside_hints() {
     assert_eq!(stats["followed"], 1, "{stats}");
 }
 
+/// Promise: see its_offers_come_out_of_the_hook_beside_hints.
 #[test]
 fn it_is_recalled_beside_hints() {
     let desk = Desk::new();

@@ -217,6 +217,7 @@ fn tools_are_listed_once_there_is_a_state_directory_or_the_setting_is_on() {
     assert_eq!(listed(&mut primary), [true; 3]);
 }
 
+/// Promise (sources): An agent is told a signal once, before everything else, at any event.
 #[test]
 fn an_agent_is_told_unasked_once_and_before_everything_else() {
     let desk = Desk::new();
@@ -280,6 +281,7 @@ else:
     os.rename(temporary, latest)
 "#;
 
+/// Promise (sources): Scripts that follow the signals' specification exchange signals with Nudge.
 #[test]
 fn programs_that_follow_the_specification_exchange_signals_with_ours() {
     let desk = Desk::new();
@@ -318,6 +320,7 @@ fn programs_that_follow_the_specification_exchange_signals_with_ours() {
     }
 }
 
+/// Promise (sources): Nudge refuses by name a state directory that leads out of the checkout.
 #[test]
 fn a_state_directory_that_leads_elsewhere_is_refused_by_name() {
     let desk = Desk::new();

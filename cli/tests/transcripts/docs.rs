@@ -152,6 +152,7 @@ macro_rules! pages {
             follow($page);
         })*
 
+        /// Promise (code and documents): Each command in the documentation prints the text that the page shows.
         #[test]
         fn every_page_that_shows_commands_is_followed() {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nudge/docs");

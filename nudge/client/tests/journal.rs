@@ -66,6 +66,7 @@ fn a_record_has_its_limits() {
     assert_eq!(home.reread(), [b"before".to_vec(), large]);
 }
 
+/// Promise (session): A journal that is cut at any byte gives back its longest whole prefix.
 #[test]
 fn cut_at_every_byte() {
     let home = Home::new();

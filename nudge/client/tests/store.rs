@@ -86,6 +86,7 @@ fn a_tool_stands_where_the_program_says_but_for_what_the_model_says() {
     );
 }
 
+/// Promise: see tools_are_the_rows_of_the_table_in_three_forms.
 #[test]
 fn what_a_tool_refuses_says_so_and_is_no_person_s() {
     let store = Store::new(Config::default());
@@ -150,6 +151,7 @@ fn a_tool_is_answered_in_the_form_in_which_it_was_used() {
     }
 }
 
+/// Promise (bindings): The tools of a program are the methods of the table, and a refusal is an answer.
 #[test]
 fn tools_are_the_rows_of_the_table_in_three_forms() {
     let tools = Tools::of(&Store::new(Config::default())).unwrap();

@@ -442,6 +442,7 @@ mod tests {
         Probe { text: probe.text.clone(), list: None, number: None, many: vec![] }
     }
 
+    /// Promise (hints): A refusal of params repeats no value from them.
     #[test]
     fn values_stay_out_of_messages() {
         #[derive(Debug, serde::Deserialize)]

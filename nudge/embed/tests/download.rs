@@ -185,6 +185,7 @@ fn a_server_that_cannot_go_on_sends_it_anew() {
     assert_eq!(begun, [5_000, 0]);
 }
 
+/// Promise (models): A model is used only when its bytes are whole and known.
 #[test]
 fn other_bytes_are_refused_named_and_not_kept() {
     let scene = Scene::new();
@@ -257,6 +258,7 @@ fn a_redirect_is_followed_but_not_to_another_protocol() {
     assert_eq!(other.asked(), [("config.json".to_owned(), 0)]);
 }
 
+/// Promise: see other_bytes_are_refused_named_and_not_kept.
 #[test]
 fn only_https_leaves_the_machine() {
     let scene = Scene::new();

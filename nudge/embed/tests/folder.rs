@@ -215,6 +215,7 @@ fn what_an_interrupted_download_left_goes_when_its_model_is_added() {
     assert_eq!(names(&models), ["one", "two"]);
 }
 
+/// Promise (models): A model that cannot run is refused, and leaves nothing behind.
 #[test]
 fn what_is_no_model_leaves_nothing_behind() {
     let (place, models) = place();
@@ -248,6 +249,7 @@ fn what_is_no_model_leaves_nothing_behind() {
     assert!(!place.path().join("escaped").exists() && !models.path().join("escaped").exists());
 }
 
+/// Promise: see what_is_no_model_leaves_nothing_behind.
 #[test]
 fn links_devices_and_doubles_in_archives_are_refused() {
     let (place, models) = place();

@@ -99,6 +99,7 @@ fn all_who_ask_at_once_get_the_same() {
     assert!(got.iter().all(|model| Arc::ptr_eq(model, &got[0])));
 }
 
+/// Promise (models): An idle model is dropped with its memory, and a model whose files changed is not used.
 #[test]
 fn an_idle_model_is_dropped_and_comes_back() {
     let scene = Scene::new();
@@ -122,6 +123,7 @@ fn an_idle_model_is_dropped_and_comes_back() {
     at_work.embed(&["who has it finishes the work"]).unwrap();
 }
 
+/// Promise: see an_idle_model_is_dropped_and_comes_back.
 #[test]
 fn a_model_that_is_removed_or_replaced_is_not_used_any_more() {
     let scene = Scene::new();

@@ -26,6 +26,8 @@ fn nice() -> Vec<i32> {
 
 /// Whoever makes vectors of many texts in the background lets others go first, and a prompt that comes meanwhile does not
 /// wait behind them, whoever had the model loaded.
+///
+/// Promise (models): Vectors in the background give way to other work, and no prompt waits for them.
 #[test]
 fn who_gives_way_has_it_computed_on_a_thread_that_does() {
     let place = tempfile::tempdir().unwrap();

@@ -346,6 +346,7 @@ fn what_is_missing_is_not_fetched() {
     lab.assert_unmarked("a promisor");
 }
 
+/// Promise (programs): The user's own remote is reached when Nudge asks git.
 #[test]
 fn the_users_own_remote_is_reached_and_what_is_data_counts() {
     let lab = Lab::new();

@@ -39,6 +39,8 @@ fn sqlite_is_new_enough() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }
 
+/// Promise (storage): A database, its log and its copies are readable by their user alone, and a planted file is
+/// refused.
 #[cfg(unix)]
 #[test]
 fn all_files_are_this_users_alone() {
@@ -64,6 +66,7 @@ fn all_files_are_this_users_alone() {
     assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db"], "the log was copied back");
 }
 
+/// Promise: see all_files_are_this_users_alone.
 #[cfg(unix)]
 #[test]
 fn what_was_put_in_its_place_is_refused() {
@@ -100,6 +103,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     assert_eq!(fs::read_to_string(desk.path()).unwrap(), text);
 }
 
+/// Promise: see damage_is_told_and_nothing_is_moved.
 #[test]
 fn a_database_of_another_program_is_left_alone() {
     for id in [0, 0x0f05_5111, APPLICATION_ID + 1] {
@@ -121,6 +125,7 @@ fn a_database_of_another_program_is_left_alone() {
     }
 }
 
+/// Promise: see damage_is_told_and_nothing_is_moved.
 #[test]
 fn a_newer_schema_is_left_alone() {
     let desk = Desk::new();
@@ -302,6 +307,7 @@ fn damage(desk: &Desk, table: &str) {
     file.write_all(&[0xa5; 600]).unwrap();
 }
 
+/// Promise (storage): Nudge leaves a file as it is when it is damaged, newer or of another program.
 #[test]
 fn damage_is_told_and_nothing_is_moved() {
     let desk = Desk::new();
@@ -537,6 +543,8 @@ fn the_log_is_cut_at_the_end_and_daily() {
 }
 
 /// `/proc` lists the descriptors; elsewhere the same code runs.
+///
+/// Promise (storage): The database file keeps its locks: only SQLite opens it.
 #[cfg(target_os = "linux")]
 #[test]
 fn sqlite_alone_opens_the_file() {

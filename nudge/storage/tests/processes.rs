@@ -192,6 +192,8 @@ fn folder(desk: &Desk) -> &str {
     desk.folder.path().to_str().unwrap()
 }
 
+/// Promise (storage): The database keeps every acknowledged change when a writer is killed, and a refused change
+/// leaves nothing.
 fn kills_lose_nothing_that_was_flushed() {
     kills("full", &OLD);
 }
@@ -309,6 +311,8 @@ fn two_versions_at_once() {
 }
 
 /// A process dies between a change and its answer, or before; the next one gets the call again.
+///
+/// Promise (storage): The file holds the key of a call together with its change, or neither.
 fn a_key_sent_again_after_a_kill() {
     let desk = Desk::new();
     let mut answers = Vec::new();
@@ -400,6 +404,8 @@ fn is_locked(path: &std::path::Path) -> bool {
 }
 
 /// Whatever this process does with the file while it changes it, no other gets in between.
+///
+/// Promise: see sqlite_alone_opens_the_file.
 fn locks_outlast_all_that_is_done_to_the_file() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
@@ -480,6 +486,8 @@ fn a_log_that_was_copied_with_its_file_is_replayed() {
 }
 
 /// Files may not grow beyond a megabyte or two here; that is what a full disk looks like to a process.
+///
+/// Promise: see kills_lose_nothing_that_was_flushed.
 #[cfg(unix)]
 fn a_full_disk_changes_nothing() {
     let desk = Desk::new();

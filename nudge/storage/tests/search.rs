@@ -257,6 +257,8 @@ fn remembered_weights_are_those_of_the_moment() {
 }
 
 /// Whatever is asked is never read as the syntax of a query, or of SQL.
+///
+/// Promise (storage): A search takes its words as text, never as query syntax.
 #[test]
 fn nothing_that_is_asked_is_syntax() {
     let c = notes(TEXTS);

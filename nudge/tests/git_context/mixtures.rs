@@ -175,6 +175,7 @@ fn linked_worktree(lab: &Lab) -> PathBuf {
     lab.path("w")
 }
 
+/// Promise (hints): The git reader agrees with git, or says that it is unsure.
 #[test]
 fn mixtures() {
     let mut draw = Draw(0x2545_f491_4f6c_dd1d);

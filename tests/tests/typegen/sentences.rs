@@ -76,6 +76,8 @@ fn folder(name: &str) -> String {
     all
 }
 
+/// Promise (code and documents): rustdoc, Python, TypeScript and the C header describe a method with the same
+/// sentence.
 #[test]
 fn every_language_says_the_same_of_a_method() {
     let rust = read("nudge/src/cache.rs") + &folder("nudge/src/method");

@@ -324,6 +324,7 @@ mod tests {
         })
     }
 
+    /// Promise (session): Each source gets its own journal records back after another source rewrote its part.
     #[test]
     fn each_source_gets_its_own_records_back_after_the_other_began_anew() {
         let (_folder, dir) = place();
@@ -404,6 +405,7 @@ mod tests {
         assert_eq!(journal.commit(&mut || Ok(())).unwrap_err().data()["ending"], true);
     }
 
+    /// Promise: see each_source_gets_its_own_records_back_after_the_other_began_anew.
     #[test]
     fn after_damage_every_source_writes_its_own_anew() {
         let (_folder, dir) = place();
@@ -421,6 +423,7 @@ mod tests {
         assert!(!demo.is_long());
     }
 
+    /// Promise: see a_primary_without_its_lock_acknowledges_nothing.
     #[test]
     fn the_fence_falls_with_the_lock_and_with_the_end() {
         let (_folder, dir) = place();

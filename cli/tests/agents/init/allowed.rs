@@ -19,6 +19,7 @@ fn allowed(home: &Home, tool: &str) -> [bool; 5] {
     ]
 }
 
+/// Promise (agents): `nudge init` allows each tool by its name, and `--undo` removes only these names.
 #[test]
 fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
     let home = Home::new();

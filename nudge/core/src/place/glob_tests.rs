@@ -256,6 +256,8 @@ fn slow_segment(pattern: &[u8], text: &[u8]) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
+    /// Promise (hints): The glob matcher accepts the same paths as a brute-force matcher, and the same as all
+    /// alternatives of its braces.
     #[test]
     fn agrees_with_brute_force(
         pattern in prop::collection::vec("[ab*?]{1,4}|\\*\\*", 1..5),
@@ -269,6 +271,8 @@ proptest! {
     }
 
     /// The alternatives of braces that are never written down are those that are.
+    ///
+    /// Promise: see agrees_with_brute_force.
     #[test]
     fn agrees_with_every_alternative_written_down(
         pattern in "(/|//|/\\./|a|b|B|é|,|\\.|\\*|/\\*\\*|\\?|\\[ab\\]|\\[!a,\\]|\\{|\\{a|,b\\}|\\}|\\{1\\.\\.3\\}|C:|,//){1,12}",

@@ -320,6 +320,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
+        /// Promise (hints): A canonical repository name reads back as itself.
         #[test]
         fn canonical_reads_back(text in "(https://|ssh://|git:|GIT:|file://|)([a-zA-Z.:@/\\[\\]0-2 \\\\-]|\\.git){0,16}") {
             if let Ok(repo) = Repo::parse(&text) {

@@ -364,6 +364,7 @@ fn nasty() -> Vec<String> {
     out
 }
 
+/// Promise (hints): The shell parser reads any command line in bounded time and never ends the process.
 #[test]
 fn nothing_nasty_takes_long_or_ends_the_process() {
     // As large as a thread's stack is on the systems that have small ones by default.
@@ -395,6 +396,7 @@ proptest! {
         let _ = parse(&line);
     }
 
+    /// Promise: see nothing_nasty_takes_long_or_ends_the_process.
     #[test]
     fn any_parts_of_lines_are_read(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..80)) {
         let _ = parse(&parts.concat());

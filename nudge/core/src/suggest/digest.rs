@@ -369,6 +369,7 @@ mod tests {
         assert_eq!(digest(2_000, &[], 3), "", "nothing is said of nothing");
     }
 
+    /// Promise (hints): The digest keeps to any limit of bytes and loses no hint.
     #[test]
     fn every_number_of_bytes_is_kept_to_and_no_hint_is_lost() {
         let mut rows: Vec<_> = (0..6).map(|n| hint(&"k".repeat(1 + 40 * n), &"ü".repeat(60 * n))).collect();

@@ -137,6 +137,7 @@ mod tests {
         (told.join(" "), merged.held_back.iter().map(|held| (held.source, held.count)).collect())
     }
 
+    /// Promise (hints): The merge of offers has a total order and keeps to its limit of bytes and lines.
     #[test]
     fn the_order() {
         for (sources, told) in [
@@ -157,6 +158,7 @@ mod tests {
         }
     }
 
+    /// Promise: see the_order.
     #[test]
     fn the_room() {
         for (sources, count, bytes, told, held_back) in [

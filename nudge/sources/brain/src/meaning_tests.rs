@@ -96,6 +96,7 @@ fn text(note: u8, text: u8) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Promise (sources): A brain in memory equals a fresh read of its index, and only touched files are read again.
     #[test]
     fn what_is_held_is_what_a_fresh_look_reads(steps in proptest::collection::vec(step(), 1..40)) {
         let place = tempfile::tempdir().unwrap();
@@ -124,6 +125,8 @@ proptest! {
 }
 
 /// Of a note that was written, that note is read again and no other.
+///
+/// Promise: see what_is_held_is_what_a_fresh_look_reads.
 #[test]
 fn what_was_not_touched_is_not_read_again() {
     let place = tempfile::tempdir().unwrap();

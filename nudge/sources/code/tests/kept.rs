@@ -39,6 +39,7 @@ fn it_is_kept_for_its_user_alone_and_outside_the_project() {
     assert!(status["cache"].as_str().unwrap().ends_with("index.db"), "{status:#}");
 }
 
+/// Promise (sources): The index of code is rebuilt when its cache is missing or damaged.
 #[test]
 fn a_cache_that_is_cut_or_damaged_is_made_anew() {
     let lab = project();

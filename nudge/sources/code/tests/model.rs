@@ -79,6 +79,7 @@ fn make(lab: &Lab, session: &kit::Session, step: &Step) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 30, ..ProptestConfig::default() })]
 
+    /// Promise (sources): The index of code equals a cold index after any history.
     #[test]
     fn any_history_leads_to_the_same(batches in prop::collection::vec(prop::collection::vec(step(), 1..5), 1..4)) {
         let lab = Lab::new();

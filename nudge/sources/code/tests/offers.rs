@@ -323,6 +323,8 @@ fn who_makes_an_object_is_told_that_its_making_has_changed() {
     assert!(told.len() == 1 && told[0].ends_with("1 caller was written for the old one: web.ts:4"), "{told:?}");
 }
 
+/// Promise (sources): Nudge calls no node gone while a changed file is unread, and a polled tree says when it was
+/// read.
 #[test]
 fn what_moved_to_a_file_that_is_not_read_yet_is_not_called_gone() {
     let lab = shop();

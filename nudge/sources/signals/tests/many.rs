@@ -18,6 +18,9 @@ fn draft(from: &str, message: String) -> Draft {
 }
 
 /// 186 renames failed and 120 reads were torn of as many by the specification's protocol.
+///
+/// Promise (sources): A signal is whole and newer than the last, for senders at the same moment and for a sender that
+/// is killed.
 #[test]
 fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
     // In memory where there is such a folder: whoever waits for three seconds goes on without the others' lock, and four that
@@ -85,6 +88,7 @@ fn sends_until_it_is_killed() {
     }
 }
 
+/// Promise: see four_senders_and_a_reader_have_no_error_and_no_torn_read.
 #[test]
 fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
     let folder = tempfile::tempdir().unwrap();

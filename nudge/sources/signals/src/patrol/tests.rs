@@ -164,6 +164,8 @@ fn an_agent_that_comes_back_and_dies_again_is_reported_again() {
     assert!(town.pass(600).is_empty());
 }
 
+/// Promise (sources): The deacon reports a silent agent exactly once, over restarts and jumps of the clock, and never
+/// a living one.
 #[test]
 fn a_restart_forgets_no_question_and_repeats_no_mail() {
     let mut town = Town::new();
