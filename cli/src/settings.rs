@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(refused.message(), "NUDGE_RECORDS must be 1 or 0.");
     }
 
-    /// Promise: see flags_come_before_variables_before_the_file_before_defaults.
+    /// Promise: see `flags_come_before_variables_before_the_file_before_defaults`.
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (file, says) in [

@@ -134,7 +134,7 @@ fn reads_and_refused_calls_record_nothing() {
     assert_eq!(spy.calls.load(Ordering::SeqCst), 0);
 }
 
-/// Promise: see changes_are_recorded_first_as_they_will_stand.
+/// Promise: see `changes_are_recorded_first_as_they_will_stand`.
 #[test]
 fn a_record_that_fails_refuses_the_call_and_changes_nothing() {
     let (store, spy) = store();

@@ -73,7 +73,7 @@ fn what_names_a_deletion_names_no_other_after_a_restart() {
     assert!(id(&session).as_u64().unwrap() > first);
 }
 
-/// Promise: see any_history_comes_back.
+/// Promise: see `any_history_comes_back`.
 #[test]
 fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
     for limit in [0, 1] {

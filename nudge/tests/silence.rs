@@ -42,7 +42,7 @@ fn debug_output_holds_no_secret() {
     }
 }
 
-/// Promise: see values_stay_out_of_messages.
+/// Promise: see `values_stay_out_of_messages`.
 #[test]
 fn refusals_hold_no_secret() {
     let canary = canary();

@@ -124,7 +124,7 @@ class Records(Case):
         claude.ask("have it planned", ("Agent", plan))
         self.saved_once()
 
-    # Promise: see test_a_subagent_that_plans_is_asked_before_it_ends.
+    # Promise: see `test_a_subagent_that_plans_is_asked_before_it_ends`.
     def test_a_person_s_agent_is_asked_when_its_plan_was_agreed(self) -> None:
         self.home.allow(UPSERT)
         self.home.nudge("init", "--yes", "--records=ask")

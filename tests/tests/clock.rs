@@ -105,7 +105,7 @@ fn jump_and_return(jump: i64) {
     assert!(kept.contains("\"month\"") && !kept.contains("\"brief\""), "{jump}: {kept}");
 }
 
-/// Promise: see a_start_with_a_wrong_clock_loses_nothing.
+/// Promise: see `a_start_with_a_wrong_clock_loses_nothing`.
 #[test]
 fn a_jump_within_a_session_destroys_nothing() {
     std::thread::scope(|scope| {

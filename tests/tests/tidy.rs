@@ -183,7 +183,7 @@ fn programs_are_started_by_one_module() {
 /// A message that the page of troubles quotes, but does not show happening, is somewhere in the sources: each of its parts
 /// between two `…`, in one file.
 ///
-/// Promise: see every_page_that_shows_commands_is_followed.
+/// Promise: see `every_page_that_shows_commands_is_followed`.
 #[test]
 fn messages_that_are_quoted_are_printed() {
     // A text that goes on in the next line is one.
@@ -280,7 +280,7 @@ const SETTINGS: &str = "nudge/docs/settings.md";
 const TABLE_BEGINS: &str = "<!-- settings: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const TABLE_ENDS: &str = "<!-- end of settings -->";
 
-/// Promise: see the_pages_list_what_there_is.
+/// Promise: see `the_pages_list_what_there_is`.
 #[test]
 fn the_settings_page_has_the_table_of_the_code() {
     has_generated_part(SETTINGS, TABLE_BEGINS, TABLE_ENDS, &settings_table());

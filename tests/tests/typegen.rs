@@ -67,7 +67,7 @@ fn with_demo() -> Vec<Namespace> {
     all
 }
 
-/// Promise: see test_a_source_is_an_attribute_and_its_verbs_are_methods.
+/// Promise: see `test_a_source_is_an_attribute_and_its_verbs_are_methods`.
 #[test]
 fn the_types_in_the_tree_are_those_of_the_sources() {
     let sources = namespaces(nudge_cli::sources::all());
@@ -75,7 +75,7 @@ fn the_types_in_the_tree_are_those_of_the_sources() {
     is_in_the_tree(TYPESCRIPT, &typescript::declarations(&sources));
 }
 
-/// Promise: see the_pages_list_what_there_is.
+/// Promise: see `the_pages_list_what_there_is`.
 #[test]
 fn the_files_for_programs_are_those_of_the_methods() {
     let methods = nudge_cli::server::methods::all();

@@ -199,5 +199,5 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.json')))
   })
 }
 
-// Promise: see main.
+// Promise: see `main`.
 it('there are vectors', () => assert(readdirSync(folder).length > 15))

@@ -129,7 +129,7 @@ def test_other_sources(demo_server: Server) -> None:
     run(story)
 
 
-# Promise: see test_ctrl_c_while_the_server_does_not_answer.
+# Promise: see `test_ctrl_c_while_the_server_does_not_answer`.
 @pytest.mark.skipif(os.name == "nt", reason="stops a process by a signal")
 def test_a_task_that_is_cancelled_gives_up_and_the_store_goes_on(server: Server) -> None:
     primary = server.primary(lambda pid: True)

@@ -28,7 +28,7 @@ def cases() -> list[Any]:
     ]
 
 
-# Promise: see main.
+# Promise: see `main`.
 @pytest.mark.parametrize("case", cases())
 def test_vector(case: dict[str, Any], tmp_path: Path) -> None:
     if "needs" not in case:

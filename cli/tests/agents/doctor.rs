@@ -17,7 +17,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
 const WITH_HOOKS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
 const WITHOUT_HOOKS: [&str; 3] = ["vscode", "opencode", "zed"];
 
-/// Promise: see what_is_missing_is_told_with_its_fix.
+/// Promise: see `what_is_missing_is_told_with_its_fix`.
 #[test]
 fn after_init_all_is_well() {
     let clients = [&WITH_HOOKS[..], &WITHOUT_HOOKS].concat();
@@ -220,7 +220,7 @@ fn the_users_session_is_asked_and_not_touched() {
     session.end();
 }
 
-/// Promise: see the_users_session_is_asked_and_not_touched.
+/// Promise: see `the_users_session_is_asked_and_not_touched`.
 #[test]
 fn secrets_of_an_entry_are_not_shown() {
     let home = Home::with(&["claude", "zed"]);

@@ -112,7 +112,7 @@ fn what_is_no_event_is_answered_with_nothing() {
     session.end();
 }
 
-/// Promise: see what_is_no_event_is_answered_with_nothing.
+/// Promise: see `what_is_no_event_is_answered_with_nothing`.
 #[test]
 fn it_does_not_wait_for_an_event_that_does_not_come() {
     let session = Session::start(0);
@@ -248,7 +248,7 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
     session.end();
 }
 
-/// Promise: see what_is_no_event_is_answered_with_nothing.
+/// Promise: see `what_is_no_event_is_answered_with_nothing`.
 #[test]
 fn secrets_and_what_is_too_much_stay_away() {
     let (session, work) = (Session::start(0), Workspace::new());

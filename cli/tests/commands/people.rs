@@ -78,7 +78,7 @@ fn many_hints_are_listed_by_component() {
     assert_eq!(exact["components"][0]["name"], "c10", "as the method returns them");
 }
 
-/// Promise: see tables_fit_the_terminal.
+/// Promise: see `tables_fit_the_terminal`.
 #[test]
 fn times_are_those_of_the_zone_and_json_is_utc() {
     let home = home();

@@ -257,7 +257,7 @@ fn tools_are_small_complete_and_stable() {
     assert_eq!(names, tools.chain(CODE_TOOLS.map(str::to_owned)).collect());
 }
 
-/// Promise: see tools_are_small_complete_and_stable.
+/// Promise: see `tools_are_small_complete_and_stable`.
 #[test]
 fn the_tools_of_all_sources_together_are_small() {
     let home = home();

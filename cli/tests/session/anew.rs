@@ -88,7 +88,7 @@ fn assert_new_proxies(status: &Value, pids: &[u32], round: usize) {
     assert!(proxies.iter().all(new), "round {round}: {proxies:?} are not all of {pids:?}");
 }
 
-/// Promise: see who_starts_right_after_stop_is_in_a_new_session.
+/// Promise: see `who_starts_right_after_stop_is_in_a_new_session`.
 #[test]
 fn without_its_file_the_session_is_the_same() {
     let mut session = Session::start(2);

@@ -178,7 +178,7 @@ fn after_an_end_of_file_the_session_goes_on_while_a_proxy_lives() {
     goes_on(Ending::EndOfFile, 3);
 }
 
-/// Promise: see after_sigkill_the_session_goes_on_while_a_proxy_lives.
+/// Promise: see `after_sigkill_the_session_goes_on_while_a_proxy_lives`.
 #[test]
 fn after_sigterm_the_session_goes_on_while_a_proxy_lives() {
     is_gone(Ending::Sigterm);

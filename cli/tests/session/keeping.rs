@@ -135,7 +135,7 @@ fn what_has_a_duration_is_there_again_with_its_counts() {
     serve.close();
 }
 
-/// Promise: see a_damaged_file_is_set_aside_and_named.
+/// Promise: see `a_damaged_file_is_set_aside_and_named`.
 #[test]
 fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
     let user = User::new();
@@ -228,7 +228,7 @@ fn whether_a_session_keeps_is_the_sessions() {
     until_kept(&user, &["k"]);
 }
 
-/// Promise: see what_has_a_duration_is_there_again_with_its_counts.
+/// Promise: see `what_has_a_duration_is_there_again_with_its_counts`.
 #[test]
 fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
     let user = User::new();
@@ -422,7 +422,7 @@ fn written(ms: i64) -> String {
     nudge_core::clock::rfc3339::text(ms)
 }
 
-/// Promise: see a_damaged_file_is_set_aside_and_named.
+/// Promise: see `a_damaged_file_is_set_aside_and_named`.
 #[test]
 fn one_session_at_a_time_keeps() {
     let user = User::new();
@@ -440,7 +440,7 @@ fn one_session_at_a_time_keeps() {
     drop(second);
 }
 
-/// Promise: see stop_says_what_is_kept.
+/// Promise: see `stop_says_what_is_kept`.
 #[test]
 fn forget_empties_what_is_kept() {
     let user = User::new();

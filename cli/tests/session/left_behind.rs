@@ -143,7 +143,7 @@ fn no_program_of_a_client_is_left_behind() {
 
 /// `nudge model add`, while its curl has not begun to send.
 ///
-/// Promise: see no_git_is_left_behind_by_a_command.
+/// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]
 fn no_curl_is_left_behind() {
     for name in ["TERM", "INT", "HUP", "KILL"] {
@@ -164,7 +164,7 @@ fn no_curl_is_left_behind() {
 
 /// A server that looks for what has changed in a checkout, while git does not answer.
 ///
-/// Promise: see no_git_is_left_behind_by_a_command.
+/// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]
 fn no_git_is_left_behind_by_the_index_of_code() {
     for (name, stubborn) in [("TERM", false), ("TERM", true), ("KILL", false), ("KILL", true)] {

@@ -172,7 +172,7 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     assert_eq!(told["result"]["structuredContent"]["text"], "kept", "{told}");
 }
 
-/// Promise: see a_call_with_a_key_is_made_once.
+/// Promise: see `a_call_with_a_key_is_made_once`.
 #[test]
 fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     let desk = Desk::new();
@@ -201,7 +201,7 @@ fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     assert_eq!(proxy.call("nudge.demo.get", &json!({"name": "a"}))["result"]["text"], "newer", "it was not made again");
 }
 
-/// Promise: see a_primary_without_its_lock_acknowledges_nothing.
+/// Promise: see `a_primary_without_its_lock_acknowledges_nothing`.
 #[test]
 fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     let desk = Desk::new();
@@ -216,7 +216,7 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     assert_eq!(kept.lines().count(), 1, "{kept}");
 }
 
-/// Promise: see a_git_that_hangs_holds_up_nobody_else.
+/// Promise: see `a_git_that_hangs_holds_up_nobody_else`.
 #[test]
 fn a_slow_call_holds_up_nobody() {
     let desk = Desk::new();
@@ -278,7 +278,7 @@ fn its_offers_come_out_of_the_hook_beside_hints() {
     assert_eq!(stats["followed"], 1, "{stats}");
 }
 
-/// Promise: see its_offers_come_out_of_the_hook_beside_hints.
+/// Promise: see `its_offers_come_out_of_the_hook_beside_hints`.
 #[test]
 fn it_is_recalled_beside_hints() {
     let desk = Desk::new();

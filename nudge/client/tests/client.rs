@@ -247,7 +247,7 @@ fn a_silent_server_is_given_up() {
 
 /// Who waits is asked again and again whether it gives up, on its own thread.
 ///
-/// Promise: see test_ctrl_c_while_the_server_does_not_answer.
+/// Promise: see `test_ctrl_c_while_the_server_does_not_answer`.
 #[test]
 fn a_caller_may_give_up_a_silent_server() {
     let (_home, dir) = home();

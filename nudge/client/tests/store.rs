@@ -86,7 +86,7 @@ fn a_tool_stands_where_the_program_says_but_for_what_the_model_says() {
     );
 }
 
-/// Promise: see tools_are_the_rows_of_the_table_in_three_forms.
+/// Promise: see `tools_are_the_rows_of_the_table_in_three_forms`.
 #[test]
 fn what_a_tool_refuses_says_so_and_is_no_person_s() {
     let store = Store::new(Config::default());

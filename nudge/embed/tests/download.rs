@@ -258,7 +258,7 @@ fn a_redirect_is_followed_but_not_to_another_protocol() {
     assert_eq!(other.asked(), [("config.json".to_owned(), 0)]);
 }
 
-/// Promise: see other_bytes_are_refused_named_and_not_kept.
+/// Promise: see `other_bytes_are_refused_named_and_not_kept`.
 #[test]
 fn only_https_leaves_the_machine() {
     let scene = Scene::new();

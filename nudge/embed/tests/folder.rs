@@ -249,7 +249,7 @@ fn what_is_no_model_leaves_nothing_behind() {
     assert!(!place.path().join("escaped").exists() && !models.path().join("escaped").exists());
 }
 
-/// Promise: see what_is_no_model_leaves_nothing_behind.
+/// Promise: see `what_is_no_model_leaves_nothing_behind`.
 #[test]
 fn links_devices_and_doubles_in_archives_are_refused() {
     let (place, models) = place();

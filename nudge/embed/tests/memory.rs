@@ -15,7 +15,7 @@ use nudge_embed::{Choice, Models};
 /// Words that nobody says, so that their table is most of the model.
 const WORDS: usize = 1_000_000;
 
-/// Promise: see an_idle_model_is_dropped_and_comes_back.
+/// Promise: see `an_idle_model_is_dropped_and_comes_back`.
 #[test]
 fn a_model_that_is_dropped_gives_its_memory_back() {
     if std::env::var_os("MALLOC_MMAP_THRESHOLD_").is_none() {

@@ -18,7 +18,7 @@ fn load(tiny: &Tiny, precision: Precision) -> SentenceModel {
     SentenceModel::load(&tiny.write(place.path()), precision).unwrap()
 }
 
-/// Promise (models): The network computes the same vectors as a plain network and as NumPy.
+/// Promise (models): The network computes the same vectors as a plain network and as `numpy`.
 #[test]
 fn a_vector_is_what_a_plain_network_computes() {
     for seed in 1..4 {

@@ -123,7 +123,7 @@ fn an_idle_model_is_dropped_and_comes_back() {
     at_work.embed(&["who has it finishes the work"]).unwrap();
 }
 
-/// Promise: see an_idle_model_is_dropped_and_comes_back.
+/// Promise: see `an_idle_model_is_dropped_and_comes_back`.
 #[test]
 fn a_model_that_is_removed_or_replaced_is_not_used_any_more() {
     let scene = Scene::new();

@@ -33,7 +33,7 @@ fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     most
 }
 
-/// Promise: see a_vector_is_what_a_plain_network_computes.
+/// Promise: see `a_vector_is_what_a_plain_network_computes`.
 #[test]
 fn the_known_model_computes_what_numpy_does() {
     let Some(folder) = real_model() else { return };

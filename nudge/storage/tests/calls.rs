@@ -294,7 +294,7 @@ fn a_call_with_a_key_is_made_once() {
     assert_eq!(count(&notes.0), 5);
 }
 
-/// Promise: see a_key_sent_again_after_a_kill.
+/// Promise: see `a_key_sent_again_after_a_kill`.
 #[test]
 fn the_same_key_at_once_is_one_call() {
     let desk = Desk::new();

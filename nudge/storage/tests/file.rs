@@ -66,7 +66,7 @@ fn all_files_are_this_users_alone() {
     assert_eq!(names(desk.folder.path()), ["backups", "mine.db", "notes.db"], "the log was copied back");
 }
 
-/// Promise: see all_files_are_this_users_alone.
+/// Promise: see `all_files_are_this_users_alone`.
 #[cfg(unix)]
 #[test]
 fn what_was_put_in_its_place_is_refused() {
@@ -103,7 +103,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     assert_eq!(fs::read_to_string(desk.path()).unwrap(), text);
 }
 
-/// Promise: see damage_is_told_and_nothing_is_moved.
+/// Promise: see `damage_is_told_and_nothing_is_moved`.
 #[test]
 fn a_database_of_another_program_is_left_alone() {
     for id in [0, 0x0f05_5111, APPLICATION_ID + 1] {
@@ -125,7 +125,7 @@ fn a_database_of_another_program_is_left_alone() {
     }
 }
 
-/// Promise: see damage_is_told_and_nothing_is_moved.
+/// Promise: see `damage_is_told_and_nothing_is_moved`.
 #[test]
 fn a_newer_schema_is_left_alone() {
     let desk = Desk::new();

@@ -405,7 +405,7 @@ fn is_locked(path: &std::path::Path) -> bool {
 
 /// Whatever this process does with the file while it changes it, no other gets in between.
 ///
-/// Promise: see sqlite_alone_opens_the_file.
+/// Promise: see `sqlite_alone_opens_the_file`.
 fn locks_outlast_all_that_is_done_to_the_file() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
@@ -487,7 +487,7 @@ fn a_log_that_was_copied_with_its_file_is_replayed() {
 
 /// Files may not grow beyond a megabyte or two here; that is what a full disk looks like to a process.
 ///
-/// Promise: see kills_lose_nothing_that_was_flushed.
+/// Promise: see `kills_lose_nothing_that_was_flushed`.
 #[cfg(unix)]
 fn a_full_disk_changes_nothing() {
     let desk = Desk::new();

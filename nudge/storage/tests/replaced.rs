@@ -46,7 +46,7 @@ fn what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy() {
     assert_eq!(all, 21, "what was replaced is kept, with what its log held");
 }
 
-/// Promise: see what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy.
+/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
 #[test]
 fn a_change_goes_on_in_the_file_that_took_the_place_meanwhile() {
     let desk = Desk::new();
@@ -67,7 +67,7 @@ fn a_change_goes_on_in_the_file_that_took_the_place_meanwhile() {
     assert_eq!((calls, reopened(&desk, &db)), (2, vec!["before".to_owned(), "within".into()]));
 }
 
-/// Promise: see what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy.
+/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
 #[test]
 fn where_all_was_removed_what_is_acknowledged_is_there() {
     for whole_folder in [true, false] {
@@ -128,7 +128,7 @@ fn what_is_no_database_is_refused_until_one_is_there_again() {
     assert_eq!(reopened(&desk, &db), ["after", "before"]);
 }
 
-/// Promise: see what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy.
+/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
 #[test]
 fn whoever_ends_first_leaves_no_log_for_the_next() {
     let desk = Desk::new();

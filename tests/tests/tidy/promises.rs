@@ -1,7 +1,7 @@
 //! The tables of promises, made from the comments above the tests that show them.
 //!
 //! The comment above the first test holds the section and the sentence, `Promise (SECTION): SENTENCE`, up to an empty line
-//! or another tag. A further test names the first: `Promise: see NAME.` In a vector the tag ends its `why`.
+//! or another tag. A further test names the first: ``Promise: see `NAME`.`` In a vector the tag ends its `why`.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ impl TagKind {
     /// Reads the text of a comment, without its marks. Returns `None` for text without a tag.
     fn read(text: &str) -> Option<Self> {
         if let Some(first) = text.strip_prefix("Promise: see ") {
-            return Some(Self::Further { first: first.trim_end_matches('.').to_owned() });
+            return Some(Self::Further { first: first.trim_end_matches('.').trim_matches('`').to_owned() });
         }
         let (section, sentence) = text.strip_prefix("Promise (")?.split_once("): ")?;
         Some(Self::First { section: section.to_owned(), sentence: sentence.to_owned() })
@@ -62,10 +62,10 @@ fn promises_are_read_in_every_form() {
             "/// Text.\n///\n/// Promise (hints): A read\n/// is free.\n#[test]\nfn a() {",
             vec!["a.rs::a A read is free."],
         ),
-        ("a.rs", "/// Promise: see a.\n/// Promise: see b.\n#[test]\nfn c() {", vec!["a.rs::c a", "a.rs::c b"]),
-        ("a.py", "# Promise: see a.\n@skip\ndef test_b() -> None:", vec!["a.py::test_b a"]),
-        ("a.mjs", "// Promise: see a.\nit('does b', () => 1)", vec!["a.mjs::does b a"]),
-        ("a.json", "\"name\": \"b, c\",\n\"why\": \"semantics 2. Promise: see a.\",", vec!["a.json::b, c a"]),
+        ("a.rs", "/// Promise: see `a`.\n/// Promise: see `b`.\n#[test]\nfn c() {", vec!["a.rs::c a", "a.rs::c b"]),
+        ("a.py", "# Promise: see `a`.\n@skip\ndef test_b() -> None:", vec!["a.py::test_b a"]),
+        ("a.mjs", "// Promise: see `a`.\nit('does b', () => 1)", vec!["a.mjs::does b a"]),
+        ("a.json", "\"name\": \"b, c\",\n\"why\": \"semantics 2. Promise: see `a`.\",", vec!["a.json::b, c a"]),
         ("tests/run", "#!/bin/sh\n# Runs.\n#\n# Promise (hints): It runs.\nset -e", vec!["tests/run It runs."]),
     ] {
         let read = read_tags(file, text).into_iter().map(|tag| match tag.tag {

@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(journal.commit(&mut || Ok(())).unwrap_err().data()["ending"], true);
     }
 
-    /// Promise: see each_source_gets_its_own_records_back_after_the_other_began_anew.
+    /// Promise: see `each_source_gets_its_own_records_back_after_the_other_began_anew`.
     #[test]
     fn after_damage_every_source_writes_its_own_anew() {
         let (_folder, dir) = place();
@@ -423,7 +423,7 @@ mod tests {
         assert!(!demo.is_long());
     }
 
-    /// Promise: see a_primary_without_its_lock_acknowledges_nothing.
+    /// Promise: see `a_primary_without_its_lock_acknowledges_nothing`.
     #[test]
     fn the_fence_falls_with_the_lock_and_with_the_end() {
         let (_folder, dir) = place();

@@ -34,7 +34,7 @@ fn undo_of_a_project_is_of_that_alone() {
     assert_eq!(home.read(".codex/config.toml"), CODEX);
 }
 
-/// Promise: see every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte.
+/// Promise: see `every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte`.
 #[test]
 fn undo_brings_back_an_entry_of_the_users_own() {
     let home = Home::new();
@@ -114,7 +114,7 @@ fn a_hook_at_another_occasion_is_not_taken_for_ours() {
     assert_eq!(left["hooks"]["PostToolUse"][0]["matcher"], "Edit", "the one that was there, and no other: {left}");
 }
 
-/// Promise: see every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte.
+/// Promise: see `every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte`.
 #[test]
 fn what_is_written_while_the_question_stands_stays() {
     let home = Home::new();

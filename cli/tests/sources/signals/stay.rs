@@ -132,7 +132,7 @@ fn mails(checkout: &Path) -> Vec<Value> {
 
 const DEACON: [&str; 6] = ["signals", "deacon", "--mayor", "mayor-1", "--interval", "2500ms"];
 
-/// Promise: see a_restart_forgets_no_question_and_repeats_no_mail.
+/// Promise: see `a_restart_forgets_no_question_and_repeats_no_mail`.
 #[test]
 fn the_living_answer_the_dead_are_reported_once_and_two_answer_at_once() {
     let desk = Desk::new();

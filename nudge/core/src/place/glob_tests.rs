@@ -272,7 +272,7 @@ proptest! {
 
     /// The alternatives of braces that are never written down are those that are.
     ///
-    /// Promise: see agrees_with_brute_force.
+    /// Promise: see `agrees_with_brute_force`.
     #[test]
     fn agrees_with_every_alternative_written_down(
         pattern in "(/|//|/\\./|a|b|B|é|,|\\.|\\*|/\\*\\*|\\?|\\[ab\\]|\\[!a,\\]|\\{|\\{a|,b\\}|\\}|\\{1\\.\\.3\\}|C:|,//){1,12}",

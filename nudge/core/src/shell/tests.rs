@@ -396,7 +396,7 @@ proptest! {
         let _ = parse(&line);
     }
 
-    /// Promise: see nothing_nasty_takes_long_or_ends_the_process.
+    /// Promise: see `nothing_nasty_takes_long_or_ends_the_process`.
     #[test]
     fn any_parts_of_lines_are_read(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..80)) {
         let _ = parse(&parts.concat());

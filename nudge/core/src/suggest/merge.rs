@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Promise: see the_order.
+    /// Promise: see `the_order`.
     #[test]
     fn the_room() {
         for (sources, count, bytes, told, held_back) in [

@@ -105,7 +105,7 @@ mod tests {
 
     /// The end of the pipe is what the watcher sees of a process that was killed.
     ///
-    /// Promise: see no_git_is_left_behind_by_a_command.
+    /// Promise: see `no_git_is_left_behind_by_a_command`.
     #[test]
     fn groups_that_run_end_with_the_pipe_and_others_do_not() {
         let (mut first, mut second, mut other) = (sleeper(), sleeper(), sleeper());

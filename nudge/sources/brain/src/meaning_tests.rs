@@ -126,7 +126,7 @@ proptest! {
 
 /// Of a note that was written, that note is read again and no other.
 ///
-/// Promise: see what_is_held_is_what_a_fresh_look_reads.
+/// Promise: see `what_is_held_is_what_a_fresh_look_reads`.
 #[test]
 fn what_was_not_touched_is_not_read_again() {
     let place = tempfile::tempdir().unwrap();

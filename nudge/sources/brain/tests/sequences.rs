@@ -365,7 +365,7 @@ impl StateMachineTest for Run {
 
 prop_state_machine! {
     #![proptest_config(Cases { cases: 200, failure_persistence: None, ..Cases::default() })]
-    /// Promise: see agrees_with_the_model.
+    /// Promise: see `agrees_with_the_model`.
     #[test]
     fn writing_and_listing_agree_with_the_files(sequential 50 => Run);
 }

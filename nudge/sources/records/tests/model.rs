@@ -395,7 +395,7 @@ impl StateMachineTest for Run {
 
 prop_state_machine! {
     #![proptest_config(Cases { cases: 500, failure_persistence: None, ..Cases::default() })]
-    /// Promise: see agrees_with_the_model.
+    /// Promise: see `agrees_with_the_model`.
     #[test]
     fn agrees_with_the_model(sequential 50 => Run);
 }

@@ -88,7 +88,7 @@ fn sends_until_it_is_killed() {
     }
 }
 
-/// Promise: see four_senders_and_a_reader_have_no_error_and_no_torn_read.
+/// Promise: see `four_senders_and_a_reader_have_no_error_and_no_torn_read`.
 #[test]
 fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
     let folder = tempfile::tempdir().unwrap();
