@@ -62,6 +62,8 @@ fn survives(what: &str, remove: impl Fn(&Path), proxies: usize) {
     session.end();
 }
 
+/// Promise (session): A living session loses no hint when its files or its directory are removed, and a new agent
+/// joins it (Linux).
 #[test]
 fn any_file_of_a_session_may_be_removed() {
     for name in FILES {
@@ -71,6 +73,7 @@ fn any_file_of_a_session_may_be_removed() {
     }
 }
 
+/// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
 fn all_files_of_a_session_may_be_removed() {
     for proxies in [0, 2] {
@@ -80,6 +83,7 @@ fn all_files_of_a_session_may_be_removed() {
     }
 }
 
+/// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
 fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
     for remove in [remove_files, remove_all, move_away] {
@@ -97,6 +101,7 @@ fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
     }
 }
 
+/// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
 fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
     let session = Session::start(0);

@@ -85,7 +85,8 @@ fn who_waits_for_a_removed_file_waits_for_the_one_that_has_the_name() {
     assert!(third.is_named(&dir));
 }
 
-/// Promise (session): A primary whose lock was removed acknowledges nothing more, from any source.
+/// Promise (session): A primary whose lock was removed puts the lock back. It acknowledges nothing more, from any source,
+/// once another process has the lock.
 #[test]
 fn a_primary_without_its_lock_acknowledges_nothing() {
     for (what, take) in WAYS {

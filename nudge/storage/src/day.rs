@@ -233,6 +233,8 @@ mod tests {
         statement.query_map([], |row| row.get(0)).unwrap().map(rusqlite::Result::unwrap).collect()
     }
 
+    /// Promise (storage): The day's copy of the records holds no writer up, and is of the records before the day's
+    /// first change.
     #[test]
     fn a_copy_under_way_is_in_no_writers_way_and_of_before_the_first_change() {
         let desk = Desk::new();

@@ -195,6 +195,9 @@ fn a_copy_for_each_day_on_which_something_changed() {
 }
 
 /// The names of copies say when they were made, which a clock may have got wrong.
+///
+/// Promise (storage): A copy of the records from before a clock was wrong stays, and each day after that has its
+/// copy.
 #[test]
 fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
     let desk = Desk::new();
