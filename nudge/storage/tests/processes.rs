@@ -447,6 +447,9 @@ fn write_and_die(desk: &Desk) -> Vec<String> {
 }
 
 /// All processes are gone when a copy is moved over the database, so none of them sees to their log.
+///
+/// Promise (storage): A log that a killed process left is not replayed onto a file that was moved over the database
+/// since (Unix).
 #[cfg(unix)]
 fn a_log_is_not_replayed_onto_another_file() {
     let desk = Desk::new();
@@ -470,6 +473,8 @@ fn a_log_is_not_replayed_onto_another_file() {
 }
 
 /// A home that is restored whole has other files, which belong together.
+///
+/// Promise: see `a_log_is_not_replayed_onto_another_file`.
 #[cfg(unix)]
 fn a_log_that_was_copied_with_its_file_is_replayed() {
     let (desk, other) = (Desk::new(), Desk::new());
