@@ -12,6 +12,7 @@ mod launch;
 mod plain;
 mod settings;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,23 +101,67 @@ pub fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
+/// The beginning of the names of folders in which something is tried.
+const SCRATCH: &str = "nudge-doctor-";
+/// The file in such a folder that is locked as long as its process lives.
+const IN_USE: &str = "in-use.lock";
+
 /// A folder for a session, removed when dropped.
 struct Scratch {
+    /// It is closed before the folder is removed, which some systems demand.
+    _in_use: File,
     _folder: TempDir,
     runtime: PathBuf,
 }
 
 impl Scratch {
     fn new() -> Result<Self> {
+        remove_forsaken(&std::env::temp_dir());
         let mut folder = tempfile::Builder::new();
-        folder.prefix("nudge-doctor-");
+        folder.prefix(SCRATCH);
         #[cfg(unix)]
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let folder = folder.tempdir().map_err(|error| {
-            Error::unavailable(format!("No folder can be made to try things in: {error}; make room."))
-        })?;
-        Ok(Self { runtime: folder.path().join("run"), _folder: folder })
+        let unmade = |error| Error::unavailable(format!("No folder can be made to try things in: {error}; make room."));
+        let folder = folder.tempdir().map_err(unmade)?;
+        let in_use = mark_in_use(folder.path()).map_err(unmade)?;
+        Ok(Self { runtime: folder.path().join("run"), _in_use: in_use, _folder: folder })
     }
+}
+
+/// Marks a folder as one whose process lives. The file has its name only once it is locked.
+fn mark_in_use(folder: &Path) -> std::io::Result<File> {
+    let new = folder.join("in-use.new");
+    let file = File::create_new(&new)?;
+    file.lock()?;
+    std::fs::rename(new, folder.join(IN_USE))?;
+    Ok(file)
+}
+
+/// Removes the folders of earlier ones that were killed.
+fn remove_forsaken(temporary: &Path) {
+    let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
+        let folder = entry.path();
+        let is_free =
+            || File::options().write(true).open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok());
+        // Another user's stays, and so does whatever is no folder.
+        if is_own_folder(&folder) && is_free() {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_own_folder(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let user = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
+}
+
+#[cfg(not(unix))]
+fn is_own_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
 /// A client under examination.
@@ -430,5 +475,19 @@ mod tests {
     fn what_an_error_says_to_do_stands_apart() {
         let error = Error::unavailable("Cannot read /x: it is a folder; move it away.");
         assert_eq!(advice(error.message()), ("Cannot read /x: it is a folder", "move it away"));
+    }
+
+    #[test]
+    fn the_folder_of_one_that_was_killed_is_removed_and_that_of_one_that_lives_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let [lives, killed, foreign] = ["a", "b", "c"].map(|name| place.path().join(format!("{SCRATCH}{name}")));
+        for folder in [&lives, &killed, &foreign] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        let _in_use = mark_in_use(&lives).unwrap();
+        drop(mark_in_use(&killed).unwrap());
+        std::fs::create_dir(killed.join("run")).unwrap();
+        remove_forsaken(place.path());
+        assert!(lives.exists() && !killed.exists() && foreign.exists());
     }
 }

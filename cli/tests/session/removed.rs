@@ -103,6 +103,18 @@ fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
 
 /// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
+fn a_command_finds_the_session_whose_files_were_removed() {
+    for remove in [remove_files, remove_all, move_away] {
+        let session = Session::start(0);
+        set_by_each(&session.agents, "before");
+        remove(&session.runtime);
+        let output = session.nudge(&["get", "c", "before0", "--value"]);
+        assert!(output.status.success(), "{output:?}");
+        session.end();
+    }
+}
+
+#[test]
 fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
     let session = Session::start(0);
     let hints = set_by_each(&session.agents, "before");

@@ -341,6 +341,7 @@ fn is_ending(error: &Error) -> bool {
 async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
     let begun = Instant::now();
     let mut free_since = None;
+    let mut is_asked = false;
     loop {
         if dir.is_held() {
             free_since = None;
@@ -353,6 +354,11 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
                 ));
             }
         } else {
+            // A PRIMARY that lives may have lost its files; it puts them back.
+            if !std::mem::replace(&mut is_asked, true) && dir.ask_for_life(crate::life::CLIENT_PATIENCE) {
+                dir.follow_path();
+                continue;
+            }
             let over = matches!(dir.session(), SessionState::Unknown | SessionState::Stopped);
             if over || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
                 return Err(no_server());

@@ -2,10 +2,19 @@
 //! starts in a directory without a session asks by it whether a PRIMARY lives that has lost its files, and lets it put
 //! them back. Linux alone has such sockets; elsewhere there is no sign.
 
+use std::time::Duration;
+
 #[cfg(target_os = "linux")]
 pub use linux::LifeSign;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::ask;
 #[cfg(not(target_os = "linux"))]
 pub use none::LifeSign;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use none::ask;
+
+/// Longest wait of a command, a hook or a binding for the PRIMARY, which puts its files back within milliseconds unless it is suspended.
+pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_millis(500);
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -13,14 +22,12 @@ mod linux {
     use std::os::linux::net::SocketAddrExt as _;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::net::{SocketAddr, UnixListener as Socket, UnixStream as Asking};
+    use std::path::Path;
     use std::time::Duration;
 
     use tokio::net::{UnixListener, UnixStream};
 
     use crate::runtime::RuntimeDir;
-
-    /// Longest wait for a PRIMARY that lives and does not answer, as it is suspended.
-    const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// The sign of life of this process, which is PRIMARY, as long as this value lives.
     #[derive(Debug)]
@@ -53,34 +60,35 @@ mod linux {
         /// # Errors
         /// The system's error, for instance while the one before still has the sign.
         pub fn show_life(&self) -> io::Result<LifeSign> {
-            let socket = Socket::bind_addr(&self.sign()?)?;
+            let socket = Socket::bind_addr(&sign(self.path())?)?;
             socket.set_nonblocking(true)?;
             UnixListener::from_std(socket).map(LifeSign)
         }
 
         /// Asks whether a PRIMARY of this path lives, and waits, blocking the thread, until it has put back its files,
-        /// five seconds at the most. Returns false at once when there is none.
-        pub fn ask_for_life(&self) -> bool {
-            let ask = || -> io::Result<()> {
-                let mut stream = Asking::connect_addr(&self.sign()?)?;
-                let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
-                if theirs != rustix::process::geteuid() {
-                    return Err(io::ErrorKind::PermissionDenied.into());
-                }
-                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-                // It says nothing: the end of the connection is the answer.
-                let _ = stream.read(&mut [0]);
-                Ok(())
-            };
-            ask().is_ok()
+        /// `patience` at the most. Returns false at once when there is none.
+        pub fn ask_for_life(&self, patience: Duration) -> bool {
+            ask(self.path(), patience).is_ok()
         }
+    }
 
-        /// The name: of the user and the path, at most 107 bytes long.
-        fn sign(&self) -> io::Result<SocketAddr> {
-            let user = rustix::process::geteuid().as_raw();
-            let path = self.path().as_os_str().as_bytes();
-            SocketAddr::from_abstract_name(format!("nudge-{user}-{:08x}-{}", crc32fast::hash(path), path.len()))
+    /// Asks the PRIMARY of a path, which must be of this user's, to look after its files, and waits until it has.
+    pub(crate) fn ask(path: &Path, patience: Duration) -> io::Result<()> {
+        let mut stream = Asking::connect_addr(&sign(path)?)?;
+        let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+        if theirs != rustix::process::geteuid() {
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
+        stream.set_read_timeout(Some(patience))?;
+        // It says nothing: the end of the connection is the answer.
+        let _ = stream.read(&mut [0]);
+        Ok(())
+    }
+
+    /// The name: of the user and the path, at most 107 bytes long.
+    fn sign(path: &Path) -> io::Result<SocketAddr> {
+        let (user, path) = (rustix::process::geteuid().as_raw(), path.as_os_str().as_bytes());
+        SocketAddr::from_abstract_name(format!("nudge-{user}-{:08x}-{}", crc32fast::hash(path), path.len()))
     }
 }
 
@@ -88,6 +96,8 @@ mod linux {
 mod none {
     use std::convert::Infallible;
     use std::io;
+    use std::path::Path;
+    use std::time::Duration;
 
     use crate::runtime::RuntimeDir;
 
@@ -112,8 +122,13 @@ mod none {
         }
 
         /// Returns false: this system has no such sign.
-        pub fn ask_for_life(&self) -> bool {
+        pub fn ask_for_life(&self, _: Duration) -> bool {
             false
         }
+    }
+
+    /// Fails: this system has no such sign.
+    pub(crate) fn ask(_: &Path, _: Duration) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -74,15 +74,25 @@ impl RuntimeDir {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
         // The environment is read only when needed: other languages change theirs without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
-            Some(path) => there(&path, Self::at(&path, create)),
+            Some(path) => there(&path, Self::at_or_asked(&path, create)),
             None => Self::usual(create),
+        }
+    }
+
+    /// As [`at`](Self::at). A missing directory may be that of a PRIMARY that lives, which puts it back when asked.
+    fn at_or_asked(path: &Path, create: bool) -> Result<Self, Unfit> {
+        match Self::at(path, create) {
+            Err(Unfit::Missing) if crate::life::ask(path, crate::life::CLIENT_PATIENCE).is_ok() => {
+                Self::at(path, create)
+            }
+            opened => opened,
         }
     }
 
     #[cfg(unix)]
     fn usual(create: bool) -> Result<Option<Self>> {
         let path = PathBuf::from("/tmp/nudge");
-        match Self::at(&path, create) {
+        match Self::at_or_asked(&path, create) {
             Err(Unfit::Foreign) => {
                 let own = PathBuf::from(format!("/tmp/nudge-{}", rustix::process::geteuid().as_raw()));
                 there(&own, Self::at(&own, create))

@@ -23,6 +23,23 @@ fn server() -> ServerFile {
 }
 
 #[test]
+fn files_that_are_touched_are_young() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
+    let _lock = dir.try_lock().unwrap().unwrap();
+    let _member = dir.join().unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH;
+    let files = ["primary.lock", "members.lock"].map(|name| dir.path().join(name));
+    for file in &files {
+        std::fs::File::options().write(true).open(file).unwrap().set_modified(old).unwrap();
+    }
+    dir.touch_files();
+    for file in &files {
+        assert!(file.metadata().unwrap().modified().unwrap() > old, "{}", file.display());
+    }
+}
+
+#[test]
 fn one_lock() {
     let (_home, dir, _) = fresh();
     assert!(!dir.is_held(), "nobody has made the file yet");

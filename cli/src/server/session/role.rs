@@ -144,7 +144,7 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
             // A PRIMARY that lives may have lost all files of its session; it puts them back.
             if !std::mem::replace(&mut is_asked, true) && dir.session() == SessionState::Unknown {
                 drop(lock);
-                dir.ask_for_life();
+                dir.ask_for_life(LOCK_TIMEOUT);
                 dir.follow_path();
                 continue;
             }
