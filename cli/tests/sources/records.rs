@@ -75,7 +75,7 @@ fn doctor_tells_of_the_server_and_not_of_itself() {
 #[test]
 fn records_without_room_are_refused_and_told_of_before() {
     let desk = Desk::new();
-    let id = desk.add("Uploads fail", "");
+    let id = desk.add("Uploads fail", &"A body of some length. ".repeat(1_000));
     let file = desk.home.path().join("data/records.db");
     let most = (fs::metadata(&file).unwrap().len() / 4096 * 4096).to_string();
     let mut server = desk.server();
