@@ -1,9 +1,5 @@
 //! Tests of the code and its documents: what a reader relies on and a compiler does not see.
 
-#[path = "tidy/map.rs"]
-mod map;
-#[path = "tidy/platforms.rs"]
-mod platforms;
 #[path = "tidy/promises.rs"]
 mod promises;
 
