@@ -470,16 +470,13 @@ impl Restore {
         if there.as_ref().is_none_or(|old| old.project != wanted.project) {
             need_room(tx, project)?;
         }
-        match there {
-            Some(old) => {
-                let (kind, status) = (wanted.kind, wanted.status);
-                let draft = Draft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
-                rules.update(tx, &old, &draft, "update")?;
-            }
-            None => {
-                rules.room.check(tx, wanted.title.len() + wanted.body.len())?;
-                rows::revive(tx, self.id, project, wanted, rules.author)?;
-            }
+        if let Some(old) = there {
+            let (kind, status) = (wanted.kind, wanted.status);
+            let draft = Draft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
+            rules.update(tx, &old, &draft, "update")?;
+        } else {
+            rules.room.check(tx, wanted.title.len() + wanted.body.len())?;
+            rows::revive(tx, self.id, project, wanted, rules.author)?;
         }
         rows::get(tx, self.id)
     }
