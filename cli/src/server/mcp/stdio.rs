@@ -5,7 +5,8 @@
 //!   large export would be parsed only to be written again;
 //! - notifications that come before the first request are ignored instead of ending the server;
 //! - a malformed request is answered with its id;
-//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, no further request is read.
+//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, or `MAX_HANDLED` requests are handled, no further one is
+//!   read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ use crate::server::MAX_BODY_BYTES;
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
 /// Bytes of answers that the client has not read, from which on its requests wait.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
+/// Requests that are handled at once, from which on further ones wait: each holds its answer until that can be written.
+const MAX_HANDLED: usize = 1024;
 const READ_BUFFER_BYTES: usize = 16 << 10;
 /// Size to which the line buffer shrinks after a large line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
@@ -131,8 +134,9 @@ where
             self.line.clear();
             self.line.shrink_to(KEPT_LINE_BYTES);
             match parsed {
-                Ok(JsonRpcMessage::Request(request)) => {
+                Ok(JsonRpcMessage::Request(mut request)) => {
                     self.opened = true;
+                    request.request.extensions_mut().insert(self.unread.begin());
                     return Some(JsonRpcMessage::Request(request));
                 }
                 Ok(message) if self.opened => return Some(message),
@@ -158,6 +162,7 @@ where
 #[derive(Default)]
 struct UnreadAnswers {
     bytes: AtomicUsize,
+    handled: AtomicUsize,
     written: Notify,
 }
 
@@ -167,11 +172,28 @@ impl UnreadAnswers {
         UnreadAnswer { all: Arc::clone(self), line }
     }
 
+    fn begin(self: &Arc<Self>) -> Arc<HandledRequest> {
+        self.handled.fetch_add(1, Ordering::Relaxed);
+        Arc::new(HandledRequest(Arc::clone(self)))
+    }
+
     /// Waits until there is room for answers. It may be dropped and called again.
     async fn are_few(&self) {
-        while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES {
+        while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES
+            || self.handled.load(Ordering::Relaxed) >= MAX_HANDLED
+        {
             self.written.notified().await;
         }
+    }
+}
+
+/// A request that is handled, counted until rmcp drops it: with its answer, or when it is cancelled.
+struct HandledRequest(Arc<UnreadAnswers>);
+
+impl Drop for HandledRequest {
+    fn drop(&mut self) {
+        self.0.handled.fetch_sub(1, Ordering::Relaxed);
+        self.0.written.notify_one();
     }
 }
 
@@ -337,6 +359,26 @@ mod tests {
             assert!(waited.is_err(), "a request was read while {MAX_UNREAD_BYTES} bytes are unread");
             let mut half = vec![0; text.len()];
             read.read_exact(&mut half).await.unwrap();
+            assert!(transport.receive().await.is_some(), "there is room again");
+        });
+    }
+
+    #[test]
+    fn requests_wait_while_many_are_handled() {
+        const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut theirs, requests) = tokio::io::duplex(PING.len() * (MAX_HANDLED + 1));
+            let mut transport = StdioTransport::new(requests, tokio::io::sink());
+            theirs.write_all(&PING.repeat(MAX_HANDLED + 1)).await.unwrap();
+            let mut handled = Vec::new();
+            for _ in 0..MAX_HANDLED {
+                handled.push(transport.receive().await.expect("a request"));
+            }
+            let waited = timeout(std::time::Duration::from_millis(20), transport.receive()).await;
+            assert!(waited.is_err(), "a request was read while {MAX_HANDLED} are handled");
+            // As rmcp drops one that is answered or cancelled.
+            handled.pop();
             assert!(transport.receive().await.is_some(), "there is room again");
         });
     }
