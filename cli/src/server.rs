@@ -83,7 +83,7 @@ const TICK: Duration = Duration::from_secs(5);
 /// Interval at which a PROXY looks whether the files by which it belongs to its session are there.
 const LOOK: Duration = Duration::from_secs(1);
 /// Interval at which a PRIMARY touches its files; programs that clear old files away go by hours and days.
-const TOUCH: Duration = Duration::from_secs(3600);
+const TOUCH: Duration = Duration::from_hours(1);
 /// What a server that was started by hand says of itself.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";

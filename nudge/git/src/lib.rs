@@ -30,6 +30,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nudge_core::patience;
 use nudge_os::process::{Errors, Limits, Program};
 use nudge_os::programs;
 
@@ -153,7 +154,7 @@ fn pass_on(program: &mut Program, names: &[&str]) {
 
 fn run(program: &mut Program, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
     let verb = || words.first().copied().unwrap_or_default().to_owned();
-    let limits = Limits { time: limits.time, output_bytes: limits.output_bytes, is_given_up: &|| false };
+    let limits = Limits { time: limits.time, output_bytes: limits.output_bytes, is_given_up: &patience::is_over };
     let output = program.errors(Errors::Kept).run(limits).map_err(|failure| GitFailure::Run(verb(), failure))?;
     if output.status.success() {
         return Ok(output.stdout);

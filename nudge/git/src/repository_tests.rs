@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use nudge_core::patience::CallLimit;
+
 use super::*;
 
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
@@ -92,6 +94,16 @@ fn here<'a>(words: &'a [&'a str]) -> Call<'a> {
 
 fn told(repository: &Repository, words: &[&str]) -> String {
     String::from_utf8(repository.run(&here(words)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_call_that_was_given_up_is_not_waited_for() {
+    let lab = Lab::new();
+    let repository = lab.open();
+    let limit = CallLimit::within(LIMITS.time);
+    assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_ok());
+    limit.give_up();
+    assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_err());
 }
 
 /// Everything that Nudge asks of a repository. Failures are fine, as long as no program of the repository's is run.

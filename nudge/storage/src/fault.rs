@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use nudge_core::error::{Error, Result};
+use nudge_core::patience;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
 
@@ -141,6 +142,7 @@ impl Place {
         let refused = match code {
             _ if damaged => self.damaged(),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => self.busy(),
+            ErrorCode::OperationInterrupted => return patience::given_up(),
             ErrorCode::DiskFull => self.refusal("cannot grow, so nothing was changed; free some space"),
             ErrorCode::SystemIoFailure => {
                 self.refusal("cannot be read or written, so nothing was changed; look at its disk")

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::dir::{Dir, FileKind, Unfit, advice};
+use nudge_core::patience;
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -26,6 +27,8 @@ const STATEMENTS: usize = 64;
 /// What a connection keeps of the file, in KiB: half of what SQLite would. The system has the file in memory anyway, and
 /// a session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
+/// SQLite's steps between two looks at whether the call of a statement is over; some 100 microseconds.
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long the first try waits for others. Where there are no locks, SQLite waits as if somebody held them.
@@ -170,9 +173,11 @@ pub(crate) fn connect(place: &Place, wait: Duration) -> Result<Connection, Failu
     Ok(c)
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads. A statement ends once its call is over ([`patience::is_over`]).
 pub(crate) fn connect_to_read(place: &Place, wait: Duration) -> Result<Connection, Failure> {
-    connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)
+    let mut c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)?;
+    c.progress_handler(STEPS_BETWEEN_LOOKS, Some(patience::is_over))?;
+    Ok(c)
 }
 
 fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Connection, Failure> {

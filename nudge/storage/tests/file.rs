@@ -10,6 +10,7 @@ use std::time::Duration;
 use kit::{CACHE, Desk, FIRST, NEW, OLD, add, app, count, names, raw, titles};
 use nudge_core::clock::PlausibleClock;
 use nudge_core::error::ErrorKind;
+use nudge_core::patience::{self, CallLimit};
 use nudge_core::source::DataDir;
 use nudge_storage::rusqlite::{self, config::DbConfig};
 use nudge_storage::search::{FullText, Known, Words, search};
@@ -31,6 +32,31 @@ fn each_connection_is_set_up() {
         assert!((4_000..=5_000).contains(&busy) && temp == 2, "{busy} {temp}");
         assert_eq!(db.journal(), "wal");
     }
+}
+
+#[test]
+fn a_read_ends_with_its_call() {
+    const ENDLESS: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    add(&db, "one").unwrap();
+    let (began, reading) = std::sync::mpsc::channel();
+    let limit = CallLimit::within(Duration::from_hours(1));
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            limit.run(|| {
+                db.read(|c| {
+                    began.send(()).unwrap();
+                    Ok(c.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?)
+                })
+            })
+        });
+        reading.recv().unwrap();
+        limit.give_up();
+        let refused = call.join().unwrap().unwrap_err();
+        assert_eq!((refused.kind(), refused.message()), (ErrorKind::Unavailable, patience::given_up().message()));
+    });
+    assert_eq!(count(&db), 1, "the connection serves the next call");
 }
 
 /// Versions before have a bug that damages files in WAL mode.
@@ -547,7 +573,7 @@ fn the_log_is_cut_at_the_end_and_daily() {
 
 /// `/proc` lists the descriptors; elsewhere the same code runs.
 ///
-/// Promise (storage): The database file keeps its locks: only SQLite opens it.
+/// Promise (storage): The database file keeps its locks: only the engine opens it.
 #[cfg(target_os = "linux")]
 #[test]
 fn sqlite_alone_opens_the_file() {

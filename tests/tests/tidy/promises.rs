@@ -3,6 +3,7 @@
 //! The comment above the first test holds the section and the sentence, `Promise (SECTION): SENTENCE`, up to an empty line
 //! or another tag. A further test names the first: ``Promise: see `NAME`.`` In a vector the tag ends its `why`.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use super::{files, has_generated_part, root};
@@ -107,10 +108,10 @@ fn promise_tables() -> String {
     let mut out = String::new();
     for section in SECTIONS {
         let title = section[..1].to_uppercase() + &section[1..];
-        out += &format!("## {title}\n\n| promise | shown by |\n|---|---|\n");
+        let _ = writeln!(out, "## {title}\n\n| promise | shown by |\n|---|---|");
         for (_, sentence, tests) in promises.iter().filter(|(of, ..)| *of == section) {
             let tests: Vec<_> = tests.iter().map(|test| format!("`{test}`")).collect();
-            out += &format!("| {} | {} |\n", sentence.replace('|', "\\|"), tests.join(", "));
+            let _ = writeln!(out, "| {} | {} |", sentence.replace('|', "\\|"), tests.join(", "));
         }
         out.push('\n');
     }
@@ -147,12 +148,12 @@ fn read_tags(file: &str, text: &str) -> Vec<PromiseTag> {
         let more = (index + 1..).map_while(comment).take_while(|text| !text.is_empty() && !begins(text));
         let whole: Vec<_> = std::iter::once(first).chain(more).collect();
         let tag = TagKind::read(&whole.join(" ")).unwrap_or_else(|| panic!("{file}: {first}"));
-        let test = if extension(file).is_some() {
+        let shown_by = if extension(file).is_some() {
             format!("{file}::{}", named_test(file, &lines, index).unwrap_or_else(|| panic!("{file}: no test: {first}")))
         } else {
             file.to_owned()
         };
-        out.push(PromiseTag { tag, test });
+        out.push(PromiseTag { tag, test: shown_by });
     }
     out
 }

@@ -497,8 +497,8 @@ impl Keeping {
     }
 }
 
-/// Writes all hints of a session that ends in a way that nobody can go on with it to a file of their own, in the form of
-/// an export, without secrets. Returns the file.
+/// Writes all hints but secrets to a file of their own, in the form of an export: the session ends, and no other process
+/// can carry it on. Returns the file.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be written.
@@ -508,10 +508,10 @@ pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
         #[serde(borrow)]
         payload: &'a RawValue,
     }
-    let params = RawValue::from_string("{}".into()).expect("it is an object");
+    let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
+    let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
     let exported = Services::new(sources.services()).call_by(Caller::named(NAME), "nudge.export", &params)?;
-    let Exported { payload } =
-        serde_json::from_str(exported.get()).map_err(|error| Error::unavailable(error.to_string()))?;
+    let Exported { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
     let written = KeptFolder::usual()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
