@@ -39,7 +39,7 @@ pub use here::{detect, detect_from, process_cwd};
 pub use journal::{Journal, Restored};
 pub use life::LifeSign;
 pub use local::{Duplex, LocalListener};
-pub use members::Member;
+pub use members::{Member, MemberWatch};
 pub use remote::{GiveUp, Remote};
 pub use runtime::{LockWatch, LogFile, PrimaryLock, PrimarySeat, RuntimeDir, ServerFile};
 pub use session::{SessionFile, SessionState};

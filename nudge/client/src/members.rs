@@ -66,6 +66,7 @@
 //! left; when one is refused the lock because the other holds it, the other asks later, or the first tries again.
 
 use std::fs::{File, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,25 @@ const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
 /// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
-pub struct Member(File);
+pub struct Member(Arc<Mutex<File>>);
+
+impl Member {
+    /// Returns a handle for the thread that waits for `primary.lock`; it does not keep the membership alive.
+    pub fn watch(&self) -> MemberWatch {
+        MemberWatch(Arc::downgrade(&self.0))
+    }
+}
+
+/// A handle on a [`Member`] that does not keep it alive.
+#[derive(Debug)]
+pub struct MemberWatch(Weak<Mutex<File>>);
+
+impl MemberWatch {
+    /// The membership, while it lives.
+    pub fn member(&self) -> Option<Member> {
+        self.0.upgrade().map(Member)
+    }
+}
 
 impl RuntimeDir {
     /// Joins the session. A PRIMARY does it when it has decided whether the session goes on, a PROXY
@@ -114,7 +133,7 @@ impl RuntimeDir {
         let deadline = Instant::now() + JOIN_TIMEOUT;
         loop {
             match file.try_lock_shared() {
-                Ok(()) => return Ok(Member(file)),
+                Ok(()) => return Ok(Member(Arc::new(Mutex::new(file)))),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(JOIN_POLL),
                 Err(TryLockError::WouldBlock) => {
                     let path = self.path().display();
@@ -129,15 +148,16 @@ impl RuntimeDir {
 
     /// Joins again after `members.lock` was removed or replaced; a PRIMARY that is just deciding lets it for the next try.
     /// Returns true when the membership is that of the file that has the name.
-    pub fn stay_member(&self, member: &mut Member) -> bool {
-        let is_named = FileId::of(&member.0).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
+    pub fn stay_member(&self, member: &Member) -> bool {
+        let mut held = member.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_named = FileId::of(&held).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
         if is_named {
             return true;
         }
         let _ = self.dir().keep_from_ageing();
         match self.members() {
             Ok(file) if file.try_lock_shared().is_ok() => {
-                member.0 = file;
+                *held = file;
                 true
             }
             _ => false,

@@ -192,15 +192,20 @@ impl RuntimeDir {
         }
     }
 
-    /// Waits, blocking the thread, until this process is PRIMARY.
+    /// Waits, blocking the thread, until this process is PRIMARY. Calls `on_wake` when the PRIMARY has put back files that
+    /// were removed, among them the lock: members join again before they wait for the new one.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
-    pub fn lock(&self) -> Result<PrimaryLock> {
+    pub fn lock(&self, on_wake: impl Fn()) -> Result<PrimaryLock> {
         let error = |error| self.io("lock", LOCK, &error);
+        let mut is_woken = false;
         loop {
             if !self.is_in_place() {
                 self.go_on_in(&self.open_anew()?);
+            }
+            if std::mem::replace(&mut is_woken, false) {
+                on_wake();
             }
             let file = self.dir().open_lock(LOCK, true).map_err(error)?;
             match file.lock() {
@@ -208,6 +213,7 @@ impl RuntimeDir {
                     if let Some(won) = self.won(file).map_err(error)? {
                         return Ok(won);
                     }
+                    is_woken = true;
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => return Err(error(why)),

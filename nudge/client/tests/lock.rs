@@ -72,7 +72,7 @@ fn who_waits_for_a_removed_file_waits_for_the_one_that_has_the_name() {
     let home = Home::new();
     let (sender, won) = channel();
     let dir = home.dir.clone();
-    thread::spawn(move || sender.send(dir.lock()).unwrap());
+    thread::spawn(move || sender.send(dir.lock(|| {})).unwrap());
     // For it to stand in line, which nobody can see; one that comes later proves less.
     thread::sleep(Duration::from_millis(200));
     fs::remove_file(lock_file(&home)).unwrap();

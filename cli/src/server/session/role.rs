@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use nudge::Clock as _;
 use nudge::{Error, Result, Services};
-use nudge_client::{Member, PrimaryLock, PrimarySeat, Remote, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_client::{
+    Member, MemberWatch, PrimaryLock, PrimarySeat, Remote, RuntimeDir, ServerFile, SessionFile, SessionState,
+};
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{Origin, Values};
 use nudge_core::source::{DataDir, SessionIdentity};
@@ -379,6 +381,7 @@ impl Waiting {
             settings: Arc::clone(settings),
             history: Arc::clone(history),
             session: proxy.session.clone(),
+            member: proxy.member.watch(),
             left: Arc::clone(&left),
         };
         std::thread::spawn(move || line.wait(sender));
@@ -403,6 +406,7 @@ struct WaitingLine {
     settings: Arc<ServeSettings>,
     history: Arc<History>,
     session: Option<SessionFile>,
+    member: MemberWatch,
     left: Arc<LeftLine>,
 }
 
@@ -417,7 +421,7 @@ impl WaitingLine {
             }
         };
         loop {
-            match self.settings.dir.lock() {
+            match self.settings.dir.lock(|| self.join_again()) {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
                     // [`Waiting::leave`] takes this mutex too, and so waits until the takeover is finished or given up.
@@ -436,6 +440,15 @@ impl WaitingLine {
                 }
             }
             sleep(PROMOTION_PAUSE);
+        }
+    }
+
+    /// Joins again the session whose files were removed; else a PRIMARY that ends now would find no member.
+    fn join_again(&self) {
+        let dir = &self.settings.dir;
+        let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
+        if let Some(member) = self.member.member().filter(|_| !is_over) {
+            dir.stay_member(&member);
         }
     }
 
