@@ -48,7 +48,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct App {
-    /// One lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.NUMBER.db`.
+    /// A lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.NUMBER.db`.
     pub name: &'static str,
     /// The scripts that make the schema, oldest first. As many as have run is the `user_version` of a file. None is
     /// ever changed or taken away.

@@ -20,7 +20,7 @@ use crate::open;
 pub(crate) const FOLDER: &str = "backups";
 /// The end of the name of a copy that is not whole yet.
 pub(crate) const PART: &str = ".part";
-/// What SQLite adds to the name of a file for its journal.
+/// The suffix that `SQLite` adds to the name of a file for its journal.
 const JOURNAL: &str = "-journal";
 /// How many are kept of days that follow each other.
 const KEPT: usize = 3;

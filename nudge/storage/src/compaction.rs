@@ -67,7 +67,7 @@ impl Db {
         for table in self.app.full_text {
             self.merge_index(table)?;
         }
-        // Whoever reads would keep the log from being cut, and all writers would wait for that.
+        // A reader would keep the log from being cut, and all writers would wait for that.
         if !self.copies.wait(Instant::now() + self.wait) {
             return Err(self.place.busy());
         }

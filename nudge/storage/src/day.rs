@@ -33,7 +33,7 @@ pub(crate) struct DailyCopies {
     held: Mutex<Option<Receiver<()>>>,
 }
 
-/// What is known of a day.
+/// The state of a day's copy.
 struct Day {
     /// The day that was seen to, such as `2026-11-23`.
     date: String,
@@ -79,7 +79,7 @@ impl DailyCopies {
     /// Makes the copy, or begins it. `c` is a connection of the caller's, who is about to change something. A thread
     /// that does not get to its first page before the deadline may copy that change, too.
     pub(crate) fn make(&self, c: &Connection, place: &Place, date: &str, deadline: Instant) {
-        // Where there is no log, whoever reads is in the way of who writes.
+        // Without a log a reader is in the way of writers.
         let is_logged = c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
         let in_background = self.in_background.load(Ordering::Relaxed) && is_logged.is_ok_and(|mode| mode == "wal");
         let made = if in_background { self.begin(place, date, deadline) } else { backup::keep(c, place, date, None) };
@@ -90,7 +90,7 @@ impl DailyCopies {
 
     fn begin(&self, place: &Place, date: &str, deadline: Instant) -> Result<(), Failure> {
         let mut copying = self.copying.lock();
-        // That of yesterday: it is ended, or the machine has been asleep.
+        // The copy of yesterday: it is ended, or the machine has been asleep.
         end(copying.take());
         let mut c = open::connect_to_read(place, deadline.saturating_duration_since(Instant::now()))?;
         c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -240,7 +240,7 @@ mod tests {
         let desk = Desk::new();
         let (db, release) = desk.open_held();
         add(&db, "the first change").unwrap();
-        // Of this process and of another.
+        // Copies of this process and of another.
         add(&db, "the second").unwrap();
         let other = Connection::open(db.path()).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();

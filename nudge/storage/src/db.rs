@@ -395,7 +395,7 @@ impl Db {
         }
         // A copy in the background would be in its way.
         copy_log_back(c);
-        // Nobody else is here: the caller has the connection.
+        // The caller has the connection, so no other thread is here.
         let _ = c.busy_timeout(self.wait);
         if self.app.kept == Kept::Data && !backup::is_there(&self.place, &date) {
             self.copies.make(c, &self.place, &date, deadline);

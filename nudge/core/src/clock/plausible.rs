@@ -54,7 +54,7 @@ struct Doubt {
     lead: Millis,
     /// The uptime at which that began.
     since: Millis,
-    /// What callers read then: whatever is dated later was stored by the clock as it goes now.
+    /// The time that callers read then. A later date was given by the clock as it goes now.
     read_from: Millis,
 }
 

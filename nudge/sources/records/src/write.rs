@@ -335,7 +335,7 @@ impl Ready {
         let is_in_place = project == project_of(tx, &old)?;
         if !is_in_place {
             need_room(tx, project)?;
-            // Its project may be new, and that takes room.
+            // The project may be new, and that takes room.
             rules.room.check(tx, 1)?;
         }
         if is_as(&old, &draft, is_in_place) {

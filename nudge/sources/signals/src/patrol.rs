@@ -296,7 +296,7 @@ impl Patrol {
     }
 }
 
-/// Whether a signal is an order that came after the agent was last seen at work. One that is dated ahead is none.
+/// Returns true for an order that came after the agent was last seen at work; false for an order that is dated ahead.
 fn is_order_since(signal: &Signal, active_at: Millis, now: Millis) -> bool {
     use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
     let is_order = match signal.kind {

@@ -365,7 +365,7 @@ fn looks_issued(body: &[u8]) -> bool {
     share < 58 || (share < 82 && digit_changes(body) >= 3 && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3)
 }
 
-/// Whether a body of small letters and digits was drawn.
+/// Returns true when a body of small letters and digits looks drawn at random.
 fn is_drawn_small(body: &[u8]) -> bool {
     body.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3

@@ -152,7 +152,7 @@ impl Plain {
             let Watch { quiet, active, asked, is_reported, .. } = self.watched[&agent].clone();
             let is_late = |since| self.passed - since >= AGENTS[agent].1;
             if asked.is_none() && is_late(quiet) {
-                // What is dated more than a minute ahead is no order.
+                // A signal that is dated more than a minute ahead is no order.
                 let waits = |said: &Said| ORDERS.contains(&said.kind) && said.at > active && said.at <= now + 60_000;
                 if !self.inboxes.get(&agent).is_some_and(waits) {
                     self.send(agent, WITNESS, SignalType::HealthCheck);
