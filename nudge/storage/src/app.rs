@@ -19,7 +19,7 @@ INSERT INTO generation VALUES (randomblob(16));";
 /// The generation of a file whose schema has [`GENERATION`].
 ///
 /// # Errors
-/// What SQLite refuses.
+/// The engine's error when it refuses the statement.
 pub fn generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
     c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
 }

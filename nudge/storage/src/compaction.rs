@@ -20,7 +20,7 @@ const MIN_MERGE_CHANGES: i64 = 2;
 /// Marks, within the transaction of a deletion, that the file has to be written anew.
 ///
 /// # Errors
-/// What SQLite refuses.
+/// The engine's error when it refuses the statement.
 pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
     tx.prepare_cached("INSERT INTO compaction DEFAULT VALUES")?.execute([])?;
     Ok(())
@@ -29,7 +29,7 @@ pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
 /// The bytes of the pages in use, without those that are free. It takes two looks at the header.
 ///
 /// # Errors
-/// What SQLite refuses.
+/// The engine's error when it refuses the statement.
 pub fn used_bytes(c: &Connection) -> Result<u64, Failure> {
     let pragma = |sql: &str| c.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let pages = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;

@@ -118,7 +118,7 @@ impl Db {
 /// then, and not made a second time.
 ///
 /// # Errors
-/// What SQLite refuses.
+/// The engine's error when it refuses the statement.
 pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), Failure> {
     let sql = "UPDATE made SET answer = '' WHERE instr(answer, ?1 || ',') OR instr(answer, ?1 || '}')";
     tx.prepare_cached(sql)?.execute([format!("\"id\":{id}")])?;

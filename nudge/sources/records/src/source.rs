@@ -370,7 +370,7 @@ impl Records {
         done
     }
 
-    /// Writes the file anew if a deletion for ever made that due; whether it is left to the worker, as in a large file.
+    /// Writes the file anew if a deletion for ever made that due. Returns true when a large file is left to the worker.
     fn compact_now(&self) -> Result<bool> {
         let db = self.db()?;
         if !db.is_compaction_due()? {
@@ -383,7 +383,8 @@ impl Records {
         db.compact().map(|()| false)
     }
 
-    /// Writes the file anew if that is due and no record was written since the last round; whether nothing is left to do.
+    /// Writes the file anew if that is due and no record was written since the last round. Returns true when nothing is
+    /// left to do.
     fn compact_when_quiet(&self) -> Result<bool> {
         let Some(db) = self.existing()? else { return Ok(true) };
         if !db.is_compaction_due()? {
@@ -437,8 +438,8 @@ impl TableService for Records {
 
     // Each change goes through `Db::write_once`, which looks its key up itself.
     fn once(&self, method: &Method) -> Option<&dyn Once> {
-        // What is damaged remembers no calls, and the second time leaves the same. A deletion for ever is not over with
-        // its transaction: one that is sent again after a kill writes the file anew before it is answered.
+        // A damaged file remembers no calls, and recovering it twice leaves the same. A deletion for ever goes on after
+        // its transaction: a call that is sent again after a kill writes the file anew before it is answered.
         if method.name == RECOVER || method.name == DELETE {
             return None;
         }
