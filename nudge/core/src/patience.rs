@@ -73,6 +73,12 @@ pub fn is_over() -> bool {
     CURRENT.with_borrow(|limit| limit.as_ref().is_some_and(CallLimit::is_over))
 }
 
+/// Returns the end of a wait of `time`, or the end of the call that this thread works for, if that is earlier.
+pub fn end_within(time: Duration) -> Instant {
+    let end = Instant::now() + time;
+    CURRENT.with_borrow(|limit| limit.as_ref().map_or(end, |limit| limit.end().min(end)))
+}
+
 /// Ends a call that nobody waits for any more. It is called where nothing has been changed yet.
 ///
 /// # Errors
@@ -96,6 +102,8 @@ mod tests {
         assert!(!is_over() && CallLimit::current().is_none());
         limit.run(|| {
             assert!(!is_over() && check().is_ok());
+            assert_eq!(end_within(Duration::from_hours(1)), limit.end());
+            assert!(end_within(Duration::ZERO) < limit.end());
             let inner = limit.until(Instant::now());
             inner.run(|| assert!(is_over(), "its end is earlier"));
             assert!(!is_over(), "the outer one goes on");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::Clock;
 use nudge_core::error::{Error, Result};
+use nudge_core::patience;
 use nudge_core::source::{DataDir, Fence};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
@@ -127,7 +128,7 @@ impl Db {
     /// As [`write`](Self::write), without mending. What was committed to a file that had lost its name by then is
     /// made again in the one that has it, before anybody is told.
     fn transact<T>(&self, write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-        let deadline = Instant::now() + self.wait;
+        let deadline = patience::end_within(self.wait);
         let mut writer = self.writer(deadline)?;
         for _ in 0..MAX_MOVES {
             self.stay_in_place(&mut writer, deadline)?;
@@ -175,7 +176,7 @@ impl Db {
 
     /// A connection that reads the file that has the name.
     fn reader(&self) -> Result<Reader<'_>, Failure> {
-        let deadline = Instant::now() + self.wait;
+        let deadline = patience::end_within(self.wait);
         for _ in 0..MAX_MOVES {
             self.find_place(deadline)?;
             let reader = self.readers.take(&self.place, deadline)?;
@@ -263,7 +264,7 @@ impl Db {
     /// `E_UNAVAILABLE` when the database cannot be read.
     pub fn changes(&self) -> Result<i64> {
         let look = || -> Result<i64, Failure> {
-            let deadline = Instant::now() + self.wait;
+            let deadline = patience::end_within(self.wait);
             self.find_place(deadline)?;
             let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy())?;
             // The number belongs to a connection, so it is one that is used for nothing else.
@@ -327,7 +328,7 @@ impl Db {
         if self.app.kept != Kept::Cache {
             return Err(self.place.refusal("is not a cache and is never emptied; report this"));
         }
-        let deadline = Instant::now() + self.wait;
+        let deadline = patience::end_within(self.wait);
         let anew = || -> Result<(), Failure> {
             let mut writer = self.writer(deadline)?;
             let c = writer.as_ref().ok_or_else(|| self.closed())?;

@@ -3,11 +3,13 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use nudge_core::context::ContextSpec;
 use nudge_core::embed::{Letters, Loaded};
 use nudge_core::source::Host;
 use serde_json::json;
 
 use super::*;
+use crate::method::Here;
 
 fn context(brains: &Brains, task: &str) -> Value {
     let params = serde_json::from_value(json!({"task_description": task})).unwrap();
@@ -63,6 +65,36 @@ fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
     assert!(place.exists());
     drop((index, brains));
     assert!(!place.exists(), "nothing is left of it");
+}
+
+/// Asks how a brain stands on a thread of its own, so that a status that waits fails the test.
+fn standing(brains: &Arc<Brains>) -> Value {
+    let (told, answer) = std::sync::mpsc::channel();
+    let brains = Arc::clone(brains);
+    std::thread::spawn(move || told.send(serde_json::to_value(brains.standing(Here { context: ContextSpec::default() }).unwrap()).unwrap()));
+    answer.recv_timeout(Duration::from_secs(60)).expect("the status does not wait")
+}
+
+/// Promise (brain): `nudge brain status` answers while another call reads the files or writes the index, and says so.
+#[test]
+fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let brains = Arc::new(brains(folder.path()));
+    let index = brains.index(&folder.path().join("brain")).unwrap();
+    let reading = index.hold_scanning();
+    let stands = standing(&brains);
+    assert_eq!((&stands["units"], &stands["stale"]), (&json!(0), &json!(true)));
+    assert_eq!(stands["degraded"], json!(["stale: another call reads the files"]));
+    drop(reading);
+    let mut other = nudge_storage::rusqlite::Connection::open(index.db.path()).unwrap();
+    let writing = other.transaction_with_behavior(nudge_storage::rusqlite::TransactionBehavior::Immediate).unwrap();
+    let stands = standing(&brains);
+    let degraded = stands["degraded"][0].as_str().unwrap();
+    assert_eq!((&stands["units"], &stands["stale"]), (&json!(0), &json!(true)));
+    assert!(degraded.starts_with("stale: what files say now is not known. "), "{degraded}");
+    drop(writing);
+    let stands = standing(&brains);
+    assert_eq!((&stands["units"], &stands["stale"]), (&json!(1), &json!(false)));
 }
 
 /// A model that writes a note while it makes its first vectors, and remembers before which call the note was read.

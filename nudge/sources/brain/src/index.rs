@@ -151,6 +151,17 @@ impl Index {
         self.db.read(|c| Ok(c.prepare_cached("SELECT 1 FROM unit")?.exists([])?))
     }
 
+    /// Returns true while another call reads the files.
+    pub fn is_scanned(&self) -> bool {
+        self.scanning.is_locked()
+    }
+
+    /// Keeps all others from reading the files.
+    #[cfg(test)]
+    pub fn hold_scanning(&self) -> parking_lot::MutexGuard<'_, ()> {
+        self.scanning.lock()
+    }
+
     /// Looks at what has changed since all files were looked at, if it is a few that are known; whether the index is as
     /// the files are then.
     ///

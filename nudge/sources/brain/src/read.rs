@@ -212,7 +212,7 @@ impl Brains {
 
     pub(crate) fn standing(&self, params: Here) -> Result<Standing> {
         let index = self.brain(&params.context.build()?)?;
-        let mut degraded = self.refresh(&index)?;
+        let mut degraded = self.refresh_at_once(&index);
         let stale = degraded.iter().any(|why| why.starts_with("stale"));
         let problems = problems(&index)?.len();
         let step = self.mirror(&index).map(|mirror| self.in_step(&index, mirror)).transpose()?;

@@ -10,6 +10,7 @@ use nudge_core::context::{Context, EnvNames, ask_env_of};
 use nudge_core::embed::{Embedder, Model, Models};
 use nudge_core::error::{Error, Result};
 use nudge_core::once::Once;
+use nudge_core::patience::CallLimit;
 use nudge_core::service::{Caller, Method};
 use nudge_core::source::{
     ChangeEvent, ChangeSink, DataDir, Fence, Host, LongCommand, Source, SourceSpec, StopFlag, Worker,
@@ -145,20 +146,27 @@ impl Brains {
     /// Brings an index in step with its files, as far as there is time for it; why it is not as good as it could be, for
     /// people. One that was never made is made now: it would answer nothing.
     pub(crate) fn refresh(&self, index: &Index) -> Result<Vec<String>> {
-        let stale = match self.look(index) {
-            Ok(true) => None,
-            Ok(false) => Some("stale: files have changed that are not read yet".to_owned()),
-            // What was read before answers all the same.
-            Err(error) if index.has_units()? => {
-                Some(format!("stale: what files say now is not known. {}", error.message()))
-            }
-            Err(error) => return Err(error),
+        let stale = match self.look(index, None) {
+            // The units that were read before answer all the same.
+            Err(error) if !index.has_units()? => return Err(error),
+            looked => stale_note(looked),
         };
-        Ok(index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect())
+        Ok(degraded(index, stale))
     }
 
-    /// Brings an index in step; whether it is.
-    fn look(&self, index: &Index) -> Result<bool> {
+    /// Does as [`refresh`](Self::refresh) for a status, which waits for no other call that reads the files or writes
+    /// the index, and answers whatever happens.
+    pub(crate) fn refresh_at_once(&self, index: &Index) -> Vec<String> {
+        if index.is_scanned() {
+            return degraded(index, Some("stale: another call reads the files".to_owned()));
+        }
+        let end = Instant::now() + SCAN_WAIT;
+        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::within(SCAN_WAIT)).until(end);
+        degraded(index, stale_note(limit.run(|| self.look(index, Some(end)))))
+    }
+
+    /// Brings an index in step, and returns whether it is. `first_end` is the end of the first look at all files.
+    fn look(&self, index: &Index, first_end: Option<Instant>) -> Result<bool> {
         let is_made = index.is_made()?;
         let changes = if is_made { index.follow.hear() } else { None };
         if index.follow.is_long_ago() {
@@ -169,7 +177,7 @@ impl Brains {
         {
             return Ok(true);
         }
-        let deadline = is_made.then(|| Instant::now() + SCAN_WAIT);
+        let deadline = if is_made { Some(Instant::now() + SCAN_WAIT) } else { first_end };
         let scanned = index.scan(deadline)?;
         if !scanned.is_whole || scanned.read > 0 {
             self.work_on();
@@ -342,6 +350,20 @@ impl Source for Brains {
             let _ = index.db.close();
         }
     }
+}
+
+/// Says why an index is older than the files, when it is.
+fn stale_note(looked: Result<bool>) -> Option<String> {
+    match looked {
+        Ok(true) => None,
+        Ok(false) => Some("stale: files have changed that are not read yet".to_owned()),
+        Err(error) => Some(format!("stale: what files say now is not known. {}", error.message())),
+    }
+}
+
+/// Lists why an index is not as good as it could be, for people.
+fn degraded(index: &Index, stale: Option<String>) -> Vec<String> {
+    index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect()
 }
 
 #[cfg(test)]
