@@ -5,19 +5,20 @@
 //!   large export would be parsed only to be written again;
 //! - notifications that come before the first request are ignored instead of ending the server;
 //! - a malformed request is answered with its id;
-//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, or `MAX_HANDLED` requests are handled, no further one is
-//!   read.
+//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, or `MAX_UNANSWERED` requests have no answer yet, no
+//!   further one is read.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
-    ErrorData, GetExtensions, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientNotification, ClientRequest,
+    ContentBlock, ErrorData, GetExtensions, JsonRpcError, JsonRpcMessage, JsonRpcNotification, RequestId,
+    RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use serde::{Deserialize, Serialize};
@@ -31,8 +32,9 @@ use crate::server::MAX_BODY_BYTES;
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
 /// Bytes of answers that the client has not read, from which on its requests wait.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// Requests that are handled at once, from which on further ones wait: each holds its answer until that can be written.
-const MAX_HANDLED: usize = 1024;
+/// Requests without an answer, from which on further ones wait. rmcp holds each answer until it can be written: some
+/// 75 KB for `tools/list`.
+const MAX_UNANSWERED: usize = 256;
 const READ_BUFFER_BYTES: usize = 16 << 10;
 /// Size to which the line buffer shrinks after a large line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
@@ -118,6 +120,11 @@ where
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = Arc::clone(&self.write);
+        match &item {
+            JsonRpcMessage::Response(response) => self.unread.answer(&response.id),
+            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => self.unread.answer(id),
+            _ => {}
+        }
         let answer = line(&item).map(|line| self.unread.enter(line));
         async move { write_line(&write, &answer?.line).await }
     }
@@ -134,13 +141,23 @@ where
             self.line.clear();
             self.line.shrink_to(KEPT_LINE_BYTES);
             match parsed {
-                Ok(JsonRpcMessage::Request(mut request)) => {
-                    self.opened = true;
-                    request.request.extensions_mut().insert(self.unread.begin());
-                    return Some(JsonRpcMessage::Request(request));
+                Ok(message) => {
+                    match &message {
+                        JsonRpcMessage::Request(request) => {
+                            self.opened = true;
+                            self.unread.ask(request.id.clone());
+                        }
+                        // rmcp drops the answer of a request that is cancelled.
+                        JsonRpcMessage::Notification(JsonRpcNotification {
+                            notification: ClientNotification::CancelledNotification(cancelled),
+                            ..
+                        }) => cancelled.params.request_id.iter().for_each(|id| self.unread.answer(id)),
+                        _ => {}
+                    }
+                    if self.opened {
+                        return Some(message);
+                    }
                 }
-                Ok(message) if self.opened => return Some(message),
-                Ok(_) => {}
                 // Garbage without an id gets no answer: nobody waits for one, and it could cause more garbage.
                 Err(error) => {
                     if let Some(id) = id {
@@ -158,11 +175,11 @@ where
     }
 }
 
-/// The answers that are not written yet, by their bytes.
+/// Counts the requests that have no answer, and the bytes of answers that are not written yet.
 #[derive(Default)]
 struct UnreadAnswers {
     bytes: AtomicUsize,
-    handled: AtomicUsize,
+    unanswered: parking_lot::Mutex<HashMap<RequestId, usize>>,
     written: Notify,
 }
 
@@ -172,28 +189,23 @@ impl UnreadAnswers {
         UnreadAnswer { all: Arc::clone(self), line }
     }
 
-    fn begin(self: &Arc<Self>) -> Arc<HandledRequest> {
-        self.handled.fetch_add(1, Ordering::Relaxed);
-        Arc::new(HandledRequest(Arc::clone(self)))
+    fn ask(&self, id: RequestId) {
+        *self.unanswered.lock().entry(id).or_default() += 1;
+    }
+
+    /// Counts the requests of an id as answered: rmcp answers one of several with the same id.
+    fn answer(&self, id: &RequestId) {
+        self.unanswered.lock().remove(id);
+        self.written.notify_one();
     }
 
     /// Waits until there is room for answers. It may be dropped and called again.
     async fn are_few(&self) {
         while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES
-            || self.handled.load(Ordering::Relaxed) >= MAX_HANDLED
+            || self.unanswered.lock().values().sum::<usize>() >= MAX_UNANSWERED
         {
             self.written.notified().await;
         }
-    }
-}
-
-/// A request that is handled, counted until rmcp drops it: with its answer, or when it is cancelled.
-struct HandledRequest(Arc<UnreadAnswers>);
-
-impl Drop for HandledRequest {
-    fn drop(&mut self) {
-        self.0.handled.fetch_sub(1, Ordering::Relaxed);
-        self.0.written.notify_one();
     }
 }
 
@@ -364,22 +376,25 @@ mod tests {
     }
 
     #[test]
-    fn requests_wait_while_many_are_handled() {
-        const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    fn requests_wait_while_many_have_no_answer() {
+        let ping = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (mut theirs, requests) = tokio::io::duplex(PING.len() * (MAX_HANDLED + 1));
+            let (mut theirs, requests) = tokio::io::duplex(64 << 10);
             let mut transport = StdioTransport::new(requests, tokio::io::sink());
-            theirs.write_all(&PING.repeat(MAX_HANDLED + 1)).await.unwrap();
-            let mut handled = Vec::new();
-            for _ in 0..MAX_HANDLED {
-                handled.push(transport.receive().await.expect("a request"));
+            let all: String = (0..MAX_UNANSWERED + 2).map(ping).collect();
+            theirs.write_all(all.as_bytes()).await.unwrap();
+            for _ in 0..MAX_UNANSWERED {
+                // rmcp drops a request once it is handled, and its answer may wait.
+                transport.receive().await.expect("a request");
             }
-            let waited = timeout(std::time::Duration::from_millis(20), transport.receive()).await;
-            assert!(waited.is_err(), "a request was read while {MAX_HANDLED} are handled");
-            // As rmcp drops one that is answered or cancelled.
-            handled.pop();
+            let pause = std::time::Duration::from_millis(20);
+            let waited = timeout(pause, transport.receive()).await;
+            assert!(waited.is_err(), "a request was read while {MAX_UNANSWERED} have no answer");
+            let answer = ErrorData::internal_error("", None);
+            transport.send(ServerJsonRpcMessage::error(answer, Some(RequestId::Number(3)))).await.unwrap();
             assert!(transport.receive().await.is_some(), "there is room again");
+            assert!(timeout(pause, transport.receive()).await.is_err(), "there is room for one");
         });
     }
 }

@@ -71,7 +71,9 @@ fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
 fn standing(brains: &Arc<Brains>) -> Value {
     let (told, answer) = std::sync::mpsc::channel();
     let brains = Arc::clone(brains);
-    std::thread::spawn(move || told.send(serde_json::to_value(brains.standing(Here { context: ContextSpec::default() }).unwrap()).unwrap()));
+    std::thread::spawn(move || {
+        told.send(serde_json::to_value(brains.standing(Here { context: ContextSpec::default() }).unwrap()).unwrap())
+    });
     answer.recv_timeout(Duration::from_secs(60)).expect("the status does not wait")
 }
 
