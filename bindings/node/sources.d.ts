@@ -172,6 +172,11 @@ export interface RecordsJoinProjectsParams {
 export interface RecordsExportParams {
   /** Absent: every project. */
   readonly project?: string | null
+  /**
+   * 0 for the first page, then the `next` of the last answer; a page has about 8 MiB. Absent: all in one answer,
+   * which is refused above 64 MiB.
+   */
+  readonly after?: number | null
 }
 
 /** Params of `records.import`. */

@@ -79,7 +79,8 @@ enum Form {
 }
 
 /// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
-/// `--json`, the error object goes to stderr.
+/// `--json`, the error object goes to stderr. An export of several pages is printed page by page, so a failure after the
+/// first leaves JSON without an end.
 pub fn run(words: &[OsString]) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
@@ -132,9 +133,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
 
 fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
     let printed = done.and_then(|done| {
-        print(&done.text, done.form).map_err(|error| {
-            Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
-        })?;
+        print(&done.text, done.form).map_err(|error| unwritten(&error))?;
         done.notes.iter().for_each(|note| tell(&output::visible(note)));
         Ok(done.code)
     });
@@ -172,6 +171,11 @@ fn print(text: &str, form: Form) -> std::io::Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The refusal of a result for which there is no room.
+fn unwritten(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
 }
 
 /// Prints a note on stderr, beside the result.

@@ -1,44 +1,187 @@
 //! `nudge export`
 
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+
 use nudge::{Error, Result};
-use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::ser::{Error as _, SerializeMap as _};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use serde_transcode::Transcoder;
 
-use super::{CommandOutput, Form, RunningSession, add, json};
+use super::{CommandOutput, Form, RunningSession, add, json, parsed_as, print, unwritten};
 use crate::args::{Export, Global};
 
+/// A page of an export.
 #[derive(Deserialize)]
-struct Exported {
-    payload: Box<RawValue>,
+struct Page {
+    payload: Members,
     omitted_secrets: u64,
+    next: Option<String>,
 }
 
-/// Prints only the payload, indented, as people read and edit it.
+/// Prints only the payload, indented, as people read and edit it, page by page.
 pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
     add(&mut params, "format", args.format);
     add(&mut params, "component", args.component);
     add(&mut params, "include_secrets", args.include_secrets.then_some(Value::Bool(true)));
-    let result = session.call("nudge.export", &params)?;
     if global.json {
-        return Ok(json(&result));
+        return Ok(json(&session.call("nudge.export", &params)?));
     }
-    let broken = |_| Error::unavailable("The server answered something else than an export; update it.");
-    let result: Exported = serde_json::from_str(result.get()).map_err(broken)?;
-    if result.omitted_secrets > 0 {
-        let what = if result.omitted_secrets == 1 {
-            "1 secret is".into()
-        } else {
-            format!("{} secrets are", result.omitted_secrets)
-        };
-        super::tell(&format!("{what} left out; add --include-secrets to export them too"));
+    let first = read_page(&session, &params, "")?;
+    let document = StoreDocument {
+        session,
+        params,
+        next: RefCell::new(first.next),
+        omitted_secrets: Cell::new(first.omitted_secrets),
+        text: RefCell::default(),
+        ended: RefCell::default(),
+    };
+    let written = document.write(&first.payload);
+    match document.ended.take() {
+        Some(EarlyEnd::NotRead) => return Ok(String::new().into()),
+        Some(EarlyEnd::Failed(error)) => return Err(error),
+        None => written.map_err(|_| broken())?,
     }
-    let mut out = Vec::with_capacity(result.payload.get().len() * 2);
-    // Transcoding token by token keeps duplicate keys and the spelling of numbers, which a parsed value would lose.
-    let mut from = serde_json::Deserializer::from_str(result.payload.get());
-    serde_transcode::transcode(&mut from, &mut serde_json::Serializer::pretty(&mut out)).map_err(broken)?;
-    out.push(b'\n');
-    Ok(CommandOutput { form: Form::Json, ..String::from_utf8_lossy(&out).into_owned().into() })
+    let notes = match document.omitted_secrets.get() {
+        0 => Vec::new(),
+        1 => vec!["1 secret is left out; add --include-secrets to export them too".to_owned()],
+        count => vec![format!("{count} secrets are left out; add --include-secrets to export them too")],
+    };
+    let mut text = document.text.take();
+    text.push(b'\n');
+    let text = String::from_utf8(text).expect("JSON is written as UTF-8");
+    Ok(CommandOutput { form: Form::Json, notes, ..text.into() })
+}
+
+fn read_page(session: &RunningSession, params: &Map<String, Value>, after: &str) -> Result<Page> {
+    let mut params = params.clone();
+    add(&mut params, "after", after);
+    parsed_as(&*session.call("nudge.export", &params)?)
+}
+
+fn broken() -> Error {
+    Error::unavailable("The server answered something else than an export; update it.")
+}
+
+/// A store that is printed while it is read from the session: one page is in memory at a time.
+struct StoreDocument {
+    session: RunningSession,
+    params: Map<String, Value>,
+    /// The `after` of the next page.
+    next: RefCell<Option<String>>,
+    omitted_secrets: Cell<u64>,
+    /// The text that is not printed yet.
+    text: RefCell<Vec<u8>>,
+    ended: RefCell<Option<EarlyEnd>>,
+}
+
+/// Why a document is not printed to its end.
+enum EarlyEnd {
+    /// The reader has gone.
+    NotRead,
+    Failed(Error),
+}
+
+impl StoreDocument {
+    /// Writes the payload of the first page, with the components of all pages.
+    fn write(&self, payload: &Members) -> serde_json::Result<()> {
+        let mut serializer = serde_json::Serializer::pretty(self);
+        let mut document = serializer.serialize_map(None)?;
+        for (name, value) in &payload.0 {
+            if name == "components" {
+                document.serialize_entry(name, &Components { document: self, first: value })?;
+            } else {
+                write_member(&mut document, name, value)?;
+            }
+        }
+        document.end()
+    }
+
+    /// Prints the text of a page when another follows, and reads that; its components.
+    fn turn_page(&self) -> Result<Option<Box<RawValue>>, EarlyEnd> {
+        let Some(after) = self.next.take() else { return Ok(None) };
+        let text = String::from_utf8(self.text.take()).expect("JSON is written as UTF-8");
+        match print(&text, Form::Json) {
+            Ok(true) => {}
+            Ok(false) => return Err(EarlyEnd::NotRead),
+            Err(error) => return Err(EarlyEnd::Failed(unwritten(&error))),
+        }
+        let page = read_page(&self.session, &self.params, &after).map_err(EarlyEnd::Failed)?;
+        self.omitted_secrets.set(self.omitted_secrets.get() + page.omitted_secrets);
+        *self.next.borrow_mut() = page.next;
+        let components = page.payload.0.into_iter().find(|(name, _)| name == "components");
+        components.map(|(_, components)| Some(components)).ok_or_else(|| EarlyEnd::Failed(broken()))
+    }
+}
+
+impl io::Write for &StoreDocument {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The components of all pages.
+struct Components<'a> {
+    document: &'a StoreDocument,
+    /// Those of the first page.
+    first: &'a RawValue,
+}
+
+impl Serialize for Components<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let mut page = Some(self.first.to_owned());
+        while let Some(components) = page {
+            let components: Members = serde_json::from_str(components.get()).map_err(S::Error::custom)?;
+            for (name, component) in &components.0 {
+                write_member(&mut map, name, component)?;
+            }
+            page = self.document.turn_page().map_err(|end| {
+                *self.document.ended.borrow_mut() = Some(end);
+                S::Error::custom("ended early")
+            })?;
+        }
+        map.end()
+    }
+}
+
+/// Writes a member token by token, which keeps duplicate keys and the spelling of numbers; a parsed value would lose them.
+fn write_member<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &RawValue) -> Result<(), M::Error> {
+    map.serialize_entry(name, &Transcoder::new(&mut serde_json::Deserializer::from_str(value.get())))
+}
+
+/// The members of an object, in their order.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor)
+    }
 }

@@ -1,20 +1,30 @@
 //! `nudge import`
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IsTerminal as _, Read as _, stderr, stdin};
 
 use nudge::{Error, Result, Service as _};
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, ask, parsed, raw, text_or_stdin};
+use super::{CommandOutput, RunningSession, ask, parsed, parsed_as, raw, text_or_stdin};
 use crate::args::{Global, Import, Mode};
+use crate::kept::Document;
 use crate::output;
 use crate::server::MAX_BODY_BYTES;
+use crate::server::session::refill::Refill;
 
-/// Most that is read of a file; a server takes no larger body.
-const MAX_PAYLOAD_BYTES: u64 = MAX_BODY_BYTES as u64;
+/// Most that is read of a file: a device has no end.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+/// Longest params of one call: a server takes no larger body.
+const MAX_CALL_BYTES: usize = MAX_BODY_BYTES - (64 << 10);
+/// Bytes of the hints of one call, where a file takes several: a server has seconds to answer, and others wait meanwhile.
+const PIECE_BYTES: usize = 1 << 20;
+/// Most wrong hints that are named, as in the answer of one call.
+const MAX_ERRORS: usize = 100;
 
 /// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
@@ -31,7 +41,7 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
         file => {
             let mut text = String::new();
             // The caller names it, so it may be a pipe.
-            let read = File::open(file).and_then(|file| file.take(MAX_PAYLOAD_BYTES).read_to_string(&mut text));
+            let read = File::open(file).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
             let wrong =
                 |error| invalid(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."));
             read.map_err(wrong)?;
@@ -43,12 +53,98 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
         invalid(format!("{name} is not JSON: {error}; correct it or write it anew with `nudge export`."))
     })?;
     let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
-    let params = Params { payload: inner(whole).unwrap_or(whole), mode, allow_secret: args.allow_secret };
+    let payload = inner(whole).unwrap_or(whole);
+    let params = |payload: &RawValue| raw(&Params { payload, mode, allow_secret: args.allow_secret });
+    let params_of_one_call = if payload.get().len() <= MAX_CALL_BYTES {
+        Some(params(payload)?)
+    } else if args.mode == Mode::Replace {
+        let params = params(&without_spaces(payload)?)?;
+        if params.get().len() > MAX_CALL_BYTES {
+            return Err(invalid(format!(
+                "{name} has more than 32 MiB, and --mode replace takes the whole at once; replace the store by an empty \
+                 one, `{{\"components\": {{}}}}`, and import this file with --mode merge."
+            )));
+        }
+        Some(params)
+    } else {
+        None
+    };
     let session = RunningSession::open(global)?;
     if args.mode == Mode::Replace && !args.yes {
         agree_to_replace(&session, args)?;
     }
-    session.render(&session.remote.call("nudge.import", &raw(&params)?)?, output::imported)
+    let call = |params: &RawValue| session.remote.call("nudge.import", params);
+    let answer = match params_of_one_call {
+        Some(params) => call(&params)?,
+        None => import_in_pieces(payload, name, |payload| call(&params(payload)?))?,
+    };
+    session.render(&answer, output::imported)
+}
+
+/// Imports a store that is too large for one call, the hints of most use first. `import` imports a payload.
+fn import_in_pieces(
+    payload: &RawValue,
+    name: &str,
+    import: impl Fn(&RawValue) -> Result<Box<RawValue>>,
+) -> Result<Box<RawValue>> {
+    let no_store = |_| invalid(format!("{name} is no store; write it anew with `nudge export`."));
+    let document = Document::read(payload.get()).map_err(no_store)?;
+    // The version is checked, and what is retained beside the hints is stored, before any hint is.
+    let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(payload.get()).map_err(no_store)?;
+    let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
+    others.insert("components".into(), &none);
+    import(&*raw(&others)?)?;
+    let (sum, full) = (RefCell::new(ImportCounts::default()), RefCell::new(None));
+    let mut refill = Refill::in_pieces_of(PIECE_BYTES);
+    let filled = refill.add(document.hints().collect(), &|piece| {
+        let piece = RawValue::from_string(piece.to_owned()).map_err(no_store)?;
+        let counts = import(&piece).inspect_err(|error| *full.borrow_mut() = Some(error.clone()))?;
+        let counts: ImportCounts = parsed_as(&counts)?;
+        let wrong = counts.errors.len();
+        sum.borrow_mut().add(counts);
+        Ok(wrong)
+    });
+    let sum = sum.into_inner();
+    let (error, left) = match (filled, refill.left.len()) {
+        (Ok(()), 0) => return raw(&sum),
+        (Err(error), _) => (error, String::new()),
+        (Ok(()), left) => {
+            let error = full.take().expect("a hint without room was refused");
+            (error, format!(" {left} hints of least use found no room;"))
+        }
+    };
+    let why = error.message().trim_end_matches('.');
+    let ImportCounts { imported, skipped, .. } = sum;
+    let message =
+        format!("{why};{left} {imported} hints of the file came in, and the same import goes on with the rest.");
+    Err(Error::new(error.kind(), message).with("imported", imported).with("skipped", skipped))
+}
+
+/// The result of an import, or the sum of several.
+#[derive(Default, Deserialize, Serialize)]
+struct ImportCounts {
+    imported: usize,
+    skipped: usize,
+    errors: Vec<Value>,
+}
+
+impl ImportCounts {
+    fn add(&mut self, other: Self) {
+        self.imported += other.imported;
+        self.skipped += other.skipped;
+        let room = MAX_ERRORS - self.errors.len();
+        self.errors.extend(other.errors.into_iter().take(room));
+    }
+}
+
+/// Writes JSON without the spaces that an export has for people.
+fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
+    let mut text = Vec::new();
+    let mut from = serde_json::Deserializer::from_str(payload.get());
+    serde_transcode::transcode(&mut from, &mut serde_json::Serializer::new(&mut text))
+        .map_err(|error| invalid(format!("The payload cannot be written anew ({error}).")))?;
+    let text = String::from_utf8(text).expect("JSON is written as UTF-8");
+    Ok(RawValue::from_string(text).expect("it was written as JSON"))
 }
 
 /// Asks whoever sits at a terminal before what is stored is removed. Scripts are not asked: they have said it.

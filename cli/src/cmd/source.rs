@@ -1,5 +1,6 @@
 //! `nudge SOURCE VERB`
 
+mod document;
 mod edit;
 
 use std::io::IsTerminal as _;
@@ -39,10 +40,13 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     {
         return Err(Error::invalid("Nothing was changed."));
     }
-    let (is_document, report) = (call.method.is_document, call.method.report);
+    let (document, report) = (call.method.document, call.method.report);
     let call = SourceVerb { params: with_stdin(call.params)?, ..call };
+    if let Some(pages) = document.filter(|pages| !call.params.contains_key(pages.cursor)) {
+        return document::print_pages(call, pages, global);
+    }
     let answer = finished(&call, answer(call.clone(), global)?, global)?;
-    if is_document {
+    if document.is_some() {
         return Ok(json(&answer));
     }
     let Some(report) = report else { return shown(&answer, global) };

@@ -9,3 +9,4 @@ mod code;
 mod demo;
 mod records;
 mod signals;
+mod transfer;

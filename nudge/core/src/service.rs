@@ -114,8 +114,8 @@ pub struct Method {
     pub example: Option<&'static str>,
     /// How a person changes in an editor what it writes.
     pub edited: Option<&'static Edited>,
-    /// Its answer is a file for programs.
-    pub is_document: bool,
+    /// How the command line reads its answer, a file for programs, page by page.
+    pub document: Option<&'static DocumentPages>,
     /// What a person is told of its answer, on the command line; else its members, one by one.
     pub report: Option<fn(&serde_json::Value) -> Report>,
     /// What the command line adds to its answer, where a setting says so.
@@ -136,6 +136,17 @@ pub struct Edited {
     pub fields: &'static [&'static str],
     /// The version in the answer, and the param that refuses what was made from another.
     pub version: (&'static str, &'static str),
+}
+
+/// How an answer that is a file for programs is read page by page.
+#[derive(Debug)]
+pub struct DocumentPages {
+    /// The param that asks for a page: 0 for the first, then the `next` of the one before.
+    pub cursor: &'static str,
+    /// The member with the page's part of the list.
+    pub list: &'static str,
+    /// The member with the cursor of the next page, if there is one.
+    pub next: &'static str,
 }
 
 impl Method {
@@ -165,7 +176,7 @@ impl Method {
             argument: None,
             example: None,
             edited: None,
-            is_document: false,
+            document: None,
             report: None,
             finish: None,
             question: None,
@@ -197,10 +208,11 @@ impl Method {
         Self { example: Some(words), ..self }
     }
 
-    /// The same, with an answer that is a file for programs: the command line prints it as JSON, however it is asked.
+    /// The same, with an answer that is a file for programs: the command line prints it as JSON, however it is asked, and
+    /// however many pages it has.
     #[must_use]
-    pub const fn document(self) -> Self {
-        Self { is_document: true, ..self }
+    pub const fn document(self, pages: &'static DocumentPages) -> Self {
+        Self { document: Some(pages), ..self }
     }
 
     /// The same, with what a person is told of its answer.

@@ -1,5 +1,8 @@
 //! `nudge.export`
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Method;
 use nudge_core::table::{Row, answer, schema};
@@ -8,10 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Nudge;
-use crate::hint::check_name;
+use crate::hint::{Hint, check_name};
 use crate::snapshot::Payload;
 
 const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
+
+/// Bytes of hints after which a page of an export ends.
+const PAGE_BYTES: usize = 8 << 20;
 
 pub(super) static ROW: Row<Nudge> = Row {
     method: Method::new("nudge.export", "Export hints", ABOUT, schema::<Export>).tool().reads(),
@@ -37,6 +43,12 @@ pub struct Export {
     #[serde(deserialize_with = "wire::given_or_default")]
     #[schemars(skip)]
     pub with_waiting: bool,
+    /// The component after which a page begins, empty for the first. A page has whole components, and ends after about
+    /// 8 MiB; what is retained beside the hints is in the first. For the command line, which prints a store page by
+    /// page, however large it is.
+    #[serde(deserialize_with = "wire::given")]
+    #[schemars(skip)]
+    pub after: Option<String>,
 }
 
 /// Result of [`Nudge::export`].
@@ -46,6 +58,9 @@ pub struct Exported {
     pub payload: Payload,
     /// Number of secret hints that were left out.
     pub omitted_secrets: usize,
+    /// The `after` of the next page, where a page was asked for that is not the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 impl Nudge {
@@ -69,10 +84,29 @@ impl Nudge {
         if hints.is_empty() && params.component.is_some() {
             return Err(self.no_such_component(params.component.as_deref().unwrap_or_default()));
         }
+        let next = params.after.as_deref().and_then(|after| retain_page(&mut hints, after));
         let all = hints.len();
         hints.retain(|hint| params.include_secrets || !hint.is_secret());
         let omitted_secrets = all - hints.len();
-        let extra = if params.component.is_none() { self.extra() } else { None };
-        Ok(Exported { payload: Payload::new(hints, &self.session_id, self.created_at, extra), omitted_secrets })
+        let is_first = params.after.as_ref().is_none_or(String::is_empty);
+        let extra = if params.component.is_none() && is_first { self.extra() } else { None };
+        Ok(Exported { payload: Payload::new(hints, &self.session_id, self.created_at, extra), omitted_secrets, next })
     }
+}
+
+/// Leaves the hints of the page that begins after a component; the `after` of the next page, if there is one.
+fn retain_page(hints: &mut Vec<Arc<Hint>>, after: &str) -> Option<String> {
+    hints.retain(|hint| *hint.component > *after);
+    let mut components: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    for hint in hints.iter() {
+        *components.entry(Arc::clone(&hint.component)).or_default() += hint.bytes as usize;
+    }
+    let mut bytes = 0;
+    let is_last = |(_, of_component): &(&Arc<str>, &usize)| {
+        bytes += **of_component;
+        bytes >= PAGE_BYTES
+    };
+    let (last, _) = components.iter().find(is_last)?;
+    hints.retain(|hint| hint.component <= *last);
+    (components.last_key_value()?.0 != last).then(|| last.to_string())
 }

@@ -240,10 +240,13 @@ class RecordsSource:
         self,
         *,
         project: str | None = None,
+        after: int | None = None,
     ) -> dict[str, Any]:
         """Every record of a project, or of all, for an import elsewhere.
 
         `project`: Absent: every project.
+        `after`: 0 for the first page, then the `next` of the last answer; a page has about 8 MiB. Absent: all in one
+        answer, which is refused above 64 MiB.
         """
 
     def import_(

@@ -318,7 +318,13 @@ export const recordKeys = {
 
 /** Gives the records of the project, or all, as a file that `nudge records import` reads. */
 async function exportAll() {
-  const all = await call('nudge.records.export', shown.project ? {project: shown.project} : {})
+  const all = {records: []}
+  for (let after = 0; after !== undefined;) {
+    const {records, next, ...others} = await call('nudge.records.export', {...(shown.project && {project: shown.project}), after})
+    Object.assign(all, others)
+    all.records.push(...records)
+    after = next
+  }
   const url = URL.createObjectURL(new Blob([`${JSON.stringify(all, null, 2)}\n`], {type: 'application/json'}))
   el('a', {href: url, download: 'nudge-records.json'}).click()
   URL.revokeObjectURL(url)

@@ -17,8 +17,10 @@ pub const MAX_PIECE_BYTES: usize = 8 << 20;
 pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
 
 /// The result of reading the hints back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Refill<'a> {
+    /// Most bytes of hints in one import.
+    piece_bytes: usize,
     /// Hints for which there is no room.
     pub left: Vec<KeptHint<'a>>,
     /// How many make no sense.
@@ -32,7 +34,26 @@ pub struct Refill<'a> {
     components: HashSet<&'a str>,
 }
 
+impl Default for Refill<'_> {
+    fn default() -> Self {
+        Self {
+            piece_bytes: MAX_PIECE_BYTES,
+            left: Vec::new(),
+            wrong: 0,
+            is_full: false,
+            full: HashSet::new(),
+            has_all_components: false,
+            components: HashSet::new(),
+        }
+    }
+}
+
 impl<'a> Refill<'a> {
+    /// Imports pieces of at most so many bytes.
+    pub fn in_pieces_of(piece_bytes: usize) -> Self {
+        Self { piece_bytes, ..Self::default() }
+    }
+
     /// All were taken, but for so many that make no sense.
     pub fn whole(wrong: usize) -> Self {
         Self { wrong, ..Self::default() }
@@ -50,7 +71,7 @@ impl<'a> Refill<'a> {
             let mut bytes = 0;
             let fits = |(component, key, hint): &&KeptHint<'_>| {
                 bytes += component.len() + key.len() + hint.get().len();
-                bytes <= MAX_PIECE_BYTES
+                bytes <= self.piece_bytes
             };
             let count = rest.iter().take_while(fits).count().max(1);
             let (piece, others) = rest.split_at(count);

@@ -10,7 +10,8 @@
 //! | `meaning` | vectors: made in the background, kept, searched in memory |
 //! | `duplicates` | pairs of records that may say the same |
 //! | `search` | finding the records that are most relevant to a question |
-//! | `write`, `join`, `transfer` | changing records; making two projects one; exports, imports, backups |
+//! | `write`, `join` | changing records; making two projects one |
+//! | `transfer`, `incoming`, `import` | exports and backups; reading the file of an import, and writing its records in batches |
 //! | `same`, `seen` | whether two records say the same; what is near one before it is written |
 //! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
 //! | `report` | what the command line tells a person of the answers |
@@ -18,6 +19,8 @@
 
 mod capture;
 mod duplicates;
+mod import;
+mod incoming;
 mod join;
 mod meaning;
 mod method;

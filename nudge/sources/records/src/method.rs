@@ -175,7 +175,7 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Export>,
         )
         .reads()
-        .document(),
+        .document(&transfer::PAGES),
         run: |records, _, params| answer(params, |params: Export| records.export(&params)),
     },
     &Row {
@@ -462,7 +462,7 @@ impl Records {
                     Some(id)
                 }
             };
-            transfer::export(c, project)
+            transfer::export(c, project, params.after)
         })
     }
 

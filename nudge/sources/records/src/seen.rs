@@ -9,12 +9,12 @@ use nudge_core::error::Result;
 use nudge_core::explain::rounded;
 use nudge_storage::Db;
 
+use crate::incoming::ReadRecord;
 use crate::meaning;
 use crate::project::{self, Asked};
 use crate::record::Kind;
 use crate::rows;
 use crate::source::Records;
-use crate::transfer::Moved;
 use crate::write::{ALIKE, Ready, Seen};
 
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
@@ -23,6 +23,16 @@ const SAVE_WAIT: Duration = Duration::from_secs(2);
 const MAX_NEAR: usize = 5;
 /// Records of an import whose meaning is compared while its caller waits, a fifth of a second each.
 const MAX_SEEN: usize = 20;
+
+/// How many records of an import were compared by their meaning.
+#[derive(Debug, Default)]
+pub struct Comparisons(usize);
+
+impl Comparisons {
+    fn is_over(&self) -> bool {
+        self.0 >= MAX_SEEN
+    }
+}
 
 impl Records {
     /// Looks at a new record before it is written.
@@ -66,15 +76,22 @@ impl Records {
         self.with_near(seen, db, &*model, project, kind)
     }
 
-    /// Looks at the first records of an import that are new, by their place.
-    pub(crate) fn see_moved(&self, moved: &[Result<Moved, String>]) -> Result<HashMap<usize, Seen>> {
+    /// Looks at the first records of an import that are new, by their place in the batch.
+    pub(crate) fn see_moved(&self, batch: &[ReadRecord], made: &mut Comparisons) -> Result<HashMap<usize, Seen>> {
         let mut all = HashMap::new();
+        if made.is_over() {
+            return Ok(all);
+        }
         let Some(db) = self.existing()? else { return Ok(all) };
-        let Model::Ready(model) = self.models().get(SAVE_WAIT) else { return Ok(all) };
+        let Model::Ready(model) = self.models().get(SAVE_WAIT) else {
+            // The model is not waited for again with each batch.
+            *made = Comparisons(MAX_SEEN);
+            return Ok(all);
+        };
         self.make_up_alone(db, &*model)?;
-        let moved = moved.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
+        let moved = batch.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
         for (at, one) in moved {
-            if all.len() == MAX_SEEN {
+            if made.is_over() {
                 break;
             }
             let (kind, title, body) = (one.kind, one.line(), &one.body);
@@ -86,6 +103,7 @@ impl Records {
             let Ok(vectors) = vectors(&title, body, &*model) else { continue };
             let seen = Seen { vectors: Some((model.id().to_owned(), vectors)), ..Seen::default() };
             all.insert(at, self.with_near(seen, db, &*model, project, kind)?);
+            made.0 += 1;
         }
         Ok(all)
     }

@@ -30,7 +30,7 @@ use crate::project::Here;
 use crate::room::{MAX_BYTES, StoreRoom};
 use crate::rows::{self, Author, KEPT_DAYS};
 use crate::schema::APP;
-use crate::transfer::{self, Import, Recover, Recovered};
+use crate::transfer::{self, Recover, Recovered};
 use crate::write::{
     Dedup, Delete, Deleted, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, WriteRules, author,
 };
@@ -152,7 +152,7 @@ impl Records {
     }
 
     /// The database, which is made when it is not there.
-    fn db(&self) -> Result<&Db> {
+    pub(crate) fn db(&self) -> Result<&Db> {
         let db = if let Some(db) = self.db.get() {
             db
         } else {
@@ -274,18 +274,23 @@ impl Records {
             Ok(result)
         })?;
         if !answer.again {
-            self.work_on();
-            self.written.fetch_add(1, Ordering::Relaxed);
+            self.note_written();
             self.tell(by, what, detail);
         }
         Ok(answer.result)
     }
 
-    fn rules<'a>(&'a self, author: &'a Author) -> WriteRules<'a> {
+    /// Counts a change, and has vectors made of it.
+    pub(crate) fn note_written(&self) {
+        self.work_on();
+        self.written.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rules<'a>(&'a self, author: &'a Author) -> WriteRules<'a> {
         WriteRules { author, clock: self.clock(), room: self.room }
     }
 
-    fn tell(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
+    pub(crate) fn tell(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
         self.changes.tell(&[ChangeEvent {
             source: SOURCE.name,
             what,
@@ -325,17 +330,6 @@ impl Records {
             near.clone().map(read).collect::<Result<Vec<_>, Failure>>()
         })?;
         result(&Unwritten::new(near))
-    }
-
-    pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
-        let moved = transfer::read(&transfer::path(&params.file, params.context)?)?;
-        let seen = self.see_moved(&moved)?;
-        let author = author(by, self.clock());
-        self.change(by, "import", |tx| {
-            let done = transfer::import(tx, &moved, &seen, &self.rules(&author))?;
-            let detail = told(&json!({"imported": done.imported}));
-            Ok((done, detail))
-        })
     }
 
     /// Puts a backup in the place of the database, which may be damaged.
@@ -429,7 +423,7 @@ impl Records {
     }
 }
 
-fn told(detail: &Value) -> Map<String, Value> {
+pub fn told(detail: &Value) -> Map<String, Value> {
     detail.as_object().cloned().unwrap_or_default()
 }
 

@@ -1,40 +1,37 @@
-//! Records out of this database and into it: an export, an import of one or of the upstream plugin's own file, a
-//! backup.
+//! Records out of this database and into it: an export, the rows of an import, a backup.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use nudge_core::clock::rfc3339;
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::service::DocumentPages;
 use nudge_core::wire;
-use nudge_storage::foreign::{Foreign, Limits, Log, MAGIC, Unfit};
-use nudge_storage::rusqlite::types::ValueRef;
-use nudge_storage::rusqlite::{Connection, Row, Transaction};
+use nudge_storage::rusqlite::{Connection, Transaction};
 use nudge_storage::{Db, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
+use crate::incoming::ReadRecord;
 use crate::record::{self, Kind, Origin, Status};
 use crate::rows::{self, Author, Draft};
 use crate::write::{MAX_RECORDS, Seen, Similar, WriteRules};
 use crate::{meaning, project};
 
 /// The form of an export.
-const FORMAT: &str = "nudge-records/1";
-/// Largest export that is read.
-const MAX_BYTES: u64 = 256 << 20;
+pub const FORMAT: &str = "nudge-records/1";
+/// The params and members by which an export is read in pages.
+pub static PAGES: DocumentPages = DocumentPages { cursor: "after", list: "records", next: "next" };
+/// Bytes of texts after which a page of an export ends.
+const PAGE_BYTES: usize = 8 << 20;
+/// Most bytes of texts in an export that is one answer: escaped as JSON, most are no longer than the longest answer that
+/// a client reads, 128 MiB.
+const MAX_WHOLE_BYTES: usize = 64 << 20;
+/// Bytes that a record takes in an export besides its texts.
+const RECORD_BYTES: usize = 200;
 /// Most records that are named as left out.
 const MAX_NAMED: usize = 100;
-/// Longest value in a database that is read.
-const MAX_VALUE_BYTES: i32 = 16 << 20;
-/// Steps of `SQLite`'s and time to read one. A record takes 20 steps.
-const MAX_STEPS: u64 = 1_000_000_000;
-const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// Params of `nudge.records.export`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -43,15 +40,22 @@ pub struct Export {
     /// Absent: every project.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
+    /// 0 for the first page, then the `next` of the last answer; a page has about 8 MiB. Absent: all in one answer,
+    /// which is refused above 64 MiB.
+    #[serde(default, deserialize_with = "wire::given")]
+    pub after: Option<i64>,
 }
 
 /// Result of `nudge.records.export`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Exported {
     /// Always `nudge-records/1`.
     pub format: String,
     /// Oldest first.
     pub records: Vec<Moved>,
+    /// The `after` of the next page; absent when this is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<i64>,
 }
 
 /// A record on its way from one database to another.
@@ -181,14 +185,24 @@ pub fn path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
 }
 
-/// Every record of a project, or of all.
-pub fn export(c: &Connection, project: Option<i64>) -> Result<Exported, Failure> {
+/// Reads the records of a project, or of all: a page of those after a number, or all in one answer.
+///
+/// # Errors
+/// `E_INVALID` when one answer would be too large.
+pub fn export(c: &Connection, project: Option<i64>, after: Option<i64>) -> Result<Exported, Failure> {
     let mut statement = c.prepare(
-        "SELECT p.name, r.kind, r.title, r.body, r.status, r.created_at, r.updated_at
-         FROM record r JOIN project p ON p.id = r.project_id WHERE ?1 IS NULL OR r.project_id = ?1 ORDER BY r.id",
+        "SELECT p.name, r.kind, r.title, r.body, r.status, r.created_at, r.updated_at, r.id
+         FROM record r JOIN project p ON p.id = r.project_id
+         WHERE r.id > ?2 AND (?1 IS NULL OR r.project_id = ?1) ORDER BY r.id",
     )?;
-    let rows = statement.query_map([project], |row| {
-        Ok(Moved {
+    let mut rows = statement.query((project, after.unwrap_or(i64::MIN)))?;
+    let (mut exported, mut bytes, mut last) = (Exported { format: FORMAT.into(), ..Exported::default() }, 0, 0);
+    while let Some(row) = rows.next()? {
+        if after.is_some() && bytes >= PAGE_BYTES {
+            exported.next = Some(last);
+            break;
+        }
+        let record = Moved {
             project: row.get(0)?,
             kind: row.get(1)?,
             title: row.get(2)?,
@@ -196,139 +210,46 @@ pub fn export(c: &Connection, project: Option<i64>) -> Result<Exported, Failure>
             status: row.get(4)?,
             created_at: row.get(5)?,
             updated_at: row.get(6)?,
-        })
-    })?;
-    Ok(Exported { format: FORMAT.into(), records: rows.collect::<Result<_, _>>()? })
+        };
+        last = row.get(7)?;
+        bytes += record.bytes();
+        if after.is_none() && bytes > MAX_WHOLE_BYTES {
+            let message = "The export has more than 64 MiB, which no single answer may have; run `nudge records export`, \
+                           or ask for its pages, with `after` 0 for the first.";
+            return Err(Error::invalid(message).into());
+        }
+        exported.records.push(record);
+    }
+    Ok(exported)
 }
 
-/// An export whose records are not read yet.
-#[derive(Deserialize)]
-struct Unread<'a> {
-    format: String,
-    #[serde(borrow)]
-    records: Vec<&'a RawValue>,
+/// Records of an import that are written in one transaction.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// The place of the first one in the file, from 0.
+    pub begin: usize,
+    pub records: &'a [ReadRecord],
+    /// What is known of some of them, by their place in the batch.
+    pub seen: &'a HashMap<usize, Seen>,
 }
 
-/// Reads the records of a file; one that cannot be read is told by its reason.
+/// Writes a batch of records, and adds what became of them to `done`.
 ///
 /// # Errors
-/// `E_INVALID` for a file that is neither.
-pub fn read(path: &Path) -> Result<Vec<Result<Moved, String>>> {
-    let unreadable = |error: std::io::Error| {
-        Error::invalid(format!(
-            "{} cannot be read ({error}); name an export or the upstream's dude.db.",
-            path.display()
-        ))
-    };
-    let mut begin = [0; 16];
-    let (file, _) = foreign::open(path, Links::Followed).map_err(unreadable)?;
-    let is_sqlite = std::io::Read::read_exact(&mut &file, &mut begin).is_ok() && begin == *MAGIC;
-    drop(file);
-    if is_sqlite {
-        return read_upstream(path);
-    }
-    let text = foreign::read_text(path, Links::Followed, MAX_BYTES).map_err(unreadable)?;
-    let exported: Unread<'_> = serde_json::from_str(&text)
-        .map_err(|_| Error::invalid("The file is no export of records; `nudge records export` writes one."))?;
-    if exported.format != FORMAT {
-        return Err(Error::invalid("The export is of a later version of Nudge; update this one."));
-    }
-    // One that is none is told of, and keeps no other out.
-    let read = |record: &RawValue| wire::parse(record.get(), "record").map_err(|error| error.message().to_owned());
-    Ok(exported.records.into_iter().map(read).collect())
-}
-
-/// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
-///
-/// Its tables promise nothing of what their columns hold, so each row is judged by itself.
-fn read_upstream(path: &Path) -> Result<Vec<Result<Moved, String>>> {
-    let limits = Limits {
-        file_bytes: MAX_BYTES,
-        value_bytes: MAX_VALUE_BYTES,
-        all_bytes: MAX_BYTES,
-        steps: MAX_STEPS,
-        until: Instant::now() + MAX_TIME,
-    };
-    // The plugin may have it open.
-    let file = Foreign::open(path, Links::Followed, Log::Read, &limits).map_err(unfit)?;
-    let mut projects = HashMap::new();
-    file.rows("project", &["id", "name"], None, &mut |row| {
-        if let Ok(id) = row.get::<_, i64>(0) {
-            projects.insert(id, text(row, 1, "project"));
-        }
-        ControlFlow::Continue(())
-    })
-    .map_err(unfit)?;
-    let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
-    let mut moved: Vec<(i64, Result<Moved, String>)> = Vec::new();
-    file.rows("record", &columns, None, &mut |row| {
-        moved.push((row.get(0).unwrap_or_default(), of_upstream(row, &projects)));
-        ControlFlow::Continue(())
-    })
-    .map_err(unfit)?;
-    moved.sort_by_key(|(id, _)| *id);
-    Ok(moved.into_iter().map(|(_, one)| one).collect())
-}
-
-/// The refusal of a database. `SQLite`'s own words may repeat a value.
-fn unfit(unfit: Unfit) -> Error {
-    Error::invalid(match unfit {
-        Unfit::File(error) => format!("The file cannot be read ({error}); name an export or the upstream's dude.db."),
-        Unfit::NotADatabase | Unfit::NoTable | Unfit::NotOwn => {
-            "The file is a database, but not one of records; name the upstream's dude.db.".into()
-        }
-        Unfit::InUse | Unfit::Damaged => {
-            "The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.".into()
-        }
-        Unfit::TooMuch => "The file has more than 256 MiB, or takes too long to read; give a smaller one.".into(),
-    })
-}
-
-/// A row of the upstream's, or why it is no record.
-fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> Result<Moved, String> {
-    let no_project = || Err("its project is no text".to_owned());
-    let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);
-    let given = |at: usize| row.get_ref(at).is_ok_and(|value| !matches!(value, ValueRef::Null));
-    // Either time stands for the other.
-    let time = |at: usize, other: usize| match (given(at), given(other)) {
-        (true, _) => text(row, at, "time"),
-        (false, true) => text(row, other, "time"),
-        (false, false) => Ok(String::new()),
-    };
-    let unknown = |_| "its kind or status is unknown".to_owned();
-    Ok(Moved {
-        project: project?,
-        kind: serde_json::from_value(text(row, 2, "kind")?.into()).map_err(unknown)?,
-        title: text(row, 3, "title")?,
-        body: if given(4) { text(row, 4, "body")? } else { String::new() },
-        status: serde_json::from_value(text(row, 5, "status")?.into()).map_err(unknown)?,
-        created_at: time(6, 7)?,
-        updated_at: time(7, 6)?,
-    })
-}
-
-fn text(row: &Row<'_>, at: usize, name: &str) -> Result<String, String> {
-    match row.get_ref(at) {
-        Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
-        Err(_) => Err(format!("its {name} is missing")),
-    }
-}
-
-/// Writes records, in one transaction: all that may be stored, or none.
+/// `E_QUOTA`; then `done` has those before the one without room.
 pub fn import(
     tx: &Transaction<'_>,
-    moved: &[Result<Moved, String>],
-    seen: &HashMap<usize, Seen>,
+    batch: &Batch<'_>,
     rules: &WriteRules<'_>,
-) -> Result<Imported, Failure> {
-    let mut done = Imported::default();
-    for (at, one) in moved.iter().enumerate() {
-        let refused = match one {
+    done: &mut Imported,
+) -> Result<(), Failure> {
+    for (offset, record) in batch.records.iter().enumerate() {
+        let refused = match record {
             Err(reason) => Some(reason.clone()),
-            Ok(one) => match import_one(tx, one, rules)? {
+            Ok(record) => match import_one(tx, record, rules)? {
                 Ok(Some(new)) => {
                     done.imported += 1;
-                    done.take_alike(tx, new, seen.get(&at))?;
+                    done.take_alike(tx, new, batch.seen.get(&offset))?;
                     None
                 }
                 Ok(None) => {
@@ -341,14 +262,19 @@ pub fn import(
         if let Some(reason) = refused {
             done.refused += 1;
             if done.errors.len() < MAX_NAMED {
-                done.errors.push(Refused { at: at + 1, reason });
+                done.errors.push(Refused { at: batch.begin + offset + 1, reason });
             }
         }
     }
-    Ok(done)
+    Ok(())
 }
 
 impl Imported {
+    /// The number of records that were looked at.
+    pub fn count(&self) -> usize {
+        self.imported + self.skipped + self.refused
+    }
+
     /// Takes in what a new record is like, and keeps its vectors.
     fn take_alike(&mut self, tx: &Transaction<'_>, new: (i64, Draft), seen: Option<&Seen>) -> Result<(), Failure> {
         let (id, draft) = new;
@@ -373,6 +299,11 @@ impl Imported {
 }
 
 impl Moved {
+    /// About how many bytes it has in an export.
+    pub fn bytes(&self) -> usize {
+        self.project.len() + self.title.len() + self.body.len() + RECORD_BYTES
+    }
+
     /// Its title as a record may have it: one of the upstream's may be longer, or have lines.
     pub fn line(&self) -> String {
         // What was one here comes back as it was.

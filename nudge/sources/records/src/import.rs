@@ -1,0 +1,147 @@
+//! An import: the records of a file, written in batches, so that it is as large as it likes and other writers get in
+//! between.
+//!
+//! The last batch alone carries the key of the call. An import that ends before it is made again: what is in already is
+//! skipped.
+
+use std::time::Instant;
+
+use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::service::Caller;
+use nudge_storage::rusqlite::Transaction;
+use nudge_storage::{Answer, Db};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::incoming::{IncomingRecords, ReadRecord};
+use crate::rows::Author;
+use crate::seen::Comparisons;
+use crate::source::{Records, told};
+use crate::transfer::{self, Batch, Import, Imported};
+use crate::write::author;
+
+/// Most records of a batch, and the bytes after which it ends. All writers wait while a batch is written: 100 records of
+/// 2.7 KB take 0.15 s.
+const BATCH_RECORDS: usize = 100;
+const BATCH_BYTES: usize = 1 << 20;
+/// The pause after a batch, as a part of the time that the batch took. Another process that waits to write tries every
+/// 0.1 s at most and must come upon such a pause within 5 s.
+const PAUSE_DIVISOR: u32 = 4;
+
+impl Records {
+    /// Takes in the records of a file. When it ends before the last of them, those of the batches before stay.
+    pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
+        let file = IncomingRecords::open(&transfer::path(&params.file, params.context)?)?;
+        let author = author(by, self.clock());
+        let mut run = ImportRun {
+            records: self,
+            db: self.db()?,
+            author: &author,
+            batch: Vec::with_capacity(BATCH_RECORDS),
+            bytes: 0,
+            place: 0,
+            done: Imported::default(),
+            comparisons: Comparisons::default(),
+        };
+        let answer = file.read(&mut |record| run.take(record)).and_then(|()| run.finish(by));
+        let done = run.done;
+        let is_new = answer.as_ref().is_ok_and(|answer| !answer.again);
+        if is_new || done.imported > 0 {
+            self.note_written();
+            self.tell(by, "import", told(&json!({"imported": done.imported})));
+        }
+        answer.map(|answer| answer.result).map_err(|error| say_what_is_in(error, &done))
+    }
+}
+
+/// Adds to the error that ended an import what is in by then.
+fn say_what_is_in(error: Error, done: &Imported) -> Error {
+    let Imported { imported, skipped, .. } = *done;
+    if imported + skipped == 0 {
+        return error;
+    }
+    let count = if imported == 1 { "1 record".to_owned() } else { format!("{imported} records") };
+    let why = error.message().trim_end_matches('.');
+    let message = format!("{why}; {count} of the file came in before that, and the same import goes on with the rest.");
+    let bare = Error::new(error.kind(), message).with("imported", imported).with("skipped", skipped);
+    error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
+}
+
+/// An import that is under way.
+struct ImportRun<'a> {
+    records: &'a Records,
+    db: &'a Db,
+    author: &'a Author,
+    /// The records that are written next.
+    batch: Vec<ReadRecord>,
+    /// About the bytes of these.
+    bytes: usize,
+    /// The place of the first of these in the file.
+    place: usize,
+    /// What became of those before.
+    done: Imported,
+    comparisons: Comparisons,
+}
+
+impl ImportRun<'_> {
+    /// Takes the next record, and writes the batch when it is full.
+    fn take(&mut self, record: ReadRecord) -> Result<()> {
+        self.bytes += record.as_ref().map_or(0, transfer::Moved::bytes);
+        self.batch.push(record);
+        if self.batch.len() < BATCH_RECORDS && self.bytes < BATCH_BYTES {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        self.write(None)?;
+        self.place += self.batch.len();
+        self.batch.clear();
+        self.bytes = 0;
+        std::thread::sleep(begun.elapsed() / PAUSE_DIVISOR);
+        Ok(())
+    }
+
+    /// Writes the last batch, which may be empty, with the key of the call.
+    fn finish(&mut self, by: Caller<'_>) -> Result<Answer> {
+        let answer = self.write(Some(by))?;
+        Ok(answer.expect("the last batch is written by a caller"))
+    }
+
+    /// Writes the batch. When there is no room for all, those before the first without room are written.
+    ///
+    /// # Errors
+    /// `E_QUOTA` also when some were written.
+    fn write(&mut self, last_by: Option<Caller<'_>>) -> Result<Option<Answer>> {
+        let seen = self.records.see_moved(&self.batch, &mut self.comparisons)?;
+        let batch = Batch { begin: self.place, records: &self.batch, seen: &seen };
+        let (written, mut done) = self.write_rows(&batch, last_by);
+        let fitting = done.count() - self.done.count();
+        match &written {
+            Ok(_) => self.done = done,
+            Err(error) if error.kind() == ErrorKind::Quota && fitting > 0 => {
+                let written;
+                (written, done) = self.write_rows(&Batch { records: &batch.records[..fitting], ..batch }, None);
+                if written.is_ok() {
+                    self.done = done;
+                }
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    /// Writes these records, in one transaction; what became of all until then, or until the error.
+    fn write_rows(&self, batch: &Batch<'_>, last_by: Option<Caller<'_>>) -> (Result<Option<Answer>>, Imported) {
+        let rules = self.records.rules(self.author);
+        let mut done = Imported::default();
+        let mut write = |tx: &Transaction<'_>| {
+            done = self.done.clone();
+            transfer::import(tx, batch, &rules, &mut done)?;
+            Ok(done.clone())
+        };
+        let written = match last_by {
+            Some(by) => self.db.write_once(by, &mut write).map(Some),
+            None => self.db.write(&mut write).map(|_| None),
+        };
+        (written, done)
+    }
+}

@@ -1,0 +1,296 @@
+//! Reads the file of an import: an export as a stream, record by record, or the rows of the upstream plugin's own file
+//! or of a backup.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nudge_core::error::{Error, Result};
+use nudge_core::foreign::{self, Links};
+use nudge_core::wire;
+use nudge_storage::foreign::{Foreign, Limits, Log, MAGIC, Unfit};
+use nudge_storage::rusqlite::Row;
+use nudge_storage::rusqlite::types::ValueRef;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use crate::transfer::{FORMAT, Moved};
+
+/// Longest record of an export, and longest value in a database.
+const MAX_RECORD_BYTES: u32 = 16 << 20;
+/// Largest database that is read. It is read into memory.
+const MAX_DATABASE_BYTES: u64 = 256 << 20;
+/// Steps of `SQLite`'s and time to read one. A record takes 20 steps.
+const MAX_STEPS: u64 = 1_000_000_000;
+const MAX_TIME: Duration = Duration::from_secs(20);
+
+/// A record of a file, or why it is none.
+pub type ReadRecord = Result<Moved, String>;
+
+/// The file of an import.
+pub enum IncomingRecords {
+    /// An export that was read to its end once and is well-formed.
+    Export(File),
+    /// The rows of a database, in the order of their numbers.
+    Rows(Vec<ReadRecord>),
+}
+
+impl IncomingRecords {
+    /// Opens a file. An export is read to its end, so that a broken one is refused before anything is written.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a file that is neither.
+    pub fn open(path: &Path) -> Result<Self> {
+        let unreadable = |error: io::Error| {
+            Error::invalid(format!(
+                "{} cannot be read ({error}); name an export or the upstream's dude.db.",
+                path.display()
+            ))
+        };
+        let (file, _) = foreign::open(path, Links::Followed).map_err(unreadable)?;
+        let mut begin = [0; 16];
+        if (&file).read_exact(&mut begin).is_ok() && begin == *MAGIC {
+            drop(file);
+            return read_database(path).map(Self::Rows);
+        }
+        let mut count = 0_usize;
+        let read = read_export(&file, &mut |_| {
+            count += 1;
+            Ok(())
+        });
+        let format = read.map_err(|failure| match failure {
+            ReadFailure::Refused(error) => error,
+            ReadFailure::Io(error) => unreadable(error),
+            ReadFailure::TooLong => {
+                Error::invalid(format!("Record {} of the export has more than 16 MiB; take it out.", count + 1))
+            }
+            ReadFailure::Json(Category::Eof) if count > 0 => Error::invalid(
+                "The file ends in the middle of an export, so nothing of it was imported; `nudge records export` writes \
+                 it anew.",
+            ),
+            ReadFailure::Json(_) => {
+                Error::invalid("The file is no export of records; `nudge records export` writes one.")
+            }
+        })?;
+        if format != FORMAT {
+            return Err(Error::invalid("The export is of a later version of Nudge; update this one."));
+        }
+        Ok(Self::Export(file))
+    }
+
+    /// Calls `take` with each record. What is no record is told of by its reason and keeps no other out.
+    ///
+    /// # Errors
+    /// The first of `take`; `E_UNAVAILABLE` when the file is another one by now.
+    pub fn read(self, take: &mut dyn FnMut(ReadRecord) -> Result<()>) -> Result<()> {
+        match self {
+            Self::Rows(rows) => rows.into_iter().try_for_each(take),
+            Self::Export(file) => {
+                let parse =
+                    |record: &RawValue| wire::parse(record.get(), "record").map_err(|error| error.message().to_owned());
+                let read = read_export(&file, &mut |record| take(parse(record)));
+                read.map(drop).map_err(|failure| match failure {
+                    ReadFailure::Refused(error) => error,
+                    _ => Error::unavailable("The file was changed while it was read; import it again."),
+                })
+            }
+        }
+    }
+}
+
+/// Why an export is not read to its end.
+enum ReadFailure {
+    /// The caller refused a record.
+    Refused(Error),
+    /// The file cannot be read.
+    Io(io::Error),
+    /// A record is too long.
+    TooLong,
+    /// It is not the JSON of an export.
+    Json(Category),
+}
+
+/// Reads an export from its beginning and calls `take` with each record; its format. One record is in memory at a time.
+fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -> Result<String, ReadFailure> {
+    file.rewind().map_err(ReadFailure::Io)?;
+    let (room, mut refused) = (Cell::new(MAX_RECORD_BYTES), None);
+    let reader = BoundedReader { reader: BufReader::new(file), room: &room };
+    let mut json = serde_json::Deserializer::from_reader(reader);
+    let visitor = ExportVisitor { room: &room, take, refused: &mut refused };
+    let read = json.deserialize_map(visitor).and_then(|format| {
+        room.set(MAX_RECORD_BYTES);
+        json.end().map(|()| format)
+    });
+    read.map_err(|error| match refused {
+        Some(error) => ReadFailure::Refused(error),
+        None if error.io_error_kind() == Some(io::ErrorKind::FileTooLarge) => ReadFailure::TooLong,
+        None if error.is_io() => ReadFailure::Io(error.into()),
+        None => ReadFailure::Json(error.classify()),
+    })
+}
+
+/// Reads a file as long as there is room, which is given anew for each record.
+struct BoundedReader<'a> {
+    reader: BufReader<&'a File>,
+    room: &'a Cell<u32>,
+}
+
+impl Read for BoundedReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = self.room.get();
+        let most = buffer.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if most == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let count = self.reader.read(&mut buffer[..most])?;
+        self.room.set(room - u32::try_from(count).expect("no more than there is room"));
+        Ok(count)
+    }
+}
+
+/// Reads the members of an export, and returns its format.
+struct ExportVisitor<'a> {
+    room: &'a Cell<u32>,
+    take: &'a mut dyn FnMut(&RawValue) -> Result<()>,
+    /// The error of `take` that ended the reading.
+    refused: &'a mut Option<Error>,
+}
+
+impl<'de> Visitor<'de> for ExportVisitor<'_> {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an export")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<String, A::Error> {
+        let (mut format, mut has_records) = (None, false);
+        while let Some(name) = map.next_key::<String>()? {
+            self.room.set(MAX_RECORD_BYTES);
+            match &*name {
+                "format" if format.is_some() => return Err(A::Error::duplicate_field("format")),
+                "records" if has_records => return Err(A::Error::duplicate_field("records")),
+                "format" => format = Some(map.next_value()?),
+                "records" => {
+                    has_records = true;
+                    map.next_value_seed(RecordList(&mut self))?;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            self.room.set(MAX_RECORD_BYTES);
+        }
+        format.filter(|_| has_records).ok_or_else(|| A::Error::missing_field("format, records"))
+    }
+}
+
+/// Reads the list of records.
+struct RecordList<'a, 'b>(&'b mut ExportVisitor<'a>);
+
+impl<'de> DeserializeSeed<'de> for RecordList<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RecordList<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        loop {
+            self.0.room.set(MAX_RECORD_BYTES);
+            let Some(record) = list.next_element::<Box<RawValue>>()? else { return Ok(()) };
+            if let Err(error) = (self.0.take)(&record) {
+                *self.0.refused = Some(error);
+                return Err(A::Error::custom("refused"));
+            }
+        }
+    }
+}
+
+/// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
+///
+/// Its tables promise nothing of what their columns hold, so each row is judged by itself.
+fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
+    let limits = Limits {
+        file_bytes: MAX_DATABASE_BYTES,
+        value_bytes: MAX_RECORD_BYTES.cast_signed(),
+        all_bytes: MAX_DATABASE_BYTES,
+        steps: MAX_STEPS,
+        until: Instant::now() + MAX_TIME,
+    };
+    // The plugin may have it open.
+    let file = Foreign::open(path, Links::Followed, Log::Read, &limits).map_err(unfit)?;
+    let mut projects = HashMap::new();
+    file.rows("project", &["id", "name"], None, &mut |row| {
+        if let Ok(id) = row.get::<_, i64>(0) {
+            projects.insert(id, text(row, 1, "project"));
+        }
+        ControlFlow::Continue(())
+    })
+    .map_err(unfit)?;
+    let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
+    let mut moved: Vec<(i64, ReadRecord)> = Vec::new();
+    file.rows("record", &columns, None, &mut |row| {
+        moved.push((row.get(0).unwrap_or_default(), of_upstream(row, &projects)));
+        ControlFlow::Continue(())
+    })
+    .map_err(unfit)?;
+    moved.sort_by_key(|(id, _)| *id);
+    Ok(moved.into_iter().map(|(_, one)| one).collect())
+}
+
+/// The refusal of a database. `SQLite`'s own words may repeat a value.
+fn unfit(unfit: Unfit) -> Error {
+    Error::invalid(match unfit {
+        Unfit::File(error) => format!("The file cannot be read ({error}); name an export or the upstream's dude.db."),
+        Unfit::NotADatabase | Unfit::NoTable | Unfit::NotOwn => {
+            "The file is a database, but not one of records; name the upstream's dude.db.".into()
+        }
+        Unfit::InUse | Unfit::Damaged => {
+            "The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.".into()
+        }
+        Unfit::TooMuch => "The file has more than 256 MiB, or takes too long to read; give a smaller one.".into(),
+    })
+}
+
+/// A row of the upstream's, or why it is no record.
+fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> ReadRecord {
+    let no_project = || Err("its project is no text".to_owned());
+    let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);
+    let given = |at: usize| row.get_ref(at).is_ok_and(|value| !matches!(value, ValueRef::Null));
+    // Either time stands for the other.
+    let time = |at: usize, other: usize| match (given(at), given(other)) {
+        (true, _) => text(row, at, "time"),
+        (false, true) => text(row, other, "time"),
+        (false, false) => Ok(String::new()),
+    };
+    let unknown = |_| "its kind or status is unknown".to_owned();
+    Ok(Moved {
+        project: project?,
+        kind: serde_json::from_value(text(row, 2, "kind")?.into()).map_err(unknown)?,
+        title: text(row, 3, "title")?,
+        body: if given(4) { text(row, 4, "body")? } else { String::new() },
+        status: serde_json::from_value(text(row, 5, "status")?.into()).map_err(unknown)?,
+        created_at: time(6, 7)?,
+        updated_at: time(7, 6)?,
+    })
+}
+
+fn text(row: &Row<'_>, at: usize, name: &str) -> Result<String, String> {
+    match row.get_ref(at) {
+        Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
+        Err(_) => Err(format!("its {name} is missing")),
+    }
+}
