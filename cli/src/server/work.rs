@@ -3,7 +3,7 @@
 //! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
 //!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
 //!   with [`MAX_WAITING`] calls waiting is refused.
-//! - A call ends by `DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
+//! - A call ends by `DEADLINE`, one of [`Lane::Long`] by `LONG_DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
 //! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
 //! - Each lane has places of its own, so that prompts and questions of how things stand never wait for work.
 
@@ -19,8 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-/// Time in which a call ends: longer than any answer takes that somebody waits for, and than the largest import.
+/// Time in which a call ends: longer than any answer takes that somebody waits for.
 const DEADLINE: Duration = Duration::from_mins(5);
+/// Time in which a call of [`Lane::Long`] ends: an import of 400 MB takes minutes.
+const LONG_DEADLINE: Duration = Duration::from_hours(12);
+/// Places of a kind of callers in [`Lane::Long`]: such calls wait for one another in any case.
+const LONG_PLACES: usize = 2;
 /// Time for which a call waits for a place.
 const WAIT: Duration = Duration::from_secs(30);
 /// Places of one caller in each lane.
@@ -78,9 +82,10 @@ impl CallerId {
 impl CallerKind {
     const ALL: [Self; 6] = [Self::OwnClient, Self::Proxy, Self::Process, Self::Tcp, Self::Page, Self::Looks];
 
-    /// Places of all callers of this kind, in each lane. All together stay below the threads that the runtime starts.
-    fn places(self) -> usize {
+    /// Places of all callers of this kind in a lane. All together stay below the threads that the runtime starts.
+    fn places(self, lane: Lane) -> usize {
         match self {
+            _ if lane == Lane::Long => LONG_PLACES,
             Self::OwnClient | Self::Page | Self::Looks => PLACES_OF_A_CALLER,
             Self::Process | Self::Tcp => 4 * PLACES_OF_A_CALLER,
             Self::Proxy => 8 * PLACES_OF_A_CALLER,
@@ -121,6 +126,7 @@ struct CallerPlaces {
     work: LanePlaces,
     prompt: LanePlaces,
     vital: LanePlaces,
+    long: LanePlaces,
 }
 
 struct LanePlaces {
@@ -140,6 +146,7 @@ impl CallerPlaces {
             Lane::Work => &self.work,
             Lane::Prompt => &self.prompt,
             Lane::Vital => &self.vital,
+            Lane::Long => &self.long,
         }
     }
 }
@@ -153,12 +160,12 @@ impl Default for WorkPool {
 impl WorkPool {
     fn with_times(deadline: Duration, wait: Duration) -> Self {
         let of = |lane: Lane| {
-            let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places())));
+            let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places(lane))));
             CallerKind::ALL.into_iter().map(place)
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            by_kind: [Lane::Work, Lane::Vital].into_iter().flat_map(of).collect(),
+            by_kind: [Lane::Work, Lane::Vital, Lane::Long].into_iter().flat_map(of).collect(),
             prompts: Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1))),
             callers: Mutex::default(),
             running: Mutex::default(),
@@ -185,7 +192,7 @@ impl WorkPool {
         for call in self.running().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
             *overdue.entry((call.lane, call.kind)).or_default() += 1;
         }
-        overdue.into_iter().any(|((_, kind), count)| count >= kind.places())
+        overdue.into_iter().any(|((lane, kind), count)| count >= kind.places(lane))
     }
 
     fn places(&self, caller: CallerId) -> Arc<CallerPlaces> {
@@ -205,7 +212,9 @@ impl WorkPool {
     fn shared(&self, lane: Lane, kind: CallerKind) -> Arc<Semaphore> {
         let shared = match lane {
             Lane::Prompt => &self.prompts,
-            Lane::Work | Lane::Vital => self.by_kind.get(&(lane, kind)).expect("each kind has places in each lane"),
+            Lane::Work | Lane::Vital | Lane::Long => {
+                self.by_kind.get(&(lane, kind)).expect("each kind has places in each lane")
+            }
         };
         Arc::clone(shared)
     }
@@ -240,7 +249,8 @@ impl WorkDesk {
     /// `E_UNAVAILABLE` when there is no place in time, or for a caller with many calls waiting: then the work was not
     /// begun. Also when the deadline has passed, or the work panicked.
     pub async fn run<T: Send + 'static>(&self, lane: Lane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let limit = CallLimit::within(self.pool.deadline);
+        let deadline = if lane == Lane::Long { LONG_DEADLINE } else { self.pool.deadline };
+        let limit = CallLimit::within(deadline);
         let _gone = GivesUp(limit.clone());
         let held = self.enter(lane, &limit).await?;
         let (mine, end) = (limit.clone(), limit.end());
@@ -250,9 +260,9 @@ impl WorkDesk {
         });
         match timeout_at(end.into(), begun).await {
             Ok(Ok(Some(done))) => Ok(done),
-            Ok(Ok(None)) => Err(no_place(self.pool.deadline)),
+            Ok(Ok(None)) => Err(no_place(deadline)),
             Ok(Err(_)) => Err(broken()),
-            Err(_) => Err(late(self.pool.deadline)),
+            Err(_) => Err(late(deadline)),
         }
     }
 
@@ -469,7 +479,7 @@ mod tests {
     fn a_kind_of_callers_with_no_place_that_will_be_free_is_stuck() {
         with_runtime(async {
             let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
-            let all = CallerKind::Process.places();
+            let all = CallerKind::Process.places(Lane::Work);
             let gates: Vec<_> = (0..all / PLACES_OF_A_CALLER)
                 .map(|at| hang(&pool.desk(CallerId::Process(u32::try_from(at).unwrap())), PLACES_OF_A_CALLER))
                 .collect();

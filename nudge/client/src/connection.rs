@@ -144,7 +144,8 @@ impl Connection {
             match Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await {
                 Ok(body) => Ok((status, body.to_bytes())),
                 Err(error) if error.is::<LengthLimitError>() => {
-                    let message = "The Nudge server's answer is larger than 128 MiB; ask for less.";
+                    let message = "The Nudge server's answer is larger than 128 MiB; ask for less, or let `nudge export` or \
+                                   `nudge records export` write it page by page.";
                     Err(Failed::lasting(Error::unavailable(message)))
                 }
                 Err(error) => Err(Failed::broken(&error.to_string(), true)),

@@ -64,6 +64,8 @@ pub enum Lane {
     Prompt,
     /// Calls by which one learns how things stand. They wait for no lock that work holds.
     Vital,
+    /// Calls that may take hours, such as the import of a large file. They end when their caller has gone.
+    Long,
 }
 
 /// One row of a method table: all that a surface needs to offer the method.
@@ -286,6 +288,12 @@ impl Method {
     #[must_use]
     pub const fn quick(self) -> Self {
         Self { cost: Cost::Quick, lane: Lane::Vital, ..self }
+    }
+
+    /// The same, which may take hours, and looks at the [limit of its call](crate::patience) meanwhile.
+    #[must_use]
+    pub const fn long(self) -> Self {
+        Self { lane: Lane::Long, ..self }
     }
 
     /// The same, as a question of a hook or a prompt.

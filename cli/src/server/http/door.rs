@@ -344,7 +344,8 @@ impl Refusal {
 
     /// Refuses a body over [`Route::max_body_bytes`].
     pub fn too_large() -> Self {
-        let message = "The body is too large (32 MiB at most, 4 KiB with a code); send it in parts.";
+        let message =
+            "The body is too large (32 MiB at most, 4 KiB with a code); send it in parts, as `nudge import FILE` does.";
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "E_TOO_LARGE", message)
     }
 

@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use nudge_core::error::{Error, ErrorKind, Result};
+use nudge_core::patience;
 use nudge_core::service::Caller;
 use nudge_storage::rusqlite::Transaction;
 use nudge_storage::{Answer, Db};
@@ -96,6 +97,9 @@ impl ImportRun<'_> {
         self.place += self.batch.len();
         self.batch.clear();
         self.bytes = 0;
+        if patience::is_over() {
+            return Err(Error::unavailable("Nobody waits for this import any more."));
+        }
         std::thread::sleep(begun.elapsed() / PAUSE_DIVISOR);
         Ok(())
     }

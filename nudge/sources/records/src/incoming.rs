@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, Links};
-use nudge_core::wire;
+use nudge_core::{patience, wire};
 use nudge_storage::foreign::{Foreign, Limits, Log, MAGIC, Unfit};
 use nudge_storage::rusqlite::Row;
 use nudge_storage::rusqlite::types::ValueRef;
@@ -62,7 +62,7 @@ impl IncomingRecords {
         let mut count = 0_usize;
         let read = read_export(&file, &mut |_| {
             count += 1;
-            Ok(())
+            patience::check()
         });
         let format = read.map_err(|failure| match failure {
             ReadFailure::Refused(error) => error,

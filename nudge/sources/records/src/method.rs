@@ -186,6 +186,7 @@ pub static TABLE: Table<Records> = Table(&[
             schema::<Import>,
         )
         .inferred()
+        .long()
         .reports(report::imported),
         run: |records, by, params| records.import(by, wire::params(params)?),
     },

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kit::{Desk, SHOP};
 use nudge_core::error::ErrorKind;
+use nudge_core::patience::CallLimit;
 use nudge_core::service::Caller;
 use nudge_storage::rusqlite::Connection;
 use serde_json::{Value, json};
@@ -129,6 +131,29 @@ fn an_import_without_room_says_what_is_in_and_goes_on() {
     assert_eq!((&done["imported"], &done["skipped"]), (&rest, &imported), "{done}");
     assert_eq!(total(&desk), count);
     assert_eq!(desk.by(by, "import", &json!({"file": file})).unwrap(), done, "made once");
+}
+
+/// Promise (sources): An import of records ends soon after its caller has gone.
+#[test]
+fn an_import_ends_when_its_caller_has_gone() {
+    let desk = Desk::new();
+    let count = 3_000;
+    let file = export_file(&desk, count, "body");
+    let limit = CallLimit::within(Duration::from_secs(3600));
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while total(&desk) == 0 {
+                std::thread::yield_now();
+            }
+            limit.give_up();
+        });
+        limit.run(|| desk.refused("import", &json!({"file": file})))
+    });
+    assert_eq!((refused.kind(), &refused.data()["imported"]), (ErrorKind::Unavailable, &total(&desk)), "{refused}");
+    let rest = json!(count as u64 - total(&desk).as_u64().unwrap());
+    assert_ne!(rest, 0);
+    limit.run(|| desk.refused("import", &json!({"file": file})));
+    assert_eq!(desk.call("import", &json!({"file": file}))["imported"], rest, "nothing came in for nobody");
 }
 
 /// Promise (sources): A file that is no whole export of records is refused before any of its records is written.
