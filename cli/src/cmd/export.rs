@@ -62,7 +62,7 @@ pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
 fn read_page(session: &RunningSession, params: &Map<String, Value>, after: &str) -> Result<Page> {
     let mut params = params.clone();
     add(&mut params, "after", after);
-    parsed_as(&*session.call("nudge.export", &params)?)
+    parsed_as(&session.call("nudge.export", &params)?)
 }
 
 fn broken() -> Error {

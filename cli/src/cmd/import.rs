@@ -93,7 +93,7 @@ fn import_in_pieces(
     let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(payload.get()).map_err(no_store)?;
     let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
     others.insert("components".into(), &none);
-    import(&*raw(&others)?)?;
+    import(&raw(&others)?)?;
     let (sum, full) = (RefCell::new(ImportCounts::default()), RefCell::new(None));
     let mut refill = Refill::in_pieces_of(PIECE_BYTES);
     let filled = refill.add(document.hints().collect(), &|piece| {

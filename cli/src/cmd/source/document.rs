@@ -57,11 +57,8 @@ impl<'a> Page<'a> {
 
     /// The document up to its first row.
     fn beginning(&self, pages: &DocumentPages) -> String {
-        let mut text = String::from("{");
-        for (name, value) in &self.others {
-            text.push_str(&format!("{}:{},", Value::from(*name), value.get()));
-        }
-        text.push_str(&format!("{}:[", Value::from(pages.list)));
-        text
+        let member = |(name, value): (&&str, &&RawValue)| format!("{}:{},", Value::from(*name), value.get());
+        let others: Vec<_> = self.others.iter().map(member).collect();
+        format!("{{{}{}:[", others.concat(), Value::from(pages.list))
     }
 }
