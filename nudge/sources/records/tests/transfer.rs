@@ -139,7 +139,7 @@ fn an_import_ends_when_its_caller_has_gone() {
     let desk = Desk::new();
     let count = 3_000;
     let file = export_file(&desk, count, "body");
-    let limit = CallLimit::within(Duration::from_secs(3600));
+    let limit = CallLimit::within(Duration::from_hours(1));
     let refused = std::thread::scope(|scope| {
         scope.spawn(|| {
             while total(&desk) == 0 {
