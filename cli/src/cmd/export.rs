@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_transcode::Transcoder;
 
-use super::{CommandOutput, Form, RunningSession, add, json, parsed_as, print, unwritten};
+use super::{CommandOutput, Form, RunningSession, add, json, parsed_as, print, tell, unwritten};
 use crate::args::{Export, Global};
 
 /// A page of an export.
@@ -48,15 +48,15 @@ pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
         Some(EarlyEnd::Failed(error)) => return Err(error),
         None => written.map_err(|_| broken())?,
     }
-    let notes = match document.omitted_secrets.get() {
-        0 => Vec::new(),
-        1 => vec!["1 secret is left out; add --include-secrets to export them too".to_owned()],
-        count => vec![format!("{count} secrets are left out; add --include-secrets to export them too")],
-    };
+    match document.omitted_secrets.get() {
+        0 => {}
+        1 => tell("1 secret is left out; add --include-secrets to export them too"),
+        count => tell(&format!("{count} secrets are left out; add --include-secrets to export them too")),
+    }
     let mut text = document.text.take();
     text.push(b'\n');
     let text = String::from_utf8(text).expect("JSON is written as UTF-8");
-    Ok(CommandOutput { form: Form::Json, notes, ..text.into() })
+    Ok(CommandOutput { form: Form::Json, ..text.into() })
 }
 
 fn read_page(session: &RunningSession, params: &Map<String, Value>, after: &str) -> Result<Page> {

@@ -74,10 +74,10 @@ fn standing(brains: &Arc<Brains>) -> Value {
     std::thread::spawn(move || {
         told.send(serde_json::to_value(brains.standing(Here { context: ContextSpec::default() }).unwrap()).unwrap())
     });
-    answer.recv_timeout(Duration::from_secs(60)).expect("the status does not wait")
+    answer.recv_timeout(Duration::from_mins(1)).expect("the status does not wait")
 }
 
-/// Promise (brain): `nudge brain status` answers while another call reads the files or writes the index, and says so.
+/// Promise (sources): `nudge brain status` answers while another call reads the files or writes the index, and says so.
 #[test]
 fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
     let folder = tempfile::tempdir().unwrap();
