@@ -34,8 +34,12 @@ const ANSWER: Duration = Duration::from_secs(40);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Number of times a wait may take longer than its patience.
+const MAX_STRETCH: u32 = 6;
+
 /// Polls until `probe` gives something, for as many pauses as fit into `patience`: where the machine is so busy that each
-/// pause takes longer, the process that is waited for does as well.
+/// pause takes longer, the process that is waited for does as well. Looks that are slow themselves, such as commands, end
+/// by time, after [`MAX_STRETCH`] times the patience.
 #[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let (begun, mut slept) = (Instant::now(), Duration::ZERO);
@@ -43,7 +47,8 @@ pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Op
         if let Some(found) = probe() {
             return found;
         }
-        let is_over = slept >= patience && begun.elapsed() >= patience;
+        let passed = begun.elapsed();
+        let is_over = (slept >= patience && passed >= patience) || passed >= patience * MAX_STRETCH;
         assert!(!is_over, "waited in vain for {what}");
         std::thread::sleep(PAUSE);
         slept += PAUSE;

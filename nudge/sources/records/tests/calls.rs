@@ -235,6 +235,44 @@ fn what_is_deleted_comes_back_for_thirty_days_and_its_number_is_never_anothers()
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
 }
 
+/// Promise (records): A clock that is ahead for seconds purges no deleted record: the thirty days are those that have
+/// passed.
+#[test]
+fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
+    const DAY_MS: i64 = 86_400_000;
+    let mut desk = Desk::new();
+    desk.again_with_doubts();
+    let id = desk.save(SHOP, "issue", "Uploads fail", "nginx");
+    desk.call("delete", &json!({"id": id}));
+    let tick = |desk: &Desk| desk.records.tick(desk.clock.now());
+    for lead in [35 * DAY_MS, 3650 * DAY_MS] {
+        desk.clock.jump(lead);
+        for _ in 0..3 {
+            desk.clock.advance(5_000);
+            tick(&desk);
+        }
+        // A change while the clock is ahead purges nothing either.
+        desk.save(SHOP, "update", &format!("Stored {lead} ahead"), "");
+        tick(&desk);
+        desk.clock.jump(-lead);
+        tick(&desk);
+    }
+    assert_eq!(desk.call("restore", &json!({"id": id}))["title"], "Uploads fail");
+    // Days that pass count.
+    desk.call("delete", &json!({"id": id}));
+    desk.clock.advance(31 * DAY_MS);
+    tick(&desk);
+    assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
+    // A clock that stays ahead for an hour was right.
+    let other = desk.save(SHOP, "issue", "Downloads fail", "nginx, too");
+    desk.call("delete", &json!({"id": other}));
+    desk.clock.jump(35 * DAY_MS);
+    tick(&desk);
+    desk.clock.advance(3_600_000);
+    tick(&desk);
+    assert_eq!(desk.refused("restore", &json!({"id": other})).kind(), ErrorKind::NotFound);
+}
+
 #[test]
 fn merged_records_are_one_and_say_where_they_went() {
     let desk = Desk::new();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge_core::clock::{Clock, ManualClock};
+use nudge_core::clock::{Clock, ManualClock, PlausibleClock};
 use nudge_core::embed::{Models, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
@@ -37,6 +37,14 @@ impl Desk {
     pub fn set(&mut self, given: &[(&str, &str)]) {
         self.records.close();
         self.records = open_with(&self.folder, &self.clock, &self.models, given);
+    }
+
+    /// As [`again`](Self::again), in a session that doubts a clock that jumps.
+    pub fn again_with_doubts(&mut self) {
+        self.records.close();
+        let host = Host::alone(self.folder.path(), &SOURCE, &[]).unwrap();
+        let clock = Arc::new(PlausibleClock::new(Arc::clone(&self.clock) as _, None));
+        self.records = (SOURCE.open)(Host { clock, models: Arc::clone(&self.models), ..host }).unwrap();
     }
 
     /// In memory where there is such a folder: what is flushed to a disk takes long.
