@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
+use nudge_core::dir::{self, FileId};
 use nudge_core::foreign::{self, Links};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest as _, Sha256};
 
 use crate::settings;
 
@@ -33,13 +35,24 @@ const LOOKING: Duration = Duration::from_millis(60);
 const DYING: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(2);
 
+/// Advice about a folder for state that cannot be locked.
+pub const NO_LOCKS: &str = "its file system has no locks, so set XDG_STATE_HOME to a folder on a disk of this machine";
+
 /// The folder that has the file.
 #[derive(Debug, Clone)]
 pub struct KeptFolder(PathBuf);
 
 /// The lock of the file, given back when dropped.
 #[derive(Debug)]
-pub struct KeptLock(File);
+pub struct KeptLock {
+    file: File,
+    /// The digest of the kept file as its holder has read or written it last; `None` before that, and where there was
+    /// none. Times are no proof: two writes may fall into one tick of the file system's clock.
+    left: Option<TextDigest>,
+}
+
+/// The SHA-256 of a text.
+type TextDigest = [u8; 32];
 
 /// What kept hints say of themselves besides their hints.
 #[derive(Debug, Default, Deserialize)]
@@ -147,6 +160,10 @@ impl<'a> Document<'a> {
     }
 }
 
+fn digest(text: &str) -> TextDigest {
+    Sha256::digest(text.as_bytes()).into()
+}
+
 fn written(schema_version: Option<&RawValue>, document: &Document<'_>, forgotten: &[String]) -> String {
     #[derive(Serialize)]
     struct Written<'a> {
@@ -193,7 +210,8 @@ impl KeptFolder {
     /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
     pub fn lock(&self, runtime: Option<&Path>) -> Result<Option<KeptLock>> {
         let unusable = |error: io::Error| {
-            Error::unavailable(format!("Cannot keep hints in {}: {error}; make it yours alone.", self.0.display()))
+            let advice = if dir::is_without_locks(&error) { NO_LOCKS } else { "make it yours alone" };
+            Error::unavailable(format!("Cannot keep hints in {}: {error}; {advice}.", self.0.display()))
         };
         self.make_private().map_err(unusable)?;
         let begun = Instant::now();
@@ -201,7 +219,7 @@ impl KeptFolder {
             let file = self.open_lock().map_err(unusable)?;
             match file.try_lock() {
                 Ok(()) => {
-                    let lock = KeptLock(file);
+                    let lock = KeptLock { file, left: None };
                     runtime.map_or(Ok(()), |runtime| lock.note(runtime)).map_err(unusable)?;
                     return Ok(Some(lock));
                 }
@@ -233,6 +251,16 @@ impl KeptFolder {
         self.read_file(FILE)
     }
 
+    /// As [`Self::read`], for the holder of the lock, who will tell a file by it that somebody else has put there.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_first(&self, lock: &mut KeptLock) -> io::Result<Option<String>> {
+        let text = self.read()?;
+        lock.left = text.as_deref().map(digest);
+        Ok(text)
+    }
+
     /// The text of the file with hints for which there was no room; `None` when there is none.
     ///
     /// # Errors
@@ -249,17 +277,48 @@ impl KeptFolder {
         }
     }
 
+    /// Returns true when somebody else has put another file in the place of the one that the holder of the lock has read
+    /// or written last, or has changed that one.
+    pub fn is_foreign(&self, lock: &KeptLock) -> bool {
+        match self.read() {
+            Ok(None) => false,
+            Ok(Some(text)) => Some(digest(&text)) != lock.left,
+            // A link, a folder, or anything else that is no file of ours.
+            Err(_) => true,
+        }
+    }
+
+    /// Makes the folder and the lock again where somebody has removed them.
+    ///
+    /// # Errors
+    /// When that is not possible, or another session has the new lock.
+    pub fn stay_locked(&self, lock: &mut KeptLock, runtime: &Path) -> io::Result<()> {
+        if FileId::at(&self.0.join(LOCK))?.as_ref() == Some(&FileId::of(&lock.file)?) {
+            return Ok(());
+        }
+        self.make_private()?;
+        let file = self.open_lock()?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other("another session keeps hints there now"),
+            TryLockError::Error(error) => error,
+        })?;
+        lock.file = file;
+        lock.note(runtime)
+    }
+
     /// Replaces the file: nobody ever reads half of it, whatever ends when.
     ///
     /// # Errors
     /// When it cannot be written; then the old one stays.
-    pub fn write(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
+    pub fn write(&self, lock: &mut KeptLock, text: &str) -> io::Result<()> {
         if text.len() as u64 > MAX_BYTES {
             return Err(io::Error::other(format!(
                 "the hints have more than the {MAX_BYTES} bytes that are read again"
             )));
         }
-        self.write_file(FILE, text)
+        self.write_file(FILE, text)?;
+        lock.left = Some(digest(text));
+        Ok(())
     }
 
     /// Replaces the file with hints for which there is no room, and returns its path.
@@ -406,7 +465,7 @@ impl KeptFolder {
 
 impl KeptLock {
     fn note(&self, runtime: &Path) -> io::Result<()> {
-        let mut file = &self.0;
+        let mut file = &self.file;
         file.set_len(0)?;
         file.write_all(runtime.as_os_str().as_encoded_bytes())
     }
@@ -506,10 +565,10 @@ mod tests {
     fn one_has_the_lock_and_says_where() {
         let folder = tempfile::tempdir().unwrap();
         let kept = KeptFolder(folder.path().join("state/nudge"));
-        let lock = kept.lock(Some(Path::new("/run/a"))).unwrap().unwrap();
+        let mut lock = kept.lock(Some(Path::new("/run/a"))).unwrap().unwrap();
         assert!(kept.lock(Some(Path::new("/run/b"))).unwrap().is_none());
         assert_eq!(kept.owner().as_deref(), Some(Path::new("/run/a")));
-        kept.write(&lock, "one").unwrap();
+        kept.write(&mut lock, "one").unwrap();
         assert_eq!(kept.read().unwrap().as_deref(), Some("one"));
         let aside = kept.set_aside(&lock).unwrap();
         assert_eq!((kept.read().unwrap(), kept.aside()), (None, vec![aside]));

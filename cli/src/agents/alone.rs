@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
+use nudge_core::dir;
+
+use crate::kept;
 
 /// Time to wait for another process: `nudge init` may be asking its user.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,8 +26,10 @@ impl Alone {
     /// # Errors
     /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
     pub fn wait(path: &Path) -> Result<Self> {
-        let unusable =
-            |error| Error::unavailable(format!("Cannot lock {}: {error}; make it writable.", path.display()));
+        let unusable = |error: std::io::Error| {
+            let advice = if dir::is_without_locks(&error) { kept::NO_LOCKS } else { "make it writable" };
+            Error::unavailable(format!("Cannot lock {}: {error}; {advice}.", path.display()))
+        };
         let begun = Instant::now();
         loop {
             path.parent().map_or(Ok(()), fs::create_dir_all).map_err(unusable)?;

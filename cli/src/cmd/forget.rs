@@ -50,10 +50,10 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
         done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     } else {
         let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
-        let lock = folder.lock(None)?.ok_or_else(again)?;
+        let mut lock = folder.lock(None)?.ok_or_else(again)?;
         let unwritable =
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
-        folder.write(&lock, &Document::default().text(&[])).map_err(unwritable)?;
+        folder.write(&mut lock, &Document::default().text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
         // Else the next session would write from its journal what it still owed.
         if let Some((dir, lock)) = self::killed(&folder) {

@@ -1,6 +1,6 @@
-// A disk that fails: a library that stands before the C library's, and lets writes and flushes of the files whose path
-// holds $FAULT_IN fail, or whatever would change them, while there is a file $FAULT_ARMED, which holds the kind of the
-// fault.
+// A disk that fails: a library that stands before the C library's, and lets writes, flushes and locks of the files whose
+// path holds $FAULT_IN fail, or whatever would change them, while there is a file $FAULT_ARMED, which holds the kind of
+// the fault.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ static int opened(const char *name, int at, const char *path, int flags, mode_t 
 }
 
 // The kind of fault that this path has, or 0: 'e' EIO, 's' no space, 't' half of a write and then EIO, 'f' no flush, 'r' a
-// disk that has become read-only.
+// disk that has become read-only, 'l' a file system without locks, as NFS without its lock server.
 static char fault_of(const char *path) {
   const char *in = getenv("FAULT_IN"), *armed = getenv("FAULT_ARMED");
   char kind = 0;
@@ -154,3 +155,25 @@ CHANGE(symlink, (const char *from, const char *to), to, from, to)
   }
 CUT(ftruncate, off_t)
 CUT(ftruncate64, off64_t)
+
+int flock(int fd, int operation) {
+  static int (*real)(int, int);
+  if (!real) real = dlsym(RTLD_NEXT, "flock");
+  if (fault(fd) == 'l') { errno = ENOLCK; return -1; }
+  return real(fd, operation);
+}
+
+#define FCNTL(name)                                                                      \
+  int name(int fd, int command, ...) {                                                   \
+    static int (*real)(int, int, ...);                                                   \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                           \
+    va_list rest;                                                                        \
+    va_start(rest, command);                                                             \
+    void *argument = va_arg(rest, void *);                                               \
+    va_end(rest);                                                                        \
+    int locks = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW; \
+    if (locks && fault(fd) == 'l') { errno = ENOLCK; return -1; }                        \
+    return real(fd, command, argument);                                                  \
+  }
+FCNTL(fcntl)
+FCNTL(fcntl64)

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 pub const FAULTS: [(&str, &str); 5] =
     [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("r", "read-only"), ("f", "no flush")];
 
+/// The kind of a file system without locks. Nothing else fails on it.
+pub const NO_LOCKS: &str = "l";
+
 /// The failing disk, made once for all tests by the compiler that the build needs anyway.
 fn library() -> PathBuf {
     static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();

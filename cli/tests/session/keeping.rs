@@ -314,6 +314,93 @@ fn a_damaged_file_is_set_aside_and_named() {
     }
 }
 
+/// Puts an older file in the place of the kept one, as somebody does who restores a backup.
+type Put = fn(file: &Path, older: &str);
+
+const PUTS: [(&str, Put); 3] = [
+    ("moved there", |file, older| {
+        let backup = file.with_file_name("backup");
+        std::fs::write(&backup, older).unwrap();
+        std::fs::rename(backup, file).unwrap();
+    }),
+    ("written over it", |file, older| std::fs::write(file, older).unwrap()),
+    ("moved there after it was removed", |file, older| {
+        std::fs::remove_file(file).unwrap();
+        let backup = file.with_file_name("backup");
+        std::fs::write(&backup, older).unwrap();
+        std::fs::rename(backup, file).unwrap();
+    }),
+];
+
+/// Promise (kept hints): A kept file that is put back while a session keeps is set aside and named, and never
+/// overwritten.
+#[test]
+fn a_file_that_is_put_back_while_a_session_keeps_is_set_aside() {
+    for (how, put) in PUTS {
+        let user = User::new();
+        let serve = user.serve("run");
+        set(&serve, "old", &json!({}));
+        until_kept(&user, &["old"]);
+        let older = std::fs::read_to_string(user.file()).unwrap();
+        serve.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
+        set(&serve, "new", &json!({}));
+        until_kept(&user, &["new"]);
+        put(&user.file(), &older);
+        set(&serve, "newer", &json!({}));
+        until_kept(&user, &["new", "newer"]);
+        let told = serve.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
+        let told = told.as_str().unwrap_or_else(|| panic!("{how}: nothing is told"));
+        let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let aside = names.iter().find(|path| path.to_str().unwrap().contains("kept-aside-")).expect(how);
+        assert!(told.contains(aside.to_str().unwrap()), "{how}: {told}");
+        assert_eq!(std::fs::read_to_string(aside).unwrap(), older, "{how}");
+        let report = String::from_utf8(user.run("run", &["doctor"]).stdout).unwrap();
+        assert!(report.contains("kept-aside-") && report.contains("`nudge import FILE`"), "{how}: {report}");
+        assert_eq!(user.run("run", &["import", aside.to_str().unwrap()]).status.code(), Some(0), "{how}");
+        assert_eq!(get(&serve, "old")["value"], "x", "{how}");
+        serve.close();
+        assert_eq!(kept_keys(&user), ["new", "newer", "old"], "{how}");
+    }
+}
+
+/// Promise (kept hints): A session whose kept file, or the folder of it, is removed writes all that it keeps again.
+#[test]
+fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "first", &json!({}));
+    until_kept(&user, &["first"]);
+    std::fs::remove_file(user.file()).unwrap();
+    set(&serve, "second", &json!({}));
+    until_kept(&user, &["first", "second"]);
+    std::fs::remove_dir_all(user.folder()).unwrap();
+    set(&serve, "third", &json!({}));
+    until_kept(&user, &["first", "second", "third"]);
+    let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    assert_eq!((&keeping["aside"], &keeping["failed"]), (&Value::Null, &Value::Null), "{keeping}");
+    // It has the lock, so that another session does not write beside it.
+    let other = user.serve("else");
+    assert_eq!(other.call("nudge.status", &json!({}))["result"]["keeping"]["on"], false);
+    other.close();
+    // While another session has it, nothing of that one's is overwritten.
+    std::fs::remove_dir_all(user.folder()).unwrap();
+    let other = user.serve("else");
+    set(&other, "other", &json!({}));
+    until_kept(&user, &["other"]);
+    set(&serve, "fourth", &json!({}));
+    let failed = wait_for("the status to tell it", PATIENCE, || {
+        serve.call("nudge.status", &json!({}))["result"]["keeping"]["failed"].as_str().map(str::to_owned)
+    });
+    assert!(failed.contains("another session keeps hints there now"), "{failed}");
+    assert_eq!(kept_keys(&user), ["other"]);
+    other.close();
+    set(&serve, "fifth", &json!({}));
+    until_kept(&user, &["fifth", "first", "fourth", "second", "third"]);
+    let aside = serve.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
+    assert!(aside.as_str().is_some_and(|told| told.contains("kept-aside-")), "{aside}");
+    serve.close();
+}
+
 #[test]
 fn a_hint_that_makes_no_sense_does_not_cost_the_others() {
     let user = User::new();

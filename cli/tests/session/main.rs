@@ -10,5 +10,6 @@ mod faults;
 mod keeping;
 mod kills;
 mod left_behind;
+mod nolock;
 mod older;
 mod removed;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{self, Dir, FileId, OpenedFile, Unfit};
+use nudge_core::dir::{self, Dir, FileId, FileKind, OpenedFile, Unfit};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
@@ -233,15 +233,33 @@ impl RuntimeDir {
 
     /// Returns true when a PRIMARY lives, which means that its lock is held; no pid is considered.
     pub fn is_held(&self) -> bool {
-        let Ok(file) = self.dir().open_lock(LOCK, false) else { return false };
+        self.look_at_lock().unwrap_or(false)
+    }
+
+    /// As [`is_held`](Self::is_held), for callers that tell people when the lock cannot be asked.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file system has no locks: nothing says then whether a PRIMARY lives.
+    pub fn look_at_lock(&self) -> Result<bool> {
+        let Ok(file) = self.dir().open_lock(LOCK, false) else { return Ok(false) };
         match file.try_lock_shared() {
             Ok(()) => {
                 // Closing the file would release the lock as well; the call makes it explicit.
                 let _ = file.unlock();
-                false
+                Ok(false)
             }
-            Err(TryLockError::WouldBlock) => true,
-            Err(TryLockError::Error(_)) => false,
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) if dir::is_without_locks(&error) => Err(self.io("lock", LOCK, &error)),
+            Err(TryLockError::Error(_)) => Ok(false),
+        }
+    }
+
+    /// The identity of the lock file that has the name. Nudge never removes it: another one, or none, means that somebody
+    /// else has.
+    pub fn lock_id(&self) -> Option<FileId> {
+        match self.dir().look(LOCK) {
+            Ok(FileKind::Ours { id, .. }) => Some(id),
+            _ => None,
         }
     }
 
@@ -320,7 +338,12 @@ impl RuntimeDir {
 
     pub(crate) fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
-        let advice = advice(error).unwrap_or("remove it or set NUDGE_RUNTIME_DIR");
+        let advice = match advice(error) {
+            _ if verb == "lock" && dir::is_without_locks(error) => {
+                "its file system has no locks, so set NUDGE_RUNTIME_DIR to a folder on a disk of this machine"
+            }
+            known => known.unwrap_or("remove it or set NUDGE_RUNTIME_DIR"),
+        };
         Error::unavailable(format!("Cannot {verb} {}: {error}; {advice}.", path.display()))
     }
 }

@@ -43,13 +43,31 @@ impl From<io::Error> for Unfit {
     }
 }
 
-/// What a person does about a disk that takes nothing more, as the end of a sentence; `None` for another error.
+/// What a person does about a disk that takes nothing more or has no locks, as the end of a sentence; `None` for another
+/// error.
 pub fn advice(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
         io::ErrorKind::ReadOnlyFilesystem => Some("make its disk writable"),
+        _ if is_out_of_locks(error) => Some("its file system has no locks, so use a folder on a disk of this machine"),
         _ => None,
     }
+}
+
+/// Returns true for the error of a lock on a file system that has none, such as one of a network without its lock
+/// server.
+pub fn is_without_locks(error: &io::Error) -> bool {
+    is_out_of_locks(error) || error.kind() == io::ErrorKind::Unsupported
+}
+
+#[cfg(unix)]
+fn is_out_of_locks(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::NOLCK)
+}
+
+#[cfg(not(unix))]
+fn is_out_of_locks(_error: &io::Error) -> bool {
+    false
 }
 
 /// The kind of file that has a certain name.

@@ -2,7 +2,8 @@
 //! it anew shortly after each change and at the end.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,12 +26,35 @@ const NAME: &str = "nudge-keep";
 /// The ttl of hints stored without one.
 pub const TTL: &str = "P365D";
 const OFF: &str = "keep is off; `nudge init` switches it on";
+/// The reason why the kept file gets another name.
+const REPLACED: &str = "somebody has put it there while this session kept its hints";
 
 /// Keeps the hints of a session, or says why it does not.
-pub struct Keeper(std::result::Result<Keeping, String>);
+pub struct Keeper(std::result::Result<Keeping, KeepRefusal>);
+
+/// The reason why a session keeps no hints.
+enum KeepRefusal {
+    /// Keeping is off.
+    Off,
+    /// Another session keeps; the text says which.
+    Elsewhere(String),
+    /// The folder cannot be used; the text says what to do.
+    Failed(String),
+}
+
+impl KeepRefusal {
+    fn why(&self) -> &str {
+        match self {
+            Self::Off => OFF,
+            Self::Elsewhere(why) | Self::Failed(why) => why,
+        }
+    }
+}
 
 struct Keeping {
     folder: KeptFolder,
+    /// The runtime directory, which the lock names.
+    runtime: PathBuf,
     /// The session's id.
     session: String,
     /// Answers `nudge.export` and `nudge.import`.
@@ -92,12 +116,13 @@ impl Keeper {
     /// Takes the lock of what is kept, if `wanted`.
     pub fn begin(wanted: bool, runtime: &Path, session: &str) -> Self {
         if !wanted {
-            return Self(Err(OFF.into()));
+            return Self(Err(KeepRefusal::Off));
         }
         let begun = KeptFolder::usual().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
         Self(match begun {
             Ok((Some(lock), folder)) => Ok(Keeping {
                 folder,
+                runtime: runtime.to_owned(),
                 session: session.into(),
                 service: OnceLock::new(),
                 lock: Mutex::new(Some(lock)),
@@ -106,9 +131,10 @@ impl Keeper {
             }),
             Ok((None, folder)) => {
                 let owner = folder.owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
-                Err(format!("the session{owner} keeps hints already, and one does at a time"))
+                let why = format!("the session{owner} keeps hints already, and one does at a time");
+                Err(KeepRefusal::Elsewhere(why))
             }
-            Err(error) => Err(error.message().trim_end_matches('.').to_owned()),
+            Err(error) => Err(KeepRefusal::Failed(error.message().trim_end_matches('.').to_owned())),
         })
     }
 
@@ -117,7 +143,8 @@ impl Keeper {
     pub fn notice(&self) -> Option<String> {
         match &self.0 {
             Ok(keeping) => keeping.state().aside.clone(),
-            Err(why) => (why != OFF).then(|| format!("hints are not kept for next time: {why}")),
+            Err(KeepRefusal::Off) => None,
+            Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
         }
     }
 
@@ -190,7 +217,7 @@ impl Keeper {
                     None => (state.hints, Ok(keeping.folder.file().display().to_string())),
                 }
             }
-            Err(why) => (0, Err(why.clone())),
+            Err(refusal) => (0, Err(refusal.why().to_owned())),
         };
         Ending { hints, kept, place }
     }
@@ -200,20 +227,21 @@ impl Keeper {
     /// # Errors
     /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
     pub fn forget(&self) -> Result<usize> {
-        let keeping =
-            self.0.as_ref().map_err(|why| Error::unavailable(format!("This session keeps nothing: {why}.")))?;
-        keeping.forget()
+        let refused =
+            |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
+        self.0.as_ref().map_err(refused)?.forget()
     }
 
     /// How things stand, for `nudge.status`.
     pub fn status(&self) -> Value {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
-            Err(why) => return json!({"on": false, "why": why}),
+            Err(KeepRefusal::Failed(why)) => return json!({"on": false, "why": why, "failed": why}),
+            Err(refusal) => return json!({"on": false, "why": refusal.why()}),
         };
         let state = keeping.state();
         if let (true, Some(why)) = (state.given_up, &state.failed) {
-            return json!({"on": false, "why": why});
+            return json!({"on": false, "why": why, "failed": why});
         }
         let mut out = json!({"on": true, "hints": state.hints, "file": keeping.folder.file().display().to_string()});
         for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
@@ -273,7 +301,8 @@ impl Keeping {
 
     /// Reads the file; true when it is to be written as this session's now.
     fn read_back(&self, whole: bool) -> bool {
-        let text = match self.folder.read() {
+        let text = self.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
+        let text = match text {
             Ok(Some(text)) => text,
             Ok(None) => return false,
             Err(error) => {
@@ -391,11 +420,16 @@ impl Keeping {
 
     /// Keeps what was there before under another name, because it is not wholly understood.
     fn set_aside(&self, why: &str) {
-        let mut lock = self.lock();
+        self.set_aside_with(&mut self.lock(), why);
+    }
+
+    fn set_aside_with(&self, lock: &mut Option<KeptLock>, why: &str) {
         let Some(held) = &*lock else { return };
         let file = self.folder.file();
         let told = match self.folder.set_aside(held) {
             Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
+            // Somebody has removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => {
                 // It is never overwritten: this session keeps nothing then.
                 *lock = None;
@@ -405,15 +439,16 @@ impl Keeping {
                 told
             }
         };
-        drop(lock);
         tracing::error!(told, "what was kept");
         self.state().aside = Some(told);
     }
 
     /// Writes the file anew; a failure is noted, and tried again with the next change.
     fn write(&self) {
-        let lock = self.lock();
-        let Some(held) = &*lock else { return };
+        let mut lock = self.lock();
+        if lock.is_none() {
+            return;
+        }
         // Before the look at the store: what changes meanwhile is written next time.
         self.state().changed = false;
         let written = self.exported(|document, state| {
@@ -424,11 +459,11 @@ impl Keeping {
             forgotten.sort();
             (hints, document.text(&forgotten))
         });
-        let done = written.and_then(|(hints, text)| {
-            let file = self.folder.file();
-            let unwritten = |error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
-            self.folder.write(held, &text).map(|()| hints).map_err(unwritten)
-        });
+        let done = written.and_then(|(hints, text)| self.replace(&mut lock, &text).map(|()| hints));
+        // It was given up when what stands there could not be set aside.
+        if lock.is_none() {
+            return;
+        }
         let mut state = self.state();
         match done {
             Ok(hints) => (state.hints, state.failed) = (hints, None),
@@ -442,16 +477,24 @@ impl Keeping {
         }
     }
 
+    /// Replaces the file. One that somebody else has put there is kept under another name.
+    fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
+        let file = self.folder.file();
+        let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
+        let Some(held) = lock else { return Ok(()) };
+        self.folder.stay_locked(held, &self.runtime).map_err(unwritten)?;
+        if self.folder.is_foreign(held) {
+            self.set_aside_with(lock, REPLACED);
+        }
+        let Some(held) = lock else { return Ok(()) };
+        self.folder.write(held, text).map_err(unwritten)
+    }
+
     /// Looks at an export of the whole store, without secrets.
     fn exported<T>(&self, look: impl FnOnce(&mut Document<'_>, &State) -> T) -> Result<T> {
-        #[derive(Deserialize)]
-        struct Exported<'a> {
-            #[serde(borrow)]
-            payload: &'a RawValue,
-        }
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
-        let Exported { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
+        let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
         let mut document = Document::read(payload.get()).map_err(unreadable)?;
         Ok(look(&mut document, &self.state()))
     }
@@ -497,21 +540,23 @@ impl Keeping {
     }
 }
 
+/// The answer of `nudge.export`.
+#[derive(Deserialize)]
+struct ExportAnswer<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
 /// Writes all hints but secrets to a file of their own, in the form of an export: the session ends, and no other process
 /// can carry it on. Returns the file.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be written.
 pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
-    #[derive(Deserialize)]
-    struct Exported<'a> {
-        #[serde(borrow)]
-        payload: &'a RawValue,
-    }
     let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
     let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
     let exported = Services::new(sources.services()).call_by(Caller::named(NAME), "nudge.export", &params)?;
-    let Exported { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
+    let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
     let written = KeptFolder::usual()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
