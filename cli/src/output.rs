@@ -21,7 +21,7 @@ use crate::server::session::keeper::Ending;
 pub use doctor::doctor;
 pub use nudge_core::text::visible;
 pub use plain::{plain, report};
-pub use server::{members, stats, status};
+pub use server::{files_put_back, members, stats, status};
 pub use tables::{ago, all_hints, components, deletions, findings, hints, rows, seeds, why};
 
 const GOOD: Style = AnsiColor::Green.on_default();

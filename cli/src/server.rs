@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result, Service, Services};
 use nudge_client::{Client, LifeSign, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_core::dir::FileId;
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -54,7 +55,7 @@ use session::journal::SessionJournal;
 use session::keeper::{self, Keeper};
 use session::open::OpenSources;
 use session::proxies::Proxies;
-use session::role::{Primary, Proxy, Role, ServeSettings, Turn, Waiting};
+use session::role::{self, Primary, Proxy, Role, ServeSettings, Turn, Waiting};
 use session::status::{AskedSources, ServerStatus};
 use session::time::SessionTime;
 use token::Token;
@@ -157,7 +158,7 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
     let ended = loop {
         tokio::select! {
             turn = serving.turn(&settings.dir) => match (turn, serving) {
-                (Turn::Primary(primary), Serving::AsProxy { member, feed, .. }) => {
+                (Turn::Primary(primary), Serving::AsProxy(StandingBy { member, feed, .. })) => {
                     feed.abort();
                     history.begin();
                     let calls = PrimaryCalls::new(&primary, history, &work);
@@ -171,6 +172,13 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                         say(&server.invitation(&settings.dir));
                     }
                     serving = Serving::AsPrimary(Box::new(server));
+                }
+                (Turn::SessionOver, Serving::AsProxy(left)) if left.is_displaced(&settings.dir) => {
+                    tracing::warn!("{UNSEATED}; this process goes over to it");
+                    left.feed.abort();
+                    left.waiting.leave();
+                    drop(left.member);
+                    serving = shared.go_over(&backend).await?;
                 }
                 (Turn::Unseated, left) => {
                     serving = left;
@@ -241,7 +249,38 @@ struct Shared<'a> {
 /// The current role of this process.
 enum Serving {
     AsPrimary(Box<PrimaryServer>),
-    AsProxy { member: Member, waiting: Waiting, feed: JoinHandle<()>, session: Option<String> },
+    AsProxy(StandingBy),
+}
+
+/// A PROXY that forwards.
+struct StandingBy {
+    member: Member,
+    waiting: Waiting,
+    feed: JoinHandle<()>,
+    session: Option<String>,
+    /// The lock file of its session, as seen last.
+    lock: Option<FileId>,
+}
+
+impl StandingBy {
+    /// Returns true when the session is over; else remembers its lock file.
+    fn is_over(&mut self, dir: &RuntimeDir) -> bool {
+        let Some(id) = &self.session else { return false };
+        match dir.session() {
+            SessionState::Stopped => true,
+            SessionState::Lives(session) if session.id != *id => true,
+            SessionState::Lives(_) => {
+                self.lock = dir.lock_id();
+                false
+            }
+            SessionState::Unknown | SessionState::Unreadable => false,
+        }
+    }
+
+    /// Returns true when the files of the session were removed: `nudge stop`, which ends all members, leaves the locks.
+    fn is_displaced(&self, dir: &RuntimeDir) -> bool {
+        self.session.is_some() && dir.lock_id() != self.lock
+    }
 }
 
 /// A PRIMARY that answers.
@@ -387,6 +426,29 @@ impl Shared<'_> {
         Ok(server)
     }
 
+    /// Belongs to the session that took the place of an earlier one, as any server does that starts now.
+    async fn go_over(&self, backend: &Backend) -> Result<Serving> {
+        let (settings, history) = (Arc::clone(self.settings), Arc::clone(self.history));
+        let entered = spawn_blocking(move || role::enter(&settings, &history)).await;
+        let serving = match entered.map_err(|error| failed("start a thread", &error.into()))?? {
+            Role::Primary(primary) => {
+                self.history.begin();
+                let calls = PrimaryCalls::new(&primary, self.history, self.work);
+                backend.promote(calls.service());
+                Serving::AsPrimary(Box::new(self.open(*primary, None, calls).await?))
+            }
+            Role::Proxy(proxy) => {
+                let client = Client::new(&self.settings.dir, NAME).of_session(proxy.id());
+                backend.go_over(Arc::new(client));
+                self.stand_by(proxy)
+            }
+        };
+        for touched in [Touched::Everything, Touched::Tools] {
+            let _ = self.history.touched().send(touched);
+        }
+        Ok(serving)
+    }
+
     /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
     fn stand_by(&self, proxy: Proxy) -> Serving {
         let waiting = Waiting::begin(self.settings, self.history, &proxy);
@@ -396,7 +458,8 @@ impl Shared<'_> {
         let (client, dir, id) = (client.of_session(proxy.id()), self.settings.dir.clone(), proxy.id());
         let is_over = move || id.as_ref().is_some_and(|id| dir.is_over(id));
         let feed = tokio::spawn(changes::relay(client, self.history.touched().clone(), is_over));
-        Serving::AsProxy { session: proxy.id(), member: proxy.member, waiting, feed }
+        let (session, lock) = (proxy.id(), self.settings.dir.lock_id());
+        Serving::AsProxy(StandingBy { member: proxy.member, waiting, feed, session, lock })
     }
 }
 
@@ -413,16 +476,17 @@ impl Serving {
     /// another server has begun a session in their place.
     async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
         match self {
-            Self::AsProxy { waiting, feed, member, session } => loop {
+            Self::AsProxy(proxy) => loop {
                 tokio::select! {
-                    turn = waiting.turn() => return turn,
+                    turn = proxy.waiting.turn() => return turn,
                     // The relay ends only when the session is over; the lock belongs to another session now.
-                    _ = &mut *feed => return Turn::SessionOver,
+                    _ = &mut proxy.feed => return Turn::SessionOver,
                     () = sleep(LOOK) => {
                         dir.follow_path();
-                        if session.as_ref().is_none_or(|id| !dir.is_over(id)) {
-                            dir.stay_member(member);
+                        if proxy.is_over(dir) {
+                            return Turn::SessionOver;
                         }
+                        dir.stay_member(&proxy.member);
                     }
                 }
             },
@@ -480,6 +544,8 @@ impl Serving {
             Self::AsPrimary(server) => {
                 let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, .. } = *server;
+                // A directory that was moved away has its lock still, and another may have one of its own in the place.
+                let is_seated = journal.keep_seat(dir).is_ok();
                 // Closing the sources may take its time.
                 drop(watchdog);
                 housekeeping.abort();
@@ -489,7 +555,7 @@ impl Serving {
                 // Before the next PRIMARY can be there.
                 keeper.close();
                 time.leave(true);
-                let is_named = lock.is_named(dir);
+                let is_named = is_seated && lock.is_named(dir);
                 if is_named && dir.end(Some(lock), member, journal)? {
                     return Ok(keeper.ending(sources.hints()).told());
                 }
@@ -506,7 +572,7 @@ impl Serving {
                 };
                 return Err(Error::unavailable(format!("{UNSEATED}{left}; start this one again.")));
             }
-            Self::AsProxy { member, waiting, feed, .. } => {
+            Self::AsProxy(StandingBy { member, waiting, feed, .. }) => {
                 feed.abort();
                 match waiting.leave() {
                     Some(Turn::Primary(won)) => {

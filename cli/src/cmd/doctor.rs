@@ -2,7 +2,7 @@
 
 mod hints;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_client::RuntimeDir;
@@ -13,6 +13,9 @@ use super::{CommandOutput, RunningSession, parsed, raw};
 use crate::agents::doctor;
 use crate::args::{Doctor, Global};
 use crate::{output, settings, sources};
+
+/// Longest wait for a PRIMARY whose files were removed: it puts them back within milliseconds.
+const LIFE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Prints the report. The exit code is 1 when a check has failed.
 pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
@@ -76,6 +79,7 @@ fn data(status: &Value) -> Result<Vec<Value>> {
 /// Warns of hints that the session cannot write, or has put aside; `None` where it has nothing to say.
 fn kept_hints(keeping: &Value) -> Option<Value> {
     let check = match (keeping["failed"].as_str(), keeping["aside"].as_str()) {
+        (Some(why), _) if keeping["on"] == false => failed(why),
         (Some(why), _) => json!({"ok": false, "detail": why, "fix": "make room there, or make it writable"}),
         (None, Some(told)) => {
             let fix = "`nudge import FILE` reads such a file; raise `max_hints` or delete hints for more room";
@@ -111,9 +115,11 @@ fn failed(message: &str) -> Value {
 /// agent starts it.
 fn session(global: &Global) -> (Value, Value) {
     let failed = |error: &Error| (failed(error.message()), Value::Null);
-    match RuntimeDir::find(global.runtime_dir.as_deref()) {
-        Ok(Some(dir)) if dir.is_held() => {}
-        Ok(_) => return (json!({"ok": null, "detail": "none runs; the first agent starts one"}), Value::Null),
+    let is_held = RuntimeDir::find(global.runtime_dir.as_deref())
+        .and_then(|dir| dir.map_or(Ok(false), |dir| Ok(dir.look_at_lock()? || dir.ask_for_life(LIFE_PATIENCE))));
+    match is_held {
+        Ok(true) => {}
+        Ok(false) => return (json!({"ok": null, "detail": "none runs; the first agent starts one"}), Value::Null),
         Err(error) => return failed(&error),
     }
     let begun = Instant::now();
@@ -123,6 +129,9 @@ fn session(global: &Global) -> (Value, Value) {
             let mut out = json!({"ok": true, "ms": doctor::ms(begun.elapsed())});
             for name in ["role", "pid", "port", "version", "hints", "members"] {
                 out[name] = status[name].clone();
+            }
+            if let Some(told) = output::files_put_back(&status) {
+                out["detail"] = told.into();
             }
             (out, status)
         }

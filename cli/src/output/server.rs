@@ -16,7 +16,7 @@ const BAR: u64 = 20;
 const COUNTS: [Column<'static>; 4] = [whole("TOLD", 0), whole("FOLLOWED", 1), whole("FAILED", 1), whole("BYTES", 3)];
 
 /// Members of a `nudge.status` that are told in sentences.
-const TOLD: [&str; 15] = [
+const TOLD: [&str; 16] = [
     "version",
     "session_id",
     "role",
@@ -28,6 +28,7 @@ const TOLD: [&str; 15] = [
     "proxies",
     "journal_bytes",
     "keeping",
+    "files_put_back",
     "hints",
     "hints_understood",
     "components",
@@ -74,7 +75,7 @@ pub fn status(result: &Value) -> String {
     };
     row("kept", &kept);
     for (name, what) in [("failed", "not up to date"), ("aside", "put aside")] {
-        if let Some(why) = keeping[name].as_str() {
+        if let Some(why) = keeping[name].as_str().filter(|_| keeping["on"] == true) {
             row("", &format!("{what}: {}", visible(why)));
         }
     }
@@ -83,11 +84,20 @@ pub fn status(result: &Value) -> String {
         None => "no journal".into(),
     };
     row("session", &format!("{}, {journal}", text(&result["session_id"])));
+    if let Some(told) = files_put_back(result) {
+        row("", &told);
+    }
     // What the other sources tell of themselves.
     for (name, value) in result.as_object().into_iter().flatten().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
         row(&visible(name), &members(value));
     }
     out
+}
+
+/// Says when somebody has removed files of the session, which are there again.
+pub fn files_put_back(status: &Value) -> Option<String> {
+    let at = &status["files_put_back"];
+    at.is_string().then(|| format!("somebody removed its files; they were put back {}", ago(at)))
 }
 
 /// What a source tells of itself, in a line.

@@ -7,6 +7,7 @@ use crate::kit;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kit::agent::{Agent, LONG};
 use kit::session::{Session, set, shown};
@@ -131,4 +132,86 @@ fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
     let text = fs::read_to_string(file.trim_end_matches(',')).unwrap();
     assert!(text.contains(&hints[0].0) && !text.contains("late"), "{text}");
     assert_eq!(dir.read_server_file().map(|file| file.pid), Some(1), "nothing of the other is touched");
+}
+
+/// Promise (session): A PROXY whose session lost its place to another goes over to that one, and its client notices
+/// nothing but other hints (Linux).
+#[test]
+fn a_proxy_goes_over_to_the_session_that_took_the_place() {
+    for remove in [remove_files, remove_all, move_away] {
+        let mut session = Session::start(2);
+        let [first, second, third] = &session.agents[..] else { panic!("three are there") };
+        let (first, second, third) = (Arc::clone(first), Arc::clone(second), Arc::clone(third));
+        let hints = set_by_each(&session.agents, "before");
+        // It cannot put its files back, and a new server waits for it in vain.
+        first.stop();
+        remove(&session.runtime);
+        let new = session.join();
+        new.result("nudge_set_hint", &set("new", "x"));
+        second.result("nudge_set_hint", &set("second", "x"));
+        let mut expected = vec![("new".to_owned(), "x".to_owned()), ("second".to_owned(), "x".to_owned())];
+        for agent in [&new, &second, &third] {
+            assert_eq!(shown(agent), expected);
+        }
+        first.resume();
+        first.ended(LONG);
+        let said = first.stderr();
+        let file = said.split_whitespace().find(|word| word.contains("left-")).unwrap_or_else(|| panic!("{said}"));
+        let text = fs::read_to_string(file.trim_end_matches(',')).unwrap();
+        assert!(hints.iter().all(|(key, _)| text.contains(key)), "{text}");
+        // Those that went over belong to the session: it goes on with them.
+        session.agents.retain(|agent| agent.is_running());
+        let next = session.kill_primary();
+        assert!([second.pid, third.pid].contains(&next.pid));
+        session.agents.retain(|agent| agent.is_running());
+        session.agent(next.pid).result("nudge_set_hint", &set("last", "x"));
+        expected.insert(0, ("last".to_owned(), "x".to_owned()));
+        for agent in &session.agents {
+            assert_eq!(shown(agent), expected);
+        }
+        session.end();
+    }
+}
+
+/// Promise: see `any_file_of_a_session_may_be_removed`.
+#[test]
+fn the_status_and_the_doctor_say_that_files_were_removed() {
+    for remove in [remove_files, remove_all, move_away] {
+        let session = Session::start(0);
+        let said = |word: &str| String::from_utf8(session.nudge(&[word]).stdout).unwrap();
+        let told = "somebody removed its files; they were put back";
+        assert!(!said("status").contains(told) && !said("doctor").contains(told));
+        remove(&session.runtime);
+        // Nobody else has looked since.
+        let report = said("doctor");
+        assert!(report.contains("✔ session") && report.contains(told), "{report}");
+        assert!(said("status").contains(told));
+        session.end();
+    }
+}
+
+/// Promise: see `any_file_of_a_session_may_be_removed`.
+#[test]
+fn a_server_that_starts_waits_for_members_whose_lock_file_was_removed() {
+    let mut session = Session::start(1);
+    let hints = set_by_each(&session.agents, "before");
+    let [first, second] = &session.agents[..] else { panic!("two are there") };
+    let (first, second) = (Arc::clone(first), Arc::clone(second));
+    // It cannot take the lock at once, nor join again.
+    second.stop();
+    fs::remove_file(session.runtime.join("members.lock")).unwrap();
+    first.kill();
+    let new = Agent::launch(session.command());
+    // Nobody shows that the session has a member, and it is given time.
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        assert!(session.dir().read_server_file().is_none_or(|file| file.pid != new.pid), "it has begun anew");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    second.resume();
+    assert!(new.greet().is_ok(), "{}", new.stderr());
+    assert_eq!(shown(&second), hints);
+    assert_eq!(shown(&new), hints, "it joined the session");
+    session.agents = vec![second, Arc::new(new)];
+    session.end();
 }

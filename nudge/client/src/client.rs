@@ -233,7 +233,10 @@ impl Client {
             }
         };
         match &self.session {
-            Some(session) if self.dir.is_over(session) => Err(Failed::lasting(session_over())),
+            Some(session) if self.dir.is_over(session) => Err(Failed::lasting(match self.dir.session() {
+                SessionState::Lives(_) => displaced(),
+                _ => session_over(),
+            })),
             _ => Ok(connection),
         }
     }
@@ -361,6 +364,7 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
             }
             let over = matches!(dir.session(), SessionState::Unknown | SessionState::Stopped);
             if over || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
+                dir.look_at_lock()?;
                 return Err(no_server());
             }
         }
@@ -392,6 +396,17 @@ fn header(text: &str) -> HeaderValue {
 
 pub(crate) fn unavailable(message: impl Into<String>) -> Error {
     Error::unavailable(message)
+}
+
+/// The error of a client whose session has ended, and another one has its place. Its data holds `displaced`.
+fn displaced() -> Error {
+    unavailable("The session of this server is over and another one has begun in its place; try again.")
+        .with("displaced", true)
+}
+
+/// Returns true for the error of a client of a session whose place another session has.
+pub fn is_displaced(error: &Error) -> bool {
+    error.data().get("displaced") == Some(&Value::Bool(true))
 }
 
 fn session_over() -> Error {

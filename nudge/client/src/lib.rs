@@ -32,7 +32,7 @@ mod session;
 mod store;
 mod tools;
 
-pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, new_key};
+pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, is_displaced, new_key};
 pub use env::asked_env;
 pub use found::Found;
 pub use here::{detect, detect_from, process_cwd};

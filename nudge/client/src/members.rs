@@ -45,7 +45,8 @@
 //!
 //! **Files that are removed** by somebody else: the PRIMARY puts them back ([`LockWatch::retake`]) when it has won the new
 //! lock file and nothing shows that another was PRIMARY there; members join again ([`RuntimeDir::stay_member`]), and a
-//! PROXY waits for the lock of the directory that has the path. A starting server that finds no session asks by the sign
+//! PROXY waits for the lock of the directory that has the path. When another server has begun a session there meanwhile,
+//! a PROXY of the old one leaves it and starts anew, as any server does. A starting server that finds no session asks by the sign
 //! of life ([`RuntimeDir::ask_for_life`]) once, without the lock, before it begins one.
 //!
 //! [`LockWatch::retake`]: crate::LockWatch::retake
@@ -71,7 +72,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::FileId;
+use nudge_core::dir::{FileId, FileKind};
 
 use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
@@ -279,6 +280,12 @@ impl RuntimeDir {
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
         }
+    }
+
+    /// Returns true when there is no `members.lock`. Nudge never removes it, so beside a session file this means that
+    /// somebody else has, and that nothing shows whether the session has members.
+    pub fn lacks_members_file(&self) -> bool {
+        matches!(self.dir().look(LOCK), Ok(FileKind::Missing))
     }
 
     fn members(&self) -> Result<File> {

@@ -55,6 +55,13 @@ pub enum SessionState {
     Lives(SessionFile),
 }
 
+impl SessionState {
+    /// Returns true for a session that nobody has ended.
+    pub fn is_alive(&self) -> bool {
+        matches!(self, Self::Lives(_))
+    }
+}
+
 impl RuntimeDir {
     /// The state of the session according to its file.
     pub fn session(&self) -> SessionState {

@@ -1,14 +1,17 @@
-//! Routes calls to this process's own store or to the PRIMARY elsewhere. The route changes at most once, when a
-//! PROXY becomes PRIMARY; a call under way is then sent again, with the same idempotency key.
+//! Routes calls to this process's own store or to the PRIMARY elsewhere. The route changes when a PROXY becomes PRIMARY,
+//! or goes over to the session that took the place of its own; a call under way is then sent again, with the same
+//! idempotency key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, new_key};
+use nudge_client::{Client, is_displaced, new_key};
 use nudge_core::service::Lane;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::calls;
 use crate::server::memory;
@@ -17,6 +20,9 @@ use crate::sources;
 
 /// Most calls of a PROXY that the PRIMARY has not answered. What it can answer at once is not counted.
 const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
+
+/// Time for which a call waits until its PROXY belongs to the session that took the place of its own.
+const DISPLACED_PATIENCE: Duration = Duration::from_secs(6);
 
 /// The target of the calls of one caller.
 pub struct Backend {
@@ -63,6 +69,11 @@ impl Backend {
         self.route.send_replace(Answering::Here(service));
     }
 
+    /// Routes calls to the PRIMARY of another session, to which this PROXY belongs now.
+    pub fn go_over(&self, client: Arc<Client>) {
+        self.route.send_replace(Answering::There(client));
+    }
+
     /// Makes a call without a caller's name.
     ///
     /// # Errors
@@ -76,38 +87,44 @@ impl Backend {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let client = match &*self.route.borrow() {
-            Answering::Here(service) => Err(Arc::clone(service)),
-            Answering::There(client) => Ok(Arc::clone(client)),
+        let mut route = self.route.subscribe();
+        let mut target = route.borrow_and_update().clone();
+        let _forwarded = match &target {
+            Answering::There(_) => ForwardedCall::enter(&self.forwarded, method)?,
+            Answering::Here(service) => {
+                return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
+            }
         };
-        let client = match client {
-            Ok(client) => client,
-            Err(service) => return calls::call(&self.desk, service, caller, method, params).await,
-        };
-        let _forwarded = ForwardedCall::enter(&self.forwarded, method)?;
-        // Both calls carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
+        // All tries carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
         let key = new_key();
         let caller = caller.with_key(Some(&key));
-        let mut role = self.route.subscribe();
-        let promoted = async {
-            loop {
-                if let Answering::Here(service) = &*role.borrow_and_update() {
-                    break Arc::clone(service);
-                }
-                if role.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
-        let service = tokio::select! {
-            biased;
-            service = promoted => service,
-            reply = client.call(caller, method, params) => {
+        loop {
+            let client = match target {
+                Answering::There(client) => client,
+                Answering::Here(service) => return calls::call(&self.desk, service, caller, method, params).await,
+            };
+            let reply = tokio::select! {
+                biased;
+                () = has_changed(&mut route) => None,
+                reply = client.call(caller, method, params) => Some(reply),
+            };
+            if let Some(reply) = reply {
                 memory::used(params.get().len() + reply.as_ref().map_or(0, |reply| reply.get().len()));
-                return reply;
+                let goes_over = reply.as_ref().is_err_and(is_displaced)
+                    && timeout(DISPLACED_PATIENCE, has_changed(&mut route)).await.is_ok();
+                if !goes_over {
+                    return reply;
+                }
             }
-        };
-        calls::call(&self.desk, service, caller, method, params).await
+            target = route.borrow_and_update().clone();
+        }
+    }
+}
+
+/// Resolves when the route has changed; never where it cannot change any more.
+async fn has_changed(route: &mut watch::Receiver<Answering>) {
+    if route.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

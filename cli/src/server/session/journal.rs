@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_client::{Journal, LockWatch, PrimarySeat, RuntimeDir};
@@ -30,6 +31,8 @@ pub struct SessionJournal {
     seat: OnceLock<PrimarySeat>,
     /// Told each time that they were.
     retaken: Notify,
+    /// When they were last.
+    retaken_at: Mutex<Option<Instant>>,
     state: Mutex<State>,
     /// Held for reading while a source keeps a change in a file of its own.
     commits: RwLock<()>,
@@ -73,6 +76,7 @@ impl SessionJournal {
             lock,
             seat: OnceLock::new(),
             retaken: Notify::new(),
+            retaken_at: Mutex::new(None),
             state: Mutex::new(State { keeping, shares: HashMap::new() }),
             commits: RwLock::new(()),
         }
@@ -136,6 +140,11 @@ impl SessionJournal {
         }
     }
 
+    /// Returns the time since the files were put back last; `None` when nobody has removed them.
+    pub fn put_back_since(&self) -> Option<Duration> {
+        self.retaken_at.lock().map(|at| at.elapsed())
+    }
+
     /// Waits until the files were put back.
     pub async fn retaken(&self) {
         self.retaken.notified().await;
@@ -156,6 +165,7 @@ impl SessionJournal {
         };
         self.lock.retake(seat, journal)?;
         tracing::warn!("files of the runtime directory were removed; they are there again");
+        *self.retaken_at.lock() = Some(Instant::now());
         self.retaken.notify_one();
         Ok(())
     }

@@ -32,6 +32,8 @@ use crate::{settings, sources};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that the members of a stopped session have to notice.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// Time that the members of a session have to join again whose `members.lock` somebody has removed. They look each second.
+const REJOIN_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_POLL: Duration = Duration::from_millis(10);
 /// Time for which a PRIMARY tries to get the port of the one before it.
 const PORT_PATIENCE: Duration = Duration::from_millis(50);
@@ -148,6 +150,12 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
                 drop(lock);
                 dir.ask_for_life(LOCK_TIMEOUT);
                 dir.follow_path();
+                continue;
+            }
+            // Members that nothing shows may live: one of them takes the lock, or joins again.
+            if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.session().is_alive() {
+                drop(lock);
+                sleep(LOCK_POLL);
                 continue;
             }
             // The file describes a server that is gone.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nudge::Method;
-use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::once::Once;
 use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
 use nudge_core::source::SessionIdentity;
@@ -114,6 +114,10 @@ impl ServerStatus {
         // Null when no journal is kept.
         tell("journal_bytes", json!(self.journal.bytes()));
         tell("keeping", self.keeper.status());
+        if let Some(since) = self.journal.put_back_since() {
+            let since = Millis::try_from(since.as_millis()).expect("a process lives for less than a million years");
+            tell("files_put_back", rfc3339::text(self.clock.now() - since).into());
+        }
         out
     }
 
