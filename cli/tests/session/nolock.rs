@@ -169,7 +169,7 @@ fn nothing_is_kept_without_locks_in_the_folder_for_state_and_all_are_told() {
     serve.close();
 }
 
-/// Promise (records): On a file system without locks no record is acknowledged, and the refusal says what to do.
+/// Promise (storage): On a file system without locks no record is acknowledged, and the refusal says what to do.
 #[test]
 fn no_record_is_acknowledged_without_locks_in_the_folder_for_data() {
     let lab = Lab::new("/data/");

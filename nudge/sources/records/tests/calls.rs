@@ -235,7 +235,7 @@ fn what_is_deleted_comes_back_for_thirty_days_and_its_number_is_never_anothers()
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
 }
 
-/// Promise (records): A clock that is ahead for seconds purges no deleted record: the thirty days are those that have
+/// Promise (storage): A clock that is ahead for seconds purges no deleted record: the thirty days are those that have
 /// passed.
 #[test]
 fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
