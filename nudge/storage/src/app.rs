@@ -10,6 +10,8 @@ use rusqlite::Connection;
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
+/// The `application_id` of a file in whose place its own copy was put: nothing of it is missing there.
+pub(crate) const EXCHANGED_ID: i32 = 0x4E55_4448;
 /// The migration that gives a file the table of its generation: a name that changes when a backup is put in its place, and
 /// by which whoever remembers rows by their numbers learns that these are others now ([`generation`]).
 pub const GENERATION: &str = "\

@@ -13,6 +13,7 @@ use nudge_core::dir::{Dir, FileKind};
 use nudge_core::error::{Error, Result};
 use rusqlite::Connection;
 
+use crate::app::EXCHANGED_ID;
 use crate::fault::{Failure, Place};
 use crate::open;
 
@@ -193,7 +194,7 @@ fn make(
 }
 
 /// SQLite takes an empty file for a new one, flushes it as it flushes the database, and leaves its mode.
-fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
+pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
     let name = path.to_str().ok_or_else(|| refusal(path, "has a name that is not UTF-8"))?;
     c.execute("VACUUM INTO ?1", [name])?;
     Ok(())
@@ -202,7 +203,7 @@ fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
 /// Copies what is about to be replaced, unless there is nothing; its path.
 pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     let kept = open::look(c).and_then(|seen| {
-        if seen.is_empty {
+        if seen.is_empty || seen.application == EXCHANGED_ID {
             return Ok(None);
         }
         keep_apart(place, now, "replaced", |part| vacuum_into(c, part)).map(Some)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::Clock;
@@ -53,7 +54,7 @@ pub struct Db {
     pub(crate) place: Place,
     pub(crate) app: &'static App,
     pub(crate) clock: Arc<dyn Clock>,
-    fence: Arc<dyn Fence>,
+    pub(crate) fence: Arc<dyn Fence>,
     pub(crate) wait: Duration,
     journal: Mutex<String>,
     /// The files that are open; `None` once closed, or after one that took their place could not be opened.
@@ -64,6 +65,8 @@ pub struct Db {
     /// `None` once closed.
     writer: Mutex<Option<Connection>>,
     pub(crate) copies: DailyCopies,
+    /// The number of transactions that this process has committed.
+    commits: Arc<AtomicU64>,
 }
 
 impl Db {
@@ -91,6 +94,7 @@ impl Db {
             readers: Pool::new(),
             writer: Mutex::new(Some(opened.connection)),
             copies,
+            commits: Arc::default(),
         })
     }
 
@@ -166,11 +170,19 @@ impl Db {
         match (kept, failed) {
             (_, Some(error)) => Err(error.into()),
             (Err(_), None) if is_moved => Ok(None),
-            (kept, None) => Ok(kept.map(|()| Some(value))?),
+            (kept, None) => {
+                self.commits.fetch_add(1, Ordering::Relaxed);
+                Ok(kept.map(|()| Some(value))?)
+            }
         }
     }
 
-    fn is_in_place(&self) -> bool {
+    /// The number of transactions that this process has committed.
+    pub(crate) fn commits(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.commits)
+    }
+
+    pub(crate) fn is_in_place(&self) -> bool {
         self.files.lock().as_ref().is_some_and(|files| files.standing() == Standing::InPlace)
     }
 

@@ -28,7 +28,7 @@ const STATEMENTS: usize = 64;
 /// a session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
 /// SQLite's steps between two looks at whether the call of a statement is over; some 100 microseconds.
-const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+pub(crate) const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long the first try waits for others. Where there are no locks, SQLite waits as if somebody held them.

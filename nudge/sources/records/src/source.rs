@@ -282,8 +282,9 @@ impl Records {
 
     /// Counts a change, and has vectors made of it.
     pub(crate) fn note_written(&self) {
-        self.work_on();
+        // Before the worker is woken, which waits until nothing is written.
         self.written.fetch_add(1, Ordering::Relaxed);
+        self.work_on();
     }
 
     pub(crate) fn rules<'a>(&'a self, author: &'a Author) -> WriteRules<'a> {
@@ -387,6 +388,9 @@ impl Records {
         let written = self.written.load(Ordering::Relaxed);
         if self.written_before.swap(written, Ordering::Relaxed) != written {
             return Ok(false);
+        }
+        if db.bytes()? > MAX_COMPACTED_AT_ONCE_BYTES && db.compact_beside_writers()? {
+            return Ok(true);
         }
         db.compact().map(|()| true)
     }

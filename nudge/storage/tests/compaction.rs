@@ -1,0 +1,117 @@
+//! A file is written anew while others write: nobody waits for it, and nothing that was acknowledged is lost.
+#![cfg(unix)]
+
+mod kit;
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kit::{Desk, FORGETTING, add, count, names, titles};
+use nudge_storage::{Db, mark_compaction};
+
+/// Compactions beside writers.
+const ROUNDS: u32 = 20;
+/// The title of a note that is deleted for ever.
+const SECRET: &str = "zyzzyvatron";
+
+/// A database with deleted text in it.
+fn open_with_deleted(desk: &Desk) -> Db {
+    let db = desk.open(&FORGETTING);
+    for number in 0..200 {
+        add(&db, &format!("zyzzy{number}")).unwrap();
+    }
+    add(&db, SECRET).unwrap();
+    db.write(|tx| {
+        tx.execute("DELETE FROM note WHERE title = ?1", [SECRET])?;
+        mark_compaction(tx)
+    })
+    .unwrap();
+    assert!(holders(desk) > 0);
+    db
+}
+
+/// How many files beside each other hold the secret. FTS5 leaves out what a word has in common with the one before it.
+fn holders(desk: &Desk) -> usize {
+    let files = fs::read_dir(desk.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let texts = files.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap());
+    texts.filter(|text| text.windows(6).any(|part| part == b"vatron")).count()
+}
+
+/// Promise (storage): Deleted text leaves a large file while others write, and none of them waits for that (Unix).
+#[test]
+fn the_file_is_exchanged_under_all_who_have_it_open() {
+    let desk = Desk::new();
+    let db = open_with_deleted(&desk);
+    let other = desk.open(&FORGETTING);
+    let last = add(&other, "by another").unwrap();
+    let (seen, theirs) = (db.changes().unwrap(), other.changes().unwrap());
+    assert!(db.compact_beside_writers().unwrap());
+    assert_eq!((holders(&desk), db.is_compaction_due().unwrap(), count(&db)), (0, false, 201));
+    assert_ne!(db.changes().unwrap(), seen, "whoever remembers rows hears of it");
+    // The other one goes over, and keeps no copy of the text.
+    assert_ne!(other.changes().unwrap(), theirs);
+    for (number, db) in [&db, &other, &db, &other].into_iter().enumerate() {
+        assert!(add(db, &format!("after {number}")).unwrap() > last, "a number is never another's");
+    }
+    assert_eq!(titles(&db), titles(&other));
+    let kept: Vec<_> = desk.backups().into_iter().filter(|name| name.contains("replaced")).collect();
+    assert_eq!((holders(&desk), kept), (0, Vec::new()));
+    other.close().unwrap();
+    db.close().unwrap();
+    let next = desk.open(&FORGETTING);
+    assert_eq!((count(&next), next.check().unwrap().is_sound()), (205, true));
+    assert_eq!(holders(&desk), 0);
+}
+
+/// Promise: see `the_file_is_exchanged_under_all_who_have_it_open`.
+#[test]
+fn what_is_written_meanwhile_is_not_lost() {
+    let desk = Desk::new();
+    let db = open_with_deleted(&desk);
+    let other = desk.open(&FORGETTING);
+    let is_done = AtomicBool::new(false);
+    let (mut written, mut given_up) = (0, 0_u32);
+    std::thread::scope(|scope| {
+        let writers = [&db, &other].map(|db| {
+            let is_done = &is_done;
+            scope.spawn(move || {
+                let mut own: u64 = 0;
+                while !is_done.load(Ordering::Relaxed) {
+                    add(db, &format!("{:p} {own}", std::ptr::from_ref(db))).unwrap();
+                    own += 1;
+                    // Some copies are outdated, and others take the place while somebody has the file open.
+                    std::thread::sleep(Duration::from_millis(own % 4 * 50));
+                }
+                own
+            })
+        });
+        for _ in 0..ROUNDS {
+            db.write(mark_compaction).unwrap();
+            given_up += u32::from(db.compact_beside_writers().is_err());
+        }
+        is_done.store(true, Ordering::Relaxed);
+        written = writers.map(|writer| i64::try_from(writer.join().unwrap()).unwrap()).iter().sum();
+    });
+    println!("{given_up} of {ROUNDS} given up, {written} written");
+    assert_eq!((count(&db), count(&other)), (200 + written, 200 + written));
+    assert!(db.compact_beside_writers().unwrap());
+    assert_eq!((holders(&desk), db.is_compaction_due().unwrap()), (0, false));
+    let left: Vec<_> = names(desk.folder.path()).into_iter().filter(|name| name.contains(".compact-")).collect();
+    assert_eq!(left, [""; 0]);
+    other.close().unwrap();
+    db.close().unwrap();
+    let next = desk.open(&FORGETTING);
+    assert_eq!((count(&next), next.check().unwrap().is_sound()), (200 + written, true));
+}
+
+/// A process that died while it copied leaves its copy to the next.
+#[test]
+fn a_copy_that_was_left_is_removed() {
+    let desk = Desk::new();
+    let db = open_with_deleted(&desk);
+    fs::write(desk.folder.path().join(".notes.db.compact-1-0"), "half of a copy").unwrap();
+    assert!(db.compact_beside_writers().unwrap());
+    let left: Vec<_> = names(desk.folder.path()).into_iter().filter(|name| name.contains(".compact-")).collect();
+    assert_eq!(left, [""; 0]);
+}
