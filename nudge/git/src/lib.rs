@@ -48,6 +48,9 @@ pub struct CallLimits {
 
 /// A path without hooks and without settings.
 pub(crate) const NOWHERE: &str = "/dev/null";
+/// Most memory of git and of each program that it starts. A repository's `objects/info/alternates` that is a link to an
+/// endless file filled 1,079 MiB in the five seconds of a call.
+pub(crate) const MAX_MEMORY_BYTES: u64 = 1 << 30;
 /// Switches for questions in the folder itself. They run nothing by themselves; these hold for versions to come.
 const SWITCHES: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"];
 /// Variables that every call has.
@@ -129,7 +132,7 @@ impl Git {
 
     fn program(&self) -> Program {
         let mut program = Program::new(&self.program);
-        program.env("PATH", &self.path);
+        program.env("PATH", &self.path).memory(MAX_MEMORY_BYTES);
         for (name, value) in VARIABLES {
             program.env(name, value);
         }

@@ -358,6 +358,22 @@ fn what_is_missing_is_not_fetched() {
     lab.assert_unmarked("a promisor");
 }
 
+/// Files of a repository may be links to endless ones, such as `objects/info/alternates`, which git reads whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn git_has_a_limit_of_memory() {
+    let lab = Lab::new();
+    let repository = lab.open();
+    let tree = told(&repository, &["rev-parse", "main^{tree}"]);
+    // It waits for its input first, and the limit is set by then.
+    let words = ["commit-tree", tree.trim(), "-F", "-", "-F", "/proc/self/limits"];
+    let variables = PERSON.map(|(name, value)| (name, OsStr::new(value)));
+    let made = repository.run(&Call { input: b"limits\n", variables: &variables, ..here(&words) }).unwrap();
+    let message = told(&repository, &["cat-file", "commit", String::from_utf8(made).unwrap().trim()]);
+    let limit = message.lines().find(|line| line.starts_with("Max data size")).unwrap();
+    assert!(limit.contains(&format!(" {} ", crate::MAX_MEMORY_BYTES)), "{limit}");
+}
+
 /// Promise (programs): The user's own remote is reached when Nudge asks git.
 #[test]
 fn the_users_own_remote_is_reached_and_what_is_data_counts() {

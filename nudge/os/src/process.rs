@@ -45,6 +45,8 @@ pub struct Program {
     command: Command,
     input: Vec<u8>,
     errors: Errors,
+    /// `None` where memory is not limited.
+    memory_bytes: Option<u64>,
 }
 
 /// The use of a program's standard error.
@@ -126,7 +128,7 @@ impl Program {
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", programs::whole_path(&path));
         }
-        Self { command, input: Vec::new(), errors: Errors::Dropped }
+        Self { command, input: Vec::new(), errors: Errors::Dropped, memory_bytes: None }
     }
 
     /// Adds an argument.
@@ -178,13 +180,20 @@ impl Program {
         self
     }
 
+    /// Limits the memory that it may allocate, and that each program that it starts may. Linux alone has such a limit for
+    /// another process; it is set right after the start. Files that are mapped do not count.
+    pub fn memory(&mut self, bytes: u64) -> &mut Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
     /// Starts it for a conversation: the caller takes the streams, which are all pipes.
     ///
     /// # Errors
     /// The system's error; `Interrupted` when this process is about to end.
     pub fn start(&mut self) -> io::Result<Running> {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        running::start(&mut self.command)
+        running::start(&mut self.command, self.memory_bytes)
     }
 
     /// Runs it to its end.
@@ -196,7 +205,7 @@ impl Program {
         let pipe_if = |is_wanted: bool| if is_wanted { Stdio::piped() } else { Stdio::null() };
         self.command.stdin(pipe_if(!self.input.is_empty())).stdout(Stdio::piped());
         self.command.stderr(pipe_if(self.errors != Errors::Dropped));
-        let mut running = running::start(&mut self.command).map_err(RunFailure::Start)?;
+        let mut running = running::start(&mut self.command, self.memory_bytes).map_err(RunFailure::Start)?;
         if let Some(mut stdin) = running.child.stdin.take() {
             let input = std::mem::take(&mut self.input);
             // It may end without having read everything, so a failure says nothing.
@@ -326,6 +335,21 @@ mod tests {
             }
             std::thread::yield_now();
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_takes_no_more_memory_than_it_may() {
+        // It keeps a line until that ends, and begins when its input comes: the limit is set by then.
+        let tail = |memory_bytes: u64| {
+            let path = programs::find("tail").expect("every Linux has it");
+            let mut tail = Program::new(&path);
+            tail.args(["-n", "1"]).memory(memory_bytes).input(vec![b'x'; 64 << 20]);
+            tail.run(Limits { output_bytes: 128 << 20, ..limits(LONG) }).unwrap()
+        };
+        assert!(!tail(16 << 20).status.success(), "64 MiB were kept in 16 MiB");
+        let output = tail(256 << 20);
+        assert!(output.status.success() && output.stdout.len() == 64 << 20);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Running {
 }
 
 /// Starts a program in a process group of its own.
-pub(super) fn start(command: &mut Command) -> io::Result<Running> {
+pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Result<Running> {
     #[cfg(unix)]
     {
         std::os::unix::process::CommandExt::process_group(command, 0);
@@ -78,8 +78,25 @@ pub(super) fn start(command: &mut Command) -> io::Result<Running> {
     live.watcher.begin();
     let child = command.spawn()?;
     live.add(child.id());
+    if let Some(bytes) = memory_bytes {
+        limit_memory(&child, bytes);
+    }
     Ok(Running { child, status: None })
 }
+
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child, bytes: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+    // A limit that this process itself has may be lower, and must not be raised.
+    let own = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+    let limit = Some(bytes.min(own));
+    // A program that has ended already needs no limit.
+    let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, Rlimit { current: limit, maximum: limit });
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child, _: u64) {}
 
 impl Running {
     /// Returns how the program has ended; `None` while it runs.
