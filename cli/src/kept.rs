@@ -425,7 +425,7 @@ impl KeptFolder {
     pub fn make_private(&self) -> io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
         if let Some(parent) = self.0.parent() {
-            fs::create_dir_all(parent)?;
+            dir::create_private(parent)?;
         }
         match fs::DirBuilder::new().mode(0o700).create(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

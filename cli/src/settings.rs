@@ -203,7 +203,7 @@ pub fn keep(setting: &Setting, value: &str) -> Result<()> {
     let mut config = Config::read(&path, Form::Toml)?;
     let place: Vec<_> = setting.name.split('.').collect();
     config.set(&place, &value.into())?;
-    record::write(&path, &config.after())
+    record::write_own(&path, &config.after())
 }
 
 /// The default of every setting.

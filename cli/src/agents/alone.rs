@@ -32,7 +32,7 @@ impl Alone {
         };
         let begun = Instant::now();
         loop {
-            path.parent().map_or(Ok(()), fs::create_dir_all).map_err(unusable)?;
+            path.parent().map_or(Ok(()), dir::create_private).map_err(unusable)?;
             // In the state folder of the user alone.
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false);

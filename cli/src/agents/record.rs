@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
-use nudge_core::dir::advice;
+use nudge_core::dir::{advice, create_private};
 use nudge_core::foreign::{self, Links};
 use nudge_core::text::hex;
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,7 @@ impl Record {
             return remove(&self.path);
         }
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        replace(&self.path, &text, true)
+        replace(&self.path, &text, Access::Private)
     }
 }
 
@@ -179,7 +179,16 @@ impl Record {
 /// # Errors
 /// `E_UNAVAILABLE`; the file is as it was.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    replace(path, text, false)
+    replace(path, text, Access::Usual)
+}
+
+/// Replaces a file of Nudge's own atomically, following links; its permissions stay. A new one is readable by the user
+/// alone, and so is its folder.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_own(path: &Path, text: &str) -> Result<()> {
+    replace(path, text, Access::Own)
 }
 
 /// Replaces a file atomically; it is readable by the user alone.
@@ -187,7 +196,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
-    replace(path, text, true)
+    replace(path, text, Access::Private)
 }
 
 /// Removes a file, if it is there; links to it stay.
@@ -201,14 +210,25 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
-fn replace(path: &Path, text: &str, private: bool) -> Result<()> {
+/// The permissions that a file has once it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Those of before; for a new file, those that the umask leaves.
+    Usual,
+    /// Those of before; a new file is the user's alone.
+    Own,
+    /// It is the user's alone.
+    Private,
+}
+
+fn replace(path: &Path, text: &str, access: Access) -> Result<()> {
     let written = || -> io::Result<()> {
         let path = target(path);
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        fs::create_dir_all(folder)?;
-        let old = fs::metadata(&path).ok().filter(|_| !private);
+        if access == Access::Usual { fs::create_dir_all(folder) } else { create_private(folder) }?;
+        let old = fs::metadata(&path).ok().filter(|_| access != Access::Private);
         let mut new = tempfile::Builder::new();
-        if old.is_none() && !private {
+        if old.is_none() && access == Access::Usual {
             as_usual(&mut new);
         }
         // Else it is readable by the user alone, until it takes over the old file's permissions.

@@ -97,6 +97,89 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
 }
 
+/// A command as it is, with a umask that takes no permission away.
+fn with_empty_umask(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.current_dir(command.get_current_dir().expect("commands of tests have a folder"));
+    shell
+}
+
+/// Files and folders below a folder that another user may read or write, whatever the folders around them allow.
+fn open_to_others(folder: &Path) -> Vec<String> {
+    let mut open = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let meta = entry.path().symlink_metadata().unwrap();
+        if meta.mode() & 0o077 != 0 && !meta.is_symlink() {
+            open.push(format!("{} {:o}", entry.path().display(), meta.mode()));
+        }
+        if meta.is_dir() {
+            open.extend(open_to_others(&entry.path()));
+        }
+    }
+    open
+}
+
+#[test]
+fn row_6_nothing_of_nudges_own_is_open_to_others_whatever_the_umask() {
+    let home = home();
+    let (runtime, own) = (home.path().join("own/run"), home.path().join("own"));
+    private(&own);
+    let (work, brain) = (home.path().join("work"), home.path().join("brain"));
+    for folder in [work.join(".git/objects"), work.join(".git/refs"), brain.join("domains")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(work.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(work.join("a.py"), "def zebra():\n    return 1\n").unwrap();
+    fs::write(brain.join("brain.yaml"), "brain: 1\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = nudge(&runtime, args);
+        for (name, folder) in [
+            ("NUDGE_DATA_DIR", "deep/data"),
+            ("NUDGE_CACHE_DIR", "deep/caches"),
+            ("XDG_STATE_HOME", "deep/state"),
+            ("XDG_CONFIG_HOME", "deep/config"),
+        ] {
+            command.env(name, own.join(folder));
+        }
+        command.env("HOME", home.path()).env("PWD", &work).current_dir(&work);
+        let output = with_empty_umask(&command).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    run(&["brain", "use", brain.to_str().unwrap()]);
+    run(&["serve", "--detach", "--port", "0", "--keep"]);
+    run(&["set", "web", "build", "make", "--ttl", "P30D"]);
+    run(&[
+        "records",
+        "add",
+        "--kind",
+        "issue",
+        "--title",
+        "Login loops",
+        "--body",
+        "b",
+        "--project",
+        "x",
+        "--create-project",
+    ]);
+    run(&["records", "backup", own.join("backup.db").to_str().unwrap()]);
+    run(&["code", "search", "zebra"]);
+    run(&["ask", "anything"]);
+    run(&["brain", "add", "A new unit", "What it says."]);
+    assert_eq!(open_to_others(&own), [] as [String; 0], "while it runs");
+    run(&["stop"]);
+    assert_eq!(open_to_others(&own), [] as [String; 0], "afterwards");
+    for file in ["deep/data/records.db", "deep/config/nudge/config.toml", "deep/state/nudge/kept.json"] {
+        assert!(own.join(file).exists(), "{file}");
+    }
+}
+
 #[test]
 fn row_6_a_directory_open_to_others_is_refused() {
     let home = home();

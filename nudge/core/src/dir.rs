@@ -43,6 +43,19 @@ impl From<io::Error> for Unfit {
     }
 }
 
+/// Makes a folder, and those above it that are missing, with mode 0700 where there are modes. One that is there stays as
+/// it is.
+///
+/// # Errors
+/// Why it cannot be made.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 /// What a person does about a disk that takes nothing more or has no locks, as the end of a sentence; `None` for another
 /// error.
 pub fn advice(error: &io::Error) -> Option<&'static str> {
@@ -153,7 +166,7 @@ fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<Fi
 #[cfg(unix)]
 mod unix {
     use std::os::fd::{AsRawFd, OwnedFd};
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    use std::os::unix::fs::MetadataExt;
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
@@ -191,8 +204,7 @@ mod unix {
     impl Dir {
         /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
-            let made =
-                if create { std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) } else { Ok(()) };
+            let made = if create { super::create_private(path) } else { Ok(()) };
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
             let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
                 (Ok(dir), _) => dir,

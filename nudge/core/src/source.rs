@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
-use crate::dir::{Dir, Unfit, advice};
+use crate::dir::{Dir, Unfit, advice, create_private};
 use crate::embed::Models;
 use crate::error::{Error, Result};
 use crate::service::{Caller, Method, Service};
@@ -357,11 +357,7 @@ impl DataDir {
             let advice = "set NUDGE_DATA_DIR to a folder of yours with mode 0700";
             Error::unavailable(format!("The folder {} {unfit}; {advice}.", self.0.display()))
         };
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.0).map_err(|error| {
+        create_private(&self.0).map_err(|error| {
             let advice = advice(&error).unwrap_or("make it writable");
             Error::unavailable(format!("The folder {} cannot be made ({error}); {advice}.", self.0.display()))
         })?;

@@ -3,6 +3,8 @@
 //! Worktrees and clones come and go. The cache of a root that is gone is removed once it has not been opened for a month;
 //! a root on a disk that is away for a while keeps its cache.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +21,11 @@ const MAX_ORPHAN_AGE: Duration = Duration::from_hours(30 * 24);
 pub fn note_root(folder: &Path, root: &Path) {
     // A path that is no text is not noted.
     if let Some(root) = root.to_str() {
-        let _ = std::fs::write(folder.join(ROOT_FILE), root);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let _ = options.open(folder.join(ROOT_FILE)).and_then(|mut file| file.write_all(root.as_bytes()));
     }
 }
 
