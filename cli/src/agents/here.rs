@@ -39,10 +39,10 @@ impl InitPaths {
             let message = format!("The name of {} is not UTF-8; move it to a folder whose name is.", exe.display());
             Error::invalid(message)
         })?;
-        let state = match env("XDG_STATE_HOME").or_else(|| env("LOCALAPPDATA")) {
-            Some(folder) => PathBuf::from(folder),
-            None => home.join(".local/state"),
-        };
+        // A relative folder would be another one in each folder that this runs in.
+        let folder = |name: &str| env(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let state = folder("XDG_STATE_HOME").or_else(|| folder("LOCALAPPDATA"));
+        let state = state.unwrap_or_else(|| home.join(".local/state"));
         let record = state.join("nudge/init.json");
         let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;

@@ -13,7 +13,7 @@ use super::clients::{self, Client, ClientFolders};
 use super::config::text_of;
 use super::here::InitPaths;
 use super::plan::{File, Plan, PriorEntries, shell_line, summary_line};
-use super::record::{Change, FileBefore, Record, missing_folders, remove, write};
+use super::record::{Change, FileBefore, Record, missing_folders, remove, write, write_own};
 use super::{agents_md, commands, keep, login, within};
 use crate::args::{Capture, Init};
 use crate::cmd::{ask, ask_which, is_yes};
@@ -318,7 +318,9 @@ fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, recor
     let project = here.place.project.as_deref();
     within::check(project, &file.path)?;
     record.add(Change::new(client, project, stood, missing_folders(&file.path), file))?;
-    write(&file.path, &file.after).or_else(|error| {
+    // The settings of Nudge's own may name a token.
+    let write_file = if keep::is_settings(&file.path) { write_own } else { write };
+    write_file(&file.path, &file.after).or_else(|error| {
         record.drop_last()?;
         Err(error)
     })

@@ -152,6 +152,8 @@ fn row_6_nothing_of_nudges_own_is_open_to_others_whatever_the_umask() {
         let output = with_empty_umask(&command).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
     };
+    run(&["init", "cursor", "--yes"]);
+    assert_eq!(open_to_others(&own.join("deep")), [] as [String; 0], "after `init`");
     run(&["brain", "use", brain.to_str().unwrap()]);
     run(&["serve", "--detach", "--port", "0", "--keep"]);
     run(&["set", "web", "build", "make", "--ttl", "P30D"]);

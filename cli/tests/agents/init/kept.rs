@@ -357,6 +357,23 @@ fn new_files_keep_to_the_umask() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// A relative folder for state is none: the record of `init` would lie in whatever folder that runs in.
+#[test]
+fn a_relative_folder_for_state_is_passed_over() {
+    let home = Home::new();
+    let command = |args: &[&str]| {
+        let mut command = std::process::Command::new(&home.binary);
+        command.env_clear().env("HOME", home.dir.path()).env("PATH", "/usr/bin:/bin").env("XDG_STATE_HOME", "state");
+        command.args(args).current_dir(home.path("work"));
+        assert!(command.output().unwrap().status.success(), "{args:?}");
+    };
+    command(&["init", "cursor", "--yes"]);
+    assert!(!home.path("work/state").exists());
+    assert!(home.path(".local/state/nudge/init.json").exists());
+    command(&["init", "--undo", "--yes"]);
+    assert!(!home.path(".cursor/mcp.json").exists());
+}
+
 /// What root makes in somebody's folder its owner cannot change any more.
 #[test]
 fn root_makes_nothing_in_the_folders_of_others() {
