@@ -4,7 +4,7 @@
 //! The last batch alone carries the key of the call. An import that ends before it is made again: what is in already is
 //! skipped.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::patience;
@@ -22,9 +22,12 @@ use crate::transfer::{self, Batch, Import, Imported};
 use crate::write::author;
 
 /// Most records of a batch, and the bytes after which it ends. All writers wait while a batch is written: 100 records of
-/// 2.7 KB take 0.15 s.
+/// 2.7 KB take 0.15 s, and 0.8 s on a machine with much else to do.
 const BATCH_RECORDS: usize = 100;
 const BATCH_BYTES: usize = 1 << 20;
+/// Fewest records of a full batch, and the time beyond which the next batch has half as many.
+const MIN_BATCH_RECORDS: usize = 10;
+const BATCH_TIME: Duration = Duration::from_millis(200);
 /// The pause after a batch, as a part of the time that the batch took. Another process that waits to write tries every
 /// 0.1 s at most and must come upon such a pause within 5 s.
 const PAUSE_DIVISOR: u32 = 4;
@@ -39,6 +42,7 @@ impl Records {
             db: self.db()?,
             author: &author,
             batch: Vec::with_capacity(BATCH_RECORDS),
+            batch_records: BATCH_RECORDS,
             bytes: 0,
             place: 0,
             done: Imported::default(),
@@ -75,6 +79,8 @@ struct ImportRun<'a> {
     author: &'a Author,
     /// The records that are written next.
     batch: Vec<ReadRecord>,
+    /// How many of them are written at once.
+    batch_records: usize,
     /// About the bytes of these.
     bytes: usize,
     /// The place of the first of these in the file.
@@ -89,7 +95,7 @@ impl ImportRun<'_> {
     fn take(&mut self, record: ReadRecord) -> Result<()> {
         self.bytes += record.as_ref().map_or(0, transfer::Moved::bytes);
         self.batch.push(record);
-        if self.batch.len() < BATCH_RECORDS && self.bytes < BATCH_BYTES {
+        if self.batch.len() < self.batch_records && self.bytes < BATCH_BYTES {
             return Ok(());
         }
         let begun = Instant::now();
@@ -100,7 +106,13 @@ impl ImportRun<'_> {
         if patience::is_over() {
             return Err(Error::unavailable("Nobody waits for this import any more."));
         }
-        std::thread::sleep(begun.elapsed() / PAUSE_DIVISOR);
+        let time = begun.elapsed();
+        if time > BATCH_TIME {
+            self.batch_records = (self.batch_records / 2).max(MIN_BATCH_RECORDS);
+        } else if time < BATCH_TIME / 4 {
+            self.batch_records = (self.batch_records * 2).min(BATCH_RECORDS);
+        }
+        std::thread::sleep(time / PAUSE_DIVISOR);
         Ok(())
     }
 
