@@ -1,7 +1,7 @@
-//! The index on disk: what was read of each file, so that a start reads only what has changed since.
+//! The index on disk: it keeps the facts of each file, so that a start reads only files that have changed since.
 //!
-//! It may be thrown away at any time. Whatever does not fit (another version of the facts, another root, a row that is
-//! not what was written) makes it begin anew. Each root has a folder of its own among the caches, named by a hash.
+//! The user may delete it at any time. If anything does not fit (another version of the facts, another root, a damaged
+//! row), the cache begins anew. Each root has its own folder among the caches, named by a hash.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -32,20 +32,20 @@ CREATE TABLE file(
     kept: Kept::Cache,
 };
 
-/// What is kept of one file.
+/// The cached state of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its marks when it was read.
+    /// The marks of the file when it was read.
     pub stamp: Stamp,
     /// When that was.
     pub read_ns: i64,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// What it says, or why nothing.
+    /// The facts of the file, or the reason why it has none.
     pub read: Result<Arc<FileFacts>, Skip>,
 }
 
-/// A change of a row: the file, and what is kept of it from now on.
+/// A change of a row: the file, and its new entry, or `None` to remove it.
 pub type Change = (Box<str>, Option<Entry>);
 
 /// The cache of a root.
@@ -67,7 +67,7 @@ impl Cache {
         root_caches::remove_orphans(&caches.path().join("code"), SystemTime::now());
     }
 
-    /// Whether there is a cache of a root.
+    /// Returns true if a root has a cache.
     pub fn is_kept(caches: &DataDir, root: &Root) -> bool {
         Self::folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
     }
@@ -106,7 +106,7 @@ impl Cache {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the database.
     pub fn path(&self) -> String {
         self.db.path().display().to_string()
     }
@@ -116,8 +116,8 @@ impl Cache {
         self.anew
     }
 
-    /// Hands out every row, some at a time, until `take` says that it is enough. Where a row is not what was written,
-    /// nothing that is kept can be believed: it begins anew, and what was handed out will be looked at all the same.
+    /// Hands out all rows, some at a time, until `take` returns false. If a row is damaged, the whole cache is not
+    /// trusted and begins anew. The rows handed out so far are checked against the disk anyway.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -136,7 +136,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what has changed, all of it or nothing.
+    /// Writes all changes in one transaction.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -165,9 +165,9 @@ impl Cache {
     }
 }
 
-/// What must be the same for the rows to mean the same.
+/// Lists the values that must be the same for the rows to be valid.
 fn meta(root: &Root) -> [(&'static str, String); 4] {
-    // Which languages are read depends on the build.
+    // The build decides which languages are read.
     let grammars = if cfg!(feature = "code-all") { "all" } else { "usual" };
     [
         ("format", FORMAT.to_string()),
@@ -177,7 +177,7 @@ fn meta(root: &Root) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Whether the rows are of this version and root; `None` when there is nothing yet.
+/// Returns true if the rows are of this version and root; `None` when there is nothing yet.
 fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Failure> {
     if c.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(None);
@@ -194,7 +194,7 @@ fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Fail
 
 type Page = (Vec<(Box<str>, Entry)>, i64);
 
-/// The rows after one, and the number of the last; `None` when one is not what was written.
+/// Reads the rows after the row `after`, and the number of the last; `None` when one is damaged.
 fn page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
     let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
     let mut statement = c.prepare_cached(&sql)?;
@@ -216,7 +216,7 @@ fn written(entry: &Entry) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
-/// What tells that a row is what was written: a page can be damaged where the database does not look.
+/// Computes the checksum of a row: a page can be damaged where the database does not look.
 fn sum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

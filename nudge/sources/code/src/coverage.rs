@@ -1,8 +1,8 @@
-//! Which tests really ran a piece of code, where the project's own coverage says it: better than anything that can be
-//! read from the code.
+//! Tells which tests really ran a piece of code, from the project's own coverage. That is better than anything the code
+//! alone can tell.
 //!
-//! Files of coverage.py are read, if they know which test ran which line (`dynamic_context`, `--cov-context=test`), and
-//! of `lcov`, which know only what ran at all. One that is older than the code says nothing of it.
+//! Reads files of coverage.py that know which test ran which line (`dynamic_context`, `--cov-context=test`), and of
+//! `lcov`, which know only if a line ran. A file that is older than the code is ignored.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ const MAX_VALUES_BYTES: u64 = 32 << 20;
 const MAX_STEPS: u64 = 50_000_000;
 /// Most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;
-/// How long one answer waits for what is read of coverage. Reading 100 MiB takes 50 ms.
+/// The longest time that one answer waits for coverage. Reading 100 MiB takes 50 ms.
 const MAX_TIME: Duration = Duration::from_millis(500);
 
 /// How long it is taken for true that there is no coverage: each answer about a node asks for it.
@@ -56,12 +56,12 @@ pub struct Lines {
     pub last: u32,
 }
 
-/// What ran of some lines.
+/// The coverage of some lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Ran {
     /// The tests that ran them, as the runner names them.
     pub tests: BTreeSet<String>,
-    /// Whether anything ran them; `None` where nothing is known of them.
+    /// Is true when anything ran them; `None` if nothing is known of them.
     pub at_all: Option<bool>,
 }
 
@@ -93,8 +93,8 @@ impl Coverage {
         is_there
     }
 
-    /// Reads what ran of some lines, as far as there is time. It takes half a second at most, so the caller holds no lock
-    /// that others wait for.
+    /// Reads the coverage of some lines, as far as there is time. It takes at most half a second, so the caller must
+    /// not hold a lock that others need.
     pub fn read(&self, root: &Root, wanted: &BTreeSet<Lines>) -> Covered {
         let until = Instant::now() + MAX_TIME;
         let Some(_reading) = self.reading.try_lock_until(until) else {
@@ -159,7 +159,7 @@ impl Database {
         Ok(Self { file, contexts: BTreeMap::new() })
     }
 
-    /// What ran of some lines; `None` where it knows nothing of their file.
+    /// Reads the coverage of some lines; `None` if the database does not know their file.
     fn ran(&mut self, root: &Root, lines: &Lines) -> Result<Option<Ran>, Unfit> {
         let whole = root.join(&lines.path);
         let mut files = BTreeSet::new();

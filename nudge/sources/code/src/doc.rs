@@ -1,4 +1,4 @@
-//! Documentation: its text, the parameters it lists, what it says that is no longer so.
+//! Documentation: its text, the parameters it lists, and statements that are no longer true.
 
 mod listed;
 
@@ -13,7 +13,7 @@ pub(crate) struct Param<'a> {
     pub default: Option<&'a str>,
 }
 
-/// What a documentation is held against.
+/// The function that a documentation is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declared<'a> {
     pub params: &'a [Param<'a>],
@@ -29,7 +29,7 @@ pub(crate) struct Declared<'a> {
 const INJECTED: &[&str] = &["self", "cls", "request", "mcs", "args", "kwargs", "this", "environment"];
 const INJECTED_ENDS: [&str; 2] = ["ctx", "context"];
 
-/// What a documentation says that its function does not: each rule at most once.
+/// Finds the statements of a documentation that its function contradicts: each rule at most once.
 pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     let said = listed::read(doc);
     let mut out = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
 /// The parameter that a documentation still names in code quotes, though the function takes it no more.
 pub(crate) fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<Drift> {
     let doc = now.doc()?;
-    // What takes all names may well take this one.
+    // A parameter that takes all names may take this one.
     let takes = |name: &str| now.params().any(|param| param == name || param.starts_with("**"));
     let mut gone = before.params().filter(|name| !takes(name) && doc.contains(&format!("`{name}`")));
     let detail = format!("names `{}`, which the signature had and lacks now", gone.next()?);

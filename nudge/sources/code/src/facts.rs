@@ -1,4 +1,4 @@
-//! What is kept of a file: a pure function of its path and bytes.
+//! The facts of a file: a pure function of its path and bytes.
 //!
 //! Strings stand once in a table of the file, and everything else refers to them by number, so that a node with its
 //! calls takes a few hundred bytes and no allocation of its own.
@@ -29,16 +29,16 @@ pub(crate) fn hash(bytes: &[u8]) -> Hash {
     out
 }
 
-/// What a file says.
+/// The facts of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
     /// The language it was read as.
     pub language: Language,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// Whether parts of it are not valid; the facts of the rest stand.
+    /// Is true when parts of it are not valid; the facts of the rest stand.
     pub parse_errors: bool,
-    /// The hash of what stands in no node.
+    /// The hash of the text outside all nodes.
     pub(crate) rest: Hash,
     /// Java's `package`, the namespace of C# and PHP.
     pub(crate) package: Name,
@@ -63,11 +63,11 @@ pub struct FileFacts {
     pub(crate) gives: Vec<Given>,
     /// In the order of the file.
     pub(crate) conditions: Vec<Condition>,
-    /// Where loops begin and end, for languages that bind names as they run.
+    /// The start and end of loops, for languages that bind names as they run.
     pub(crate) loops: Vec<(Number, Number)>,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -87,18 +87,18 @@ pub enum Kind {
     Macro,
     /// A variant of an enum that holds something.
     Variant,
-    /// A constant of a file that holds what a call gave.
+    /// A constant of a file that holds the result of a call.
     Constant,
 }
 
-/// Where a node stands.
+/// The place of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// The line of its name, from 1; decorators stand before it.
     pub line: u32,
-    /// Its last line.
+    /// The last line.
     pub end_line: u32,
-    /// Where it begins, with decorators, in bytes.
+    /// The first byte, decorators included.
     pub byte: u32,
     /// The byte after its end.
     pub end: u32,
@@ -107,16 +107,16 @@ pub struct Span {
 /// A part of the code that has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// What it is.
+    /// The kind of the node.
     pub kind: Kind,
-    /// Where it stands.
+    /// The place of the node.
     pub span: Span,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// One, and one more for each branch and each boolean operator.
+    /// Counts 1, plus 1 for each branch and each boolean operator.
     pub complexity: u32,
     pub(crate) flags: u16,
-    /// What it takes: the same number, the same parameters. 0 for what takes none.
+    /// A hash of the parameters: equal parameters, equal number. 0 for none.
     pub(crate) takes: u32,
     pub(crate) name: Name,
     pub(crate) qual: Name,
@@ -127,15 +127,15 @@ pub struct Node {
     pub(crate) bases: (Number, Number),
 }
 
-/// What is true of a node besides its kind.
+/// Flags that are true of a node besides its kind.
 pub(crate) mod flag {
     /// A test.
     pub const TEST: u16 = 1;
     /// Read like a field, though it is a function.
     pub const PROPERTY: u16 = 2;
-    /// Makes what tests ask for by the name of a parameter.
+    /// Makes a value that tests ask for by the name of a parameter.
     pub const FIXTURE: u16 = 4;
-    /// Gives what it yields, once: a context manager, a fixture.
+    /// Gives the value it yields, once: a context manager, a fixture.
     pub const YIELDS_ONE: u16 = 8;
     /// A generator.
     pub const GENERATOR: u16 = 16;
@@ -151,7 +151,7 @@ pub(crate) mod flag {
     pub const ASYNC: u16 = 512;
     /// The default export of its file.
     pub const DEFAULT: u16 = 1024;
-    /// Says what it gives.
+    /// Declares the type of its result.
     pub const ANNOTATED: u16 = 2048;
     /// A function of ECMAScript that has a `this` of its own: no arrow, no method.
     pub const OWN_THIS: u16 = 4096;
@@ -159,7 +159,7 @@ pub(crate) mod flag {
     pub const EXTENDS: u16 = 8192;
 }
 
-/// What a node belongs to.
+/// The owner of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Owner {
     File,
@@ -183,9 +183,9 @@ pub(crate) struct Impl {
 pub(crate) struct Call {
     /// The node it stands in, or none.
     pub within: Number,
-    /// What is called: a name, or a member of something.
+    /// The callee: a name, or a member of something.
     pub callee: ExprId,
-    /// Where the name stands.
+    /// The place of the name.
     pub byte: Number,
     pub line: Number,
     pub macro_: bool,
@@ -199,33 +199,33 @@ pub(crate) const NO_NODE: u32 = u32::MAX;
 pub(crate) struct Import {
     /// As it is written, path separators and all.
     pub module: Name,
-    /// What of it: none is the module itself, `*` all.
+    /// The imported name: none is the module itself, `*` all.
     pub name: Name,
     /// Here called.
     pub alias: Name,
     pub line: Number,
-    /// Where it holds.
+    /// The start of the range where it holds.
     pub from: Number,
     pub to: Number,
-    /// Whether it is passed on.
+    /// Is true when it is passed on.
     pub reexport: bool,
 }
 
-/// What a name means between two bytes of the file; with [`Number`] as it is kept.
+/// The meaning of a name between two bytes of the file; kept with [`Number`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Binding<N = u32> {
     pub name: Name,
-    /// Where the name can be seen.
+    /// The start of the range where the name can be seen.
     pub from: N,
     pub to: N,
-    /// Where its value is written: what that means is asked there.
+    /// The place of its value, where the value is resolved.
     pub at: N,
     /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
     pub sure: N,
     pub bound: Bound<N>,
 }
 
-/// What a name is bound to.
+/// The thing that a name is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Bound<N = u32> {
     /// A node of this file.
@@ -255,7 +255,7 @@ impl<N: Copy> Binding<N> {
     }
 }
 
-/// A part of the file that is there only in some builds: what follows Rust's `#[cfg(..)]`.
+/// A part of the file that is there only in some builds: the code after Rust's `#[cfg(..)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Condition {
     /// As it is written.
@@ -273,11 +273,11 @@ pub(crate) struct Field {
     /// The class.
     pub owner: Number,
     pub value: ExprId,
-    /// Where the value is written.
+    /// The place of the value.
     pub at: Number,
 }
 
-/// What calling a function gives, what a name for a type stands for, what a constant holds.
+/// The result of a function, the meaning of a type alias, or the value of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Given {
     pub node: Number,
@@ -285,12 +285,12 @@ pub(crate) struct Given {
     pub at: Number,
 }
 
-/// A contradiction between a documentation and what it documents.
+/// A contradiction between a documentation and the documented code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// Which rule it breaks.
+    /// The rule it breaks.
     pub rule: DriftRule,
-    /// What is wrong, in words.
+    /// The contradiction, in words.
     pub detail: String,
 }
 
@@ -311,7 +311,7 @@ pub enum DriftRule {
 }
 
 impl DriftRule {
-    /// Whether the documentation says what is not so; else it is only not complete.
+    /// Returns true if the documentation is wrong, and false if it is only incomplete.
     pub fn outdated(self) -> bool {
         matches!(self, Self::R1 | Self::R1Since | Self::R3)
     }
@@ -349,17 +349,17 @@ impl FileFacts {
         self.nodes.len()
     }
 
-    /// Whether it has none.
+    /// Returns true if it has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// One node, by its number in the file.
+    /// Returns a node by its number in the file.
     pub fn node(&self, number: u32) -> Option<NodeView<'_>> {
         self.nodes.get(number as usize).map(|node| NodeView::new(self, node, number))
     }
 
-    /// Its nodes, in the order of the file.
+    /// Returns the nodes in the order of the file.
     pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
         self.nodes.iter().zip(0..).map(|(node, number)| NodeView::new(self, node, number))
     }
@@ -421,7 +421,7 @@ impl FileFacts {
         }
     }
 
-    /// What a name is bound to, in the order of the file.
+    /// Returns the bindings of a name, in the order of the file.
     pub(crate) fn bindings_of(&self, name: Name) -> impl Iterator<Item = Binding> {
         let from = self.bindings.partition_point(|b| b.name < name);
         self.bindings[from..].iter().take_while(move |b| b.name == name).map(|b| b.into_of())
@@ -434,14 +434,14 @@ impl FileFacts {
         &self.fields[from..from + len]
     }
 
-    /// What a node gives.
+    /// Returns the results of a node.
     pub(crate) fn gives_of(&self, node: u32) -> &[Given] {
         let from = self.gives.partition_point(|b| b.node.get() < node);
         let len = self.gives[from..].partition_point(|b| b.node.get() == node);
         &self.gives[from..from + len]
     }
 
-    /// The names by which the file may call what has a name: that one, and those that it is imported under.
+    /// Returns the names by which the file may call a thing of this name: the name itself, and its import aliases.
     pub(crate) fn names_for(&self, name: &str) -> Vec<Name> {
         let own = self.names.find(name);
         let default = if self.language.is_ecma() { self.names.find("default") } else { None };

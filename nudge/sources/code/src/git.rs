@@ -1,4 +1,4 @@
-//! What differs from HEAD, as git itself says. It is run only when somebody asks for that.
+//! Files that differ from HEAD, as git tells it. Git runs only when a caller asks for changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::root::{Root, can_be_told};
 
 /// How long git may take, and how much it may say.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 64 << 20 };
-/// Most files that are compared with what they were.
+/// Most files that are compared with their version in HEAD.
 const MAX_FILES: usize = 200;
 
 /// A file that differs from HEAD.
 #[derive(Debug)]
 pub struct Changed {
-    /// Its name.
+    /// The path of the file.
     pub path: String,
-    /// What it said in HEAD; `None` when it was not there, or said nothing.
+    /// The facts of the file in HEAD; `None` when it was not there, or had none.
     pub before: Option<Arc<FileFacts>>,
 }
 
@@ -67,7 +67,7 @@ fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Runs git on the root's repository, none of whose settings, filters and hooks counts.
+/// Runs git on the root's repository; the repository's settings, filters and hooks are ignored.
 fn run(repository: &Repository, words: &[&str], input: &str) -> Result<Vec<u8>> {
     let call = Call { words, input: input.as_bytes(), variables: &[], reach: Reach::Here, limits: LIMITS };
     repository.run(&call).map_err(|failure| failed(&failure))

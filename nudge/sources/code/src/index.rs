@@ -28,9 +28,9 @@ pub struct NodeId {
 /// A node with its place in the index.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
-    /// Which node.
+    /// The id of the node.
     pub id: NodeId,
-    /// Its file, relative to the root.
+    /// The path of its file, relative to the root.
     pub path: &'a str,
     /// The facts of the file.
     pub facts: &'a Arc<FileFacts>,
@@ -49,20 +49,20 @@ pub enum How {
     SelfMember,
     /// A name that an import gives.
     Imported,
-    /// A member of something whose type is known.
+    /// A member of a value whose type is known.
     Typed,
     /// The only one of its name nearby: not certain.
     Likely,
 }
 
 impl How {
-    /// Whether the edge is certain.
+    /// Returns true if the edge is certain.
     pub fn certain(self) -> bool {
         self != Self::Likely
     }
 }
 
-/// Who calls a node, and where.
+/// A call of a node: the caller and the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The node that calls; none if the call stands outside of any.
@@ -86,10 +86,10 @@ pub struct Callers {
     pub unresolved_same_name: usize,
 }
 
-/// What a node calls.
+/// A call that a node makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Callee {
-    /// What is called.
+    /// The callee.
     pub to: NodeId,
     /// The line of the call.
     pub line: u32,
@@ -102,22 +102,22 @@ pub struct Callee {
 pub struct Imported {
     /// As it is written.
     pub module: String,
-    /// Which file of the index that is, if one.
+    /// The imported file, if it is in the index.
     pub path: Option<Arc<str>>,
-    /// Its line.
+    /// The line of the import.
     pub line: u32,
 }
 
-/// A call with what it means.
+/// A call with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// The name that is called.
     pub name: String,
-    /// Its line.
+    /// The line of the call.
     pub line: u32,
     /// The byte of the file where its name begins.
     pub byte: u32,
-    /// What is called, and how that is known.
+    /// The callee, and how it is known.
     pub to: Option<(NodeId, How)>,
 }
 
@@ -127,9 +127,9 @@ pub struct Site {
 pub enum TestHow {
     /// It calls the node.
     Calls,
-    /// It calls what calls the node.
+    /// It calls a caller of the node.
     Reaches,
-    /// Its file is named after the node's.
+    /// The name of its file fits the node's file.
     Named,
 }
 
@@ -144,7 +144,7 @@ pub struct TestLink {
     pub depth: u8,
 }
 
-/// What tests a node.
+/// The tests of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tests {
     /// Tests that call or reach it, nearest first.
@@ -155,10 +155,10 @@ pub struct Tests {
     pub omitted: usize,
 }
 
-/// What a node was looked up by, and did not lead to one.
+/// The result of looking up a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeLookup {
-    /// One node.
+    /// Exactly one node.
     One(NodeId),
     /// Several.
     Ambiguous(Vec<NodeId>),
@@ -166,14 +166,14 @@ pub enum NodeLookup {
     Unknown,
 }
 
-/// Whether a file is one that says how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json` and what it
-/// extends, `go.mod`, `pyproject.toml`.
+/// Returns true if a file tells how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json` and its bases,
+/// `go.mod`, `pyproject.toml`.
 pub fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     matches!(name, "Cargo.toml" | "package.json" | "go.mod" | "pyproject.toml") || is_tsconfig(name)
 }
 
-/// Whether a file's name is that of a configuration of TypeScript, or of what one extends: `tsconfig.base.json`.
+/// Returns true for the name of a TypeScript configuration, or of a base of one: `tsconfig.base.json`.
 pub(crate) fn is_tsconfig(name: &str) -> bool {
     let stem = name.strip_suffix(".json").unwrap_or_default();
     stem.starts_with("tsconfig") || stem.starts_with("jsconfig")
@@ -184,8 +184,8 @@ pub(crate) fn node_id(path: &str, view: &NodeView<'_>) -> String {
     ["node:", path, ":", view.qual()].concat()
 }
 
-/// All files of one root. What a call means is worked out when it is asked for, so that a changed file costs its own
-/// reading and nothing else, and an index is the same after any history.
+/// All files of one root. The target of a call is worked out on demand. So a changed file costs only its own reading,
+/// and the index is the same after any history.
 #[derive(Debug, Default)]
 pub struct Index {
     store: Store,
@@ -202,7 +202,7 @@ impl Index {
         self.store.put(path, facts);
     }
 
-    /// Puts what [`is_manifest`] knows. One that cannot be read counts as empty.
+    /// Puts a file that passes [`is_manifest`]. An unreadable one counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
         self.store.put_manifest(path, Manifest::read(path, bytes));
     }
@@ -281,7 +281,7 @@ impl Index {
         self.store.nodes_named(name).into_iter().map(|(file, node)| NodeId { file, node }).collect()
     }
 
-    /// Some nodes without those that only declare what another of them defines, such as a prototype of C.
+    /// Leaves out nodes that only declare a node defined among the others, such as a prototype of C.
     pub(crate) fn defining(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let found = |id: &NodeId| self.node(*id);
         let is_bodiless = |found: &Found<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
@@ -327,17 +327,17 @@ impl Index {
         files.map(|file| (&file.path, &file.facts))
     }
 
-    /// Questions about who calls what, which share what they find out.
+    /// Starts questions about callers and callees that share their findings.
     pub(crate) fn ask(&self) -> Asking<'_> {
         Asking::new(self)
     }
 
-    /// Who calls a node: at most `limit`, with those that are only likely if asked for.
+    /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
         self.ask().callers(id, limit, likely)
     }
 
-    /// What a node calls, in the order of its lines.
+    /// Finds the calls of a node, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
         self.ask().callees(id, likely)
     }
@@ -347,7 +347,7 @@ impl Index {
         self.ask().tests(id, limit)
     }
 
-    /// What a file imports.
+    /// Lists the imports of a file.
     pub fn imports(&self, path: &str) -> Vec<Imported> {
         let Some(slot) = self.store.slot(path) else { return Vec::new() };
         let Some(facts) = self.store.facts(slot) else { return Vec::new() };
@@ -375,7 +375,7 @@ impl Index {
             .collect()
     }
 
-    /// All calls of a file with what they mean.
+    /// Lists all calls of a file with their targets.
     pub fn sites(&self, path: &str) -> Vec<Site> {
         let Some(slot) = self.store.slot(path) else { return Vec::new() };
         let Some(facts) = self.store.facts(slot) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The languages, and a table for each: which syntax means what.
+//! The languages, and a table for each that gives its syntax a meaning.
 
 mod c;
 #[cfg(feature = "code-all")]
@@ -68,7 +68,7 @@ impl Language {
         (!large || cfg!(feature = "code-all")).then_some(language)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -86,7 +86,7 @@ impl Language {
         }
     }
 
-    /// Its tables.
+    /// Returns the tables of the language.
     pub(crate) fn grammar(self) -> Option<&'static Grammar> {
         macro_rules! table {
             ($spec:expr) => {{
@@ -116,27 +116,27 @@ impl Language {
         }
     }
 
-    /// Whether it is JavaScript or TypeScript, whose files use each other.
+    /// Returns true for JavaScript and TypeScript, whose files use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
     }
 
-    /// Whether what is given must be of the types that a function says it takes.
+    /// Returns true if arguments must have the declared types of the parameters.
     pub(crate) fn types_must_fit(self) -> bool {
         matches!(self, Self::Rust | Self::Go | Self::Java | Self::C | Self::Cpp | Self::CSharp)
     }
 
-    /// Whether members of one name are told apart by something else: their parameters, the build.
+    /// Returns true if members of one name are told apart by their parameters or the build.
     pub(crate) fn overloads(self) -> bool {
         matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
     }
 
-    /// Whether a bare name may be a member of the class around it.
+    /// Returns true if a bare name may be a member of the class around it.
     pub(crate) fn implies_this(self) -> bool {
         matches!(self, Self::Java | Self::Cpp | Self::CSharp | Self::Ruby)
     }
 
-    /// Whether files of both may use each other.
+    /// Returns true if files of both languages may use each other.
     pub(crate) fn speaks(self, other: Self) -> bool {
         self == other
             || self.is_ecma() && other.is_ecma()

@@ -1,8 +1,8 @@
-//! Code: what the code of a project says, and how its parts hang together.
+//! Code: the nodes of a project's code, and how they relate.
 //!
-//! [`extract`] reads one file: its nodes (functions, classes, ...), what they call, import and document. An [`Index`]
-//! holds the facts of all files of one root and answers who calls what. Nothing is guessed: an edge follows a rule that
-//! is certain, or says that it does not.
+//! [`extract`] reads one file: its nodes (functions, classes, ...), their calls, imports and documentation. An
+//! [`Index`] holds the facts of all files of one root and answers questions about callers. Nothing is guessed: an edge
+//! follows a rule that is certain, or is marked as likely.
 //!
 //! | module | what |
 //! |---|---|

@@ -10,7 +10,7 @@ use crate::index::{Caller, NodeId};
 use crate::live::state::Lost;
 use crate::shown::View;
 
-/// Length to which a signature and what is wrong with a documentation are cut.
+/// The longest signature and the longest drift detail in a line.
 const SIGNATURE_CHARS: usize = 160;
 const CALLEE_CHARS: usize = 80;
 const DETAIL_CHARS: usize = 120;
@@ -20,7 +20,7 @@ const MAX_CHARS: usize = 400;
 const NAMED: usize = 2;
 const COUNTED: usize = 100;
 
-/// The line of a node; `None` when it cannot be told, or is not what stands in the file.
+/// Describes a node in a line; `None` when it may not be shown, or differs from the file.
 pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
     let index = &view.state.index;
     let found = index.node(id)?;
@@ -81,12 +81,12 @@ pub fn declared(node: &NodeView<'_>) -> String {
 pub struct Left {
     /// Tells it from all else that is left behind, however often it is seen.
     pub key: String,
-    /// What is said of it.
+    /// The text about it.
     pub line: String,
 }
 
-/// What the edit of a node leaves behind: callers that are what they were when it took something else, and
-/// documentation that was so before.
+/// Finds the leftovers of an edited node: callers that are unchanged since it took other parameters, and documentation
+/// that was true before.
 pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Vec<Left> {
     let Some(found) = view.state.index.node(id) else { return Vec::new() };
     let (path, node) = (found.path, found.view);
@@ -115,7 +115,7 @@ pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Vec<Left> {
         .collect()
 }
 
-/// What is said of a definition that is gone while others name it still.
+/// Describes a definition that is gone while other code still names it.
 pub fn lost(view: &View<'_>, path: &str, lost: &Lost) -> Option<Left> {
     let mut places = Vec::new();
     for (file, within) in &lost.callers {
@@ -129,7 +129,7 @@ pub fn lost(view: &View<'_>, path: &str, lost: &Lost) -> Option<Left> {
     Some(Left { key: "gone".to_owned(), line })
 }
 
-/// Whether what calls is what it was before anything was edited.
+/// Returns true if the calling node is the same as before any edit.
 fn is_as_it_was(view: &View<'_>, edge: &Caller) -> bool {
     view.fresh(&edge.path);
     let index = &view.state.index;

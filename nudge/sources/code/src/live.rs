@@ -1,8 +1,8 @@
 //! A root that is kept up to date: its index, and how that follows the files.
 //!
-//! Readers share the index and never wait for a file to be parsed, but for those that they are about to be told of: a
-//! file that differs from what was read of it is read anew, if that is quick. One thread does the rest (`work`). Nothing
-//! here is a truth: what is on disk is, and an answer that may be older says so.
+//! Readers share the index. They wait for parsing only of files that their answer is about: a file that differs from
+//! the index is read anew, if that is quick. One thread does the rest (`work`). The files on disk are the truth, and an
+//! answer that may be older says so.
 
 mod progress;
 pub mod state;
@@ -41,12 +41,12 @@ const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
 /// Most files that something may be left to say of.
 const MAX_OWED: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(60);
-/// How long an index counts as complete after a look at everything, where nobody tells of changes.
+/// The time that an index counts as complete after a look at everything, if the system tells of no changes.
 const LOOK_HOLDS_NS: u64 = 5_000_000_000;
 /// Most files that are read to find out whether something is gone.
 const MAX_UNREAD: usize = 20;
 
-/// Whether what is told of a file is what stands in it.
+/// The freshness of a file: it is fresh if the index agrees with the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fresh {
     /// It is.
@@ -78,12 +78,12 @@ pub struct AsOf {
     pub head: Option<String>,
     /// How many changes are not looked at yet.
     pub pending: usize,
-    /// Whether every file has been read.
+    /// Is true when every file has been read.
     pub complete: bool,
-    /// When everything was last looked at, where nobody tells of changes.
+    /// The time of the last look at everything, if the system tells of no changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
-    /// Whether there is more than is indexed.
+    /// Is true when there is more than is indexed.
     pub truncated: bool,
 }
 
@@ -99,18 +99,18 @@ pub struct Live {
     inbox: Arc<Inbox>,
     /// Counts reads, so that none replaces a later one.
     orders: AtomicU64,
-    /// What is to be kept in the cache.
+    /// The rows to be written to the cache.
     unkept: Mutex<Vec<Change>>,
-    /// What became of the cache, for people.
+    /// The state of the cache, for people.
     cached: Mutex<String>,
     used_at: AtomicI64,
     /// Files that a client session edited and that nothing could be said of yet.
     owed: Mutex<Vec<Owed>>,
-    /// What the project's own coverage says.
+    /// The project's own coverage.
     pub coverage: Coverage,
 }
 
-/// How long a caller waits who only asks how things stand.
+/// The longest wait of a caller that only asks for the status.
 const SOON: Duration = Duration::from_millis(500);
 
 impl Live {
@@ -133,7 +133,7 @@ impl Live {
         }
     }
 
-    /// Its root.
+    /// Returns the root.
     pub fn root(&self) -> &Root {
         &self.root
     }
@@ -153,7 +153,7 @@ impl Live {
         let mut all = self.owed.lock();
         let owed = (client_session.map(Box::from), Box::from(path));
         if !all.contains(&owed) {
-            // Who never comes back is owed nothing.
+            // Drop the oldest entry: its session may never come back.
             if all.len() >= MAX_OWED {
                 all.remove(0);
             }
@@ -167,17 +167,17 @@ impl Live {
         all.extract_if(.., |(owed_to, _)| owed_to.as_deref() == client_session).map(|(_, path)| path).collect()
     }
 
-    /// What is known now.
+    /// Locks the current state for reading.
     pub fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
 
-    /// The same for a caller that asks how things stand, who waits for no question that takes long: `None` when one does.
+    /// Locks the state for a status question, which does not wait for long questions: `None` when one runs.
     pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, State>> {
         self.state.try_read_for(SOON)
     }
 
-    /// What became of the cache, in words.
+    /// Describes the state of the cache in words.
     pub fn cached(&self) -> String {
         self.cached.lock().clone()
     }
@@ -215,7 +215,7 @@ impl Live {
         is_known.then(|| told.into_iter().chain(state.ahead.paths().map(Box::from)).collect())
     }
 
-    /// Whether every file has been read.
+    /// Returns true if every file has been read.
     pub fn is_complete(&self) -> bool {
         self.pending(&self.state()) == 0
     }
@@ -238,7 +238,7 @@ impl Live {
         }
     }
 
-    /// Makes sure that what is known of these files is what stands in them, as far as that is quick.
+    /// Makes sure that the index agrees with these files, as far as that is quick.
     pub fn freshen<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> HashMap<Box<str>, Fresh, FixedState> {
         let until = Instant::now() + AT_ONCE;
         let mut finder = Finder::new(&self.root);
@@ -257,7 +257,7 @@ impl Live {
         match (known, now) {
             (Some(known), Some(now)) if known.is(&now) => return Fresh::Yes,
             (None, None) => return Fresh::Yes,
-            // What is new counts as anything else would that a walk finds.
+            // A new file counts only if a walk would find it.
             (None, Some(_)) if !finder.finds(path) => return Fresh::Yes,
             (_, Some(now)) if Instant::now() >= until || now.size > MAX_AT_ONCE_BYTES && !self.has_read(path) => {
                 self.inbox.tell(|news| {
@@ -274,7 +274,7 @@ impl Live {
         }
     }
 
-    /// Whether it is known what the bytes of a file say: to look at them costs little, to read what they say does not.
+    /// Returns true if the facts of a file's bytes are known: hashing the bytes is cheap, parsing them is not.
     fn has_read(&self, path: &str) -> bool {
         let content = stamp::read(&self.root, path, MAX_FILE_BYTES).ok();
         let Some(hash) = content.and_then(|content| content.bytes).map(|bytes| hash(&bytes)) else { return false };
@@ -282,13 +282,13 @@ impl Live {
         state.files.get(path).is_some_and(|known| known.hash == hash) || state.remembered(path, &hash).is_some()
     }
 
-    /// Reads a file now, and puts what it says; says whether that is something else than before.
+    /// Reads a file now and puts its facts; returns true if they have changed.
     fn take(&self, path: &str) -> io::Result<bool> {
         let is_again = self.state().files.contains_key(path);
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
             Ok(content) => content,
-            // It is gone, or no file any more, or nobody's to read.
+            // It is gone, or no file any more, or cannot be read.
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove(path, order)),
             Err(error) => return Err(error),
         };
@@ -315,7 +315,7 @@ impl Live {
         Ok(state.put(path, known, read))
     }
 
-    /// What is kept of a file whose marks alone have changed.
+    /// Returns the known facts of a file when only its marks have changed.
     fn kept(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
         skip.map_or_else(|| self.state().index.file(path).cloned().map(Ok), |skip| Some(Err(skip)))
     }
@@ -356,7 +356,7 @@ impl Live {
     }
 }
 
-/// What a file says, without secrets.
+/// Extracts the facts of a file, without secrets.
 pub fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let mut facts = extract(path, bytes)?;
     let guard = SecretGuard::new();

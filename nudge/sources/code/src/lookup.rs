@@ -1,4 +1,4 @@
-//! Which node a caller means.
+//! Finds the node that a caller names.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,12 +27,12 @@ pub struct Meant {
     pub path: Option<String>,
     name: String,
     given: String,
-    /// The file was looked at to find out which is meant, and is what was read of it.
+    /// Is true when the file was looked at to find the node, and agrees with the index.
     is_fresh: bool,
 }
 
 impl Meant {
-    /// Reads what a caller gave.
+    /// Reads the params of a caller.
     ///
     /// # Errors
     /// `E_INVALID` when that is nothing, or too much.
@@ -78,7 +78,7 @@ impl Meant {
     /// Works out an answer about it.
     ///
     /// # Errors
-    /// What `say` refuses.
+    /// The errors of `say`.
     pub fn fresh<T>(&self, live: &Live, say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
         let looked = match &self.path {
             Some(path) if self.is_fresh => HashMap::from_iter([(path.as_str().into(), Fresh::Yes)]),
@@ -90,7 +90,7 @@ impl Meant {
     /// The node.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` with what is near; `E_INVALID` with the candidates when it may be one of several.
+    /// `E_NOT_FOUND` with similar names; `E_INVALID` with the candidates when there are several.
     pub fn find(&self, live: &Live, state: &State) -> Result<NodeId> {
         let found = match &self.path {
             Some(path) => {
@@ -173,9 +173,9 @@ fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
         .with("candidates", ids)
 }
 
-/// The file that is asked for, and whether it is known to be what was read of it.
+/// Resolves the file that a caller names, and tells if it is known to be fresh.
 fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
-    // Most ask for a file by the name that they were told, and it is what it was: then it is no link.
+    // Most callers give a path from an earlier answer, and the file is unchanged: then it is no link.
     let known = live.state().files.get(path).copied();
     if known.is_some_and(|known| stamp::look(live.root(), path).is_some_and(|now| known.is(&now))) {
         return (Some(path.to_owned()), true);

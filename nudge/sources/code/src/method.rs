@@ -1,4 +1,4 @@
-//! The rows, and what they take.
+//! The methods and their params.
 
 mod context;
 mod folder;
@@ -177,7 +177,7 @@ pub struct Search {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -200,7 +200,7 @@ pub struct Node {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -227,14 +227,14 @@ pub struct Callers {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
-    /// Those that are likely, too.
+    /// Includes likely callers.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub likely: bool,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -246,10 +246,10 @@ pub struct Tests {
     /// `PATH:NAME`, `PATH:LINE`, or a name alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<String>,
-    /// Of everything in a file.
+    /// Tests of a whole file.
     #[serde(default, deserialize_with = "wire::given")]
     pub path: Option<String>,
-    /// Of everything that differs from HEAD.
+    /// Tests of all changes since HEAD.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub changed: bool,
     /// 1 to 100; 20 when absent.
@@ -260,7 +260,7 @@ pub struct Tests {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -269,13 +269,13 @@ pub struct Tests {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// The file; of a folder, what is in it.
+    /// The file, or a folder to list.
     pub path: String,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -284,7 +284,7 @@ pub struct File {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForPrompt {
-    /// What somebody asked.
+    /// The user's prompt.
     #[serde(default, deserialize_with = "wire::given")]
     pub prompt: Option<String>,
     /// Files that it is about.
@@ -300,7 +300,7 @@ pub struct ForPrompt {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -313,7 +313,7 @@ pub struct Status {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -329,12 +329,12 @@ pub struct Refresh {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub root: Option<String>,
-    /// Where you are.
+    /// Your location.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
 
-/// Where a call is made: its root, and the caller's place.
+/// The root of a call, and the caller's context.
 pub(crate) struct Here {
     pub(crate) live: Arc<Live>,
     pub(crate) context: Context,

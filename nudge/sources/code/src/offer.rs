@@ -1,4 +1,4 @@
-//! What an agent is told unasked: the code that a prompt or an error names, and what an edit leaves behind.
+//! Offers code unasked: nodes that a prompt or an error names, and leftovers of an edit.
 
 use std::hash::BuildHasher as _;
 
@@ -26,9 +26,9 @@ const MAX_EDITED: usize = 3;
 const GO_BY: &str = "it was edited, and others go by what it was";
 /// The part of all bytes that code takes at most, in percent.
 const MAX_PERCENT: usize = 60;
-/// What a search must say of a node to be told of when somebody asks in words.
+/// The least score of a search hit to be offered when an agent asks in words.
 const RECALLED: f64 = 0.6;
-/// What runs tests: words of a command line.
+/// Words of a command line that mean a test runner.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
 /// Tools that only look.
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
@@ -68,7 +68,7 @@ fn is_test(command: Option<&str>) -> bool {
     words.any(|word| RUNNERS.contains(&word))
 }
 
-/// What somebody asks in words brings to mind, and what is found by them.
+/// Recalls the nodes that a question brings to mind, and those that a search for it finds.
 fn recalled(live: &Live, state: &State, text: &str) -> Vec<Candidate> {
     let mut found = candidates(live, state, text, &[], Wanted::Anything);
     let (hits, _) = state.names.find(&state.index, &Query { text, kind: None, path: None, limit: MAX_NODES });
@@ -108,7 +108,7 @@ fn told(live: &Live, request: &SuggestRequest, most: usize, find: impl Fn(&State
     answer.map(|answer| answer.said).unwrap_or_default()
 }
 
-/// The offer of a node. What it says is part of its id: when the node changes, it is another.
+/// Makes the offer of a node. The hash of its text is part of its id: a changed node is another offer.
 fn offer(view: &View<'_>, candidate: &Candidate) -> Option<Offer> {
     let found = view.state.index.node(candidate.id)?;
     let line = line::of(view, candidate.id)?;
@@ -138,8 +138,8 @@ fn made(view: &View<'_>, node: NodeId, id: String, line: String, why: String, pa
     }
 }
 
-/// What edits leave behind: callers of what takes something else or is gone, documentation that is outdated now. A file
-/// that is too large to be read at once is told of with the next event.
+/// Offers the leftovers of edits: callers of changed or lost definitions, and documentation that is now outdated. A
+/// file that is too large to be read at once waits for the next event.
 fn edited(live: &Live, request: &SuggestRequest) -> Offers {
     let is_edit = request.moment == Moment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
     let cwd = request.context.cwd().map(std::path::Path::new);
@@ -194,13 +194,13 @@ fn left_behind(view: &View<'_>, path: &str) -> Vec<Offer> {
     offers
 }
 
-/// What a file no longer has and others name still; `None` while a file that is not read yet may have it now.
+/// Offers the definitions that a file lost and others still name; `None` while an unread file may have them now.
 fn all_gone(live: &Live, view: &View<'_>, path: &str) -> Option<Vec<Offer>> {
     let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file(path)) else {
         return Some(Vec::new());
     };
     let is_there = |qual: &str| now.nodes().any(|node| node.qual() == qual);
-    // What is not valid now may well have it again in a moment.
+    // An invalid file may have it again in a moment.
     let lost = view.state.lost.get(path).filter(|_| !now.parse_errors || before.parse_errors);
     let lost: Vec<_> = lost.into_iter().flatten().filter(|lost| !is_there(&lost.qual)).collect();
     if lost.is_empty() {
@@ -220,13 +220,13 @@ fn all_gone(live: &Live, view: &View<'_>, path: &str) -> Option<Vec<Offer>> {
     Some(told.collect())
 }
 
-/// The id and the stamp of what an edit leaves behind.
+/// Makes the id and the stamp of a leftover.
 fn edit(path: &str, qual: &str, key: &str) -> (String, u64) {
     let stamp = FixedState::default().hash_one(key);
     (format!("edited node:{path}:{qual} {stamp:016x}"), stamp)
 }
 
-/// The offer that tells of what is gone.
+/// Makes the offer about a lost definition.
 fn gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
     let parts = Parts::from([("edited", 1.0)]);
     let reasons = vec![GO_BY.to_owned()];

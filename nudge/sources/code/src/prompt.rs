@@ -1,6 +1,7 @@
-//! Which nodes a text brings to mind: a prompt, or what a failed command printed.
+//! Finds the nodes that a text brings to mind: a prompt, or the output of a failed command.
 //!
-//! A name that looks like one counts; a word that is a name by chance does not. Where nothing does, nothing is said.
+//! A word that looks like a name counts; a plain word that happens to be a name does not. If nothing counts, nothing is
+//! offered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,13 +14,14 @@ use crate::live::Live;
 use crate::live::state::State;
 use crate::search::parts;
 
-/// What it takes to be told.
+/// The least score of a node to be told.
 pub const FLOOR: f64 = 0.5;
-/// What a place, a name, and the words of a name count.
+/// The scores of a place, of a name, and of the words of a name.
 const PLACE: f64 = 1.0;
 const NAME: f64 = 0.9;
 const WORDS: f64 = 0.6;
-/// What it counts more to be in a file that was changed, and to call or be called by what counts as much as a name.
+/// The additional scores of being in a changed file, and of calling or being called by a node that scores at least as
+/// much as a name.
 const CHANGED: f64 = 0.3;
 const CONNECTED: f64 = 0.2;
 /// Longest text that is looked at, from its end: there an error says most, and a long prompt asks.
@@ -30,7 +32,7 @@ const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
 /// Words that look like names, of which other spellings are looked for.
 const MAX_SHAPED: usize = 50;
-/// Nodes of a file that is named without a line, and nodes whose calls are looked at.
+/// The most nodes of a file that is named without a line, and the most nodes whose calls are looked at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
 /// Most folders of a path elsewhere, and those that hold other people's code.
@@ -46,7 +48,7 @@ const MAX_SAME: usize = 8;
 pub struct Candidate {
     /// The node.
     pub id: NodeId,
-    /// What it counts.
+    /// The score.
     pub score: f64,
     /// The addends of that.
     pub parts: Parts,
@@ -54,7 +56,7 @@ pub struct Candidate {
     pub reason: String,
 }
 
-/// What a text is looked through for.
+/// The kind of mention that a text is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Whatever a person may mean.
@@ -92,7 +94,7 @@ pub fn candidates(live: &Live, state: &State, text: &str, files: &[String], want
     finder.add_up()
 }
 
-/// What stands between two names. Backticks and parentheses tell that something is one.
+/// Returns true for a separator of names. Backticks and parentheses are none: they mark a name.
 fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"',;<>[]{}|!?=".contains(c)
 }
@@ -122,13 +124,13 @@ impl Finder<'_> {
         });
         let Some(path) = self.known_path(path) else { return false };
         let Some(line) = line else {
-            // What runs lists all its files, and what failed by its place in them.
+            // A test runner lists all its files, but a failure gives a line.
             if wanted == Wanted::Anything {
                 self.file(&path);
             }
             return true;
         };
-        // What stands before a node is about it.
+        // Lines before a node are about it.
         let near = (line..line.saturating_add(BEFORE)).find_map(|line| self.state.index.by_line(&path, line));
         if let Some(id) = near {
             self.take(id, "place", PLACE, format!("{path}:{line} is named"));
@@ -136,7 +138,7 @@ impl Finder<'_> {
         true
     }
 
-    /// Takes what a runner of tests names, `tests/test_app.py::TestApp::test_route[1]`; says whether there is that.
+    /// Takes a test as runners name it, `tests/test_app.py::TestApp::test_route[1]`; returns true if it exists.
     fn part(&mut self, path: &str, name: &str) -> bool {
         let Some(path) = self.known_path(path) else { return false };
         let name = name.split('[').next().unwrap_or(name).replace("::", ".");
@@ -155,7 +157,7 @@ impl Finder<'_> {
             if given.split('/').any(|folder| OTHERS.contains(&folder)) {
                 return None;
             }
-            // Of another machine, such as a container: its end may be a path of ours.
+            // A path of another machine, such as a container: its end may be a path of this root.
             let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
         }
@@ -180,7 +182,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes what looks like a name.
+    /// Takes a word that looks like a name.
     fn name(&mut self, token: &str) {
         let is_marked = token.contains('`') || token.contains("()");
         let name = bare(token).replace("::", ".");
@@ -208,7 +210,7 @@ impl Finder<'_> {
         }
         let mut score = NAME / f64::from(u32::try_from(meant.len()).unwrap_or(u32::MAX));
         if is_marked && meant.len() == 2 {
-            // Who writes a name as one means one of the two.
+            // A marked name means one of the two.
             score = score.max(FLOOR);
         }
         let reason = match meant.len() {
@@ -220,8 +222,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes the names of several words, all of which somebody says. What looks like a name says its words together:
-    /// `client_max_body_size` speaks of no `maxSize`, `maxSize` of `max_size`.
+    /// Takes the names whose words are all in the text. A word that looks like a name counts only as a whole:
+    /// `client_max_body_size` does not mention `maxSize`, but `maxSize` mentions `max_size`.
     fn words(&mut self, tokens: &[&str]) {
         let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(bare(token)));
         self.said(&plain.join(" "), false);
@@ -264,7 +266,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds what else speaks for those that were found.
+    /// Adds the additional scores of the found nodes.
     fn add_up(mut self) -> Vec<Candidate> {
         let index = &self.state.index;
         let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
@@ -294,13 +296,13 @@ impl Finder<'_> {
     }
 }
 
-/// A token without what stands around a name.
+/// Strips a token of the characters around a name.
 fn bare(token: &str) -> &str {
     let token = token.split('(').next().unwrap_or_default();
     token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
-/// Whether a word looks like a name of code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.
+/// Returns true if a word looks like a name of code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.
 fn has_shape(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let is_dotted = inner.split('.').count() > 1

@@ -1,9 +1,9 @@
-//! What the command line tells a person of the answers.
+//! Reports of the answers, as the command line prints them for a person.
 
 use nudge_core::report::{Report, list, rows, text};
 use serde_json::Value;
 
-/// Of what a search found.
+/// Reports the result of a search.
 pub fn found(answer: &Value) -> Report {
     let rows = rows(&answer["nodes"], |node| {
         let (path, name) = place(&node["id"]);
@@ -29,7 +29,7 @@ pub fn found(answer: &Value) -> Report {
     }
 }
 
-/// Of one node.
+/// Reports a node.
 pub fn node(answer: &Value) -> Report {
     let node = &answer["node"];
     let (path, name) = place(&node["id"]);
@@ -51,7 +51,7 @@ pub fn node(answer: &Value) -> Report {
     Report { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..Report::default() }
 }
 
-/// Of a file.
+/// Reports a file.
 pub fn file(answer: &Value) -> Report {
     if !answer["folders"].is_null() {
         return folder(answer);
@@ -85,7 +85,7 @@ pub fn file(answer: &Value) -> Report {
     }
 }
 
-/// Of a folder.
+/// Reports a folder.
 fn folder(answer: &Value) -> Report {
     let inner =
         |one: &Value| vec![format!("{}/", text(&one["path"])), String::new(), format!("{} files", text(&one["files"]))];
@@ -101,7 +101,7 @@ fn folder(answer: &Value) -> Report {
     Report { columns: &["PATH", "LANGUAGE", "DEFINITIONS"], rows, notes: as_of(answer), ..Report::default() }
 }
 
-/// Of callers.
+/// Reports callers.
 pub fn callers(answer: &Value) -> Report {
     let rows = rows(&answer["callers"], |edge| {
         let mut row = edge_row("", edge);
@@ -116,7 +116,7 @@ pub fn callers(answer: &Value) -> Report {
     Report { columns: &["CALLER", "PLACE", "KNOWN", "DEPTH"], rows, notes, ..Report::default() }
 }
 
-/// Of tests.
+/// Reports tests.
 pub fn tests(answer: &Value) -> Report {
     let rows = rows(&answer["links"], |link| {
         let (path, name) = place(&link["id"]);
@@ -128,14 +128,14 @@ pub fn tests(answer: &Value) -> Report {
     Report { lines, columns, rows, notes, ..Report::default() }
 }
 
-/// Of what a prompt brings to mind.
+/// Reports the nodes that a prompt brings to mind.
 pub fn context(answer: &Value) -> Report {
     let lines: Vec<_> = list(&answer["lines"]).iter().map(text).collect();
     let lines = if lines.is_empty() { vec!["nothing comes to mind".to_owned()] } else { lines };
     Report { lines, notes: as_of(answer), ..Report::default() }
 }
 
-/// Of how things stand.
+/// Reports the status.
 pub fn status(answer: &Value) -> Report {
     let counts = |of: &Value| {
         let counts: Vec<_> =
@@ -158,7 +158,7 @@ pub fn status(answer: &Value) -> Report {
     Report { lines: lines.collect(), notes: as_of(answer), ..Report::default() }
 }
 
-/// Of a refresh.
+/// Reports a refresh.
 pub fn refreshed(answer: &Value) -> Report {
     let line = format!("✔ {} files, {} nodes", text(&answer["files"]), text(&answer["nodes"]));
     Report { notes: as_of(answer), ..Report::line(line) }
@@ -169,7 +169,7 @@ fn edge_row(how: &str, edge: &Value) -> Vec<String> {
     vec![how.to_owned(), name, format!("{}:{}", text(&edge["path"]), text(&edge["line"])), text(&edge["how"])]
 }
 
-/// What keeps an answer about callers from being all of it.
+/// Lists the reasons why an answer about callers may be incomplete.
 fn unsure(answer: &Value) -> Vec<String> {
     let count = |name: &str| answer[name].as_u64().filter(|count| *count > 0);
     let omitted = count("omitted").map(|more| format!("{more} more callers"));

@@ -1,8 +1,8 @@
-//! What a call means: by rules that are certain, or not at all.
+//! Finds the target of a call: by rules that are certain, or not at all.
 //!
-//! An expression is worked out where it stands: its names by what is bound around it, its members by the class or
-//! module that they are taken of. What leads out of the index, or may be one thing or another, has no value; nothing is
-//! resolved by being the only one of its name (that is [`How::Likely`], and kept apart).
+//! An expression is evaluated at its place: its names by the bindings around it, its members by their class or module.
+//! An expression that leads out of the index or is ambiguous has no value. A call is never resolved because there is
+//! only one node of its name (that is [`How::Likely`], and kept apart).
 
 mod class;
 mod eval;
@@ -36,7 +36,7 @@ pub(crate) struct Place {
     pub module: Option<u32>,
 }
 
-/// What an expression is known to be.
+/// The known value of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Val {
     /// Nothing is known.
@@ -48,17 +48,17 @@ pub(crate) enum Val {
     Folder(Rc<str>),
     /// A class, function or constant itself, with the arguments of its type.
     Def(NodeId, Args),
-    /// A method with what it is called on.
+    /// A method with its receiver.
     Method(NodeId, Rc<Val>),
     /// A value of a class.
     Of(NodeId, Args),
-    /// What comes before a class.
+    /// The bases of a class, as `super`.
     Super(NodeId),
     /// A type, function or module from outside, by its name.
     OuterType(Rc<str>, Args),
     /// A value from outside.
     Outer(Rc<str>, Args),
-    /// A function without a name: what it gives.
+    /// A function without a name, by its result.
     Function(At, ExprId),
     /// A function from outside that gives this.
     Giving(Rc<Val>),
@@ -69,7 +69,7 @@ pub(crate) enum Val {
 
 pub(crate) type Args = Rc<[Val]>;
 
-/// Where an expression stands, and what `self` is there if that is known better than by the place.
+/// The place of an expression, and the value of `self` there if it is known better than by the place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct At {
     pub file: u32,
@@ -83,7 +83,7 @@ impl At {
     }
 }
 
-/// Which names are meant.
+/// The kind of names that a question means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Value,
@@ -106,7 +106,7 @@ enum Member {
     Node(NodeId),
     /// The number of a field of the file.
     Field(u32, Name, u32),
-    /// One of several of that name.
+    /// There are several of that name.
     Unclear,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Resolver<'a> {
         self.depth.set(0);
     }
 
-    /// What a call calls.
+    /// Finds the node that a call calls.
     pub fn call(&self, file: u32, call: &Call) -> Option<(NodeId, How)> {
         self.reset();
         let facts = self.store.facts(file)?;
@@ -160,7 +160,7 @@ impl<'a> Resolver<'a> {
                     Val::Def(id, _) | Val::Method(id, _) => Some((id, How::Imported)),
                     _ => None,
                 },
-                // Bound in the function: whatever that is, it is not what has the name outside.
+                // A local binding hides the outer node of that name.
                 _ => None,
             };
             match (found, one) {
@@ -218,7 +218,7 @@ impl<'a> Resolver<'a> {
         .filter(|(id, _)| self.fits_call(*id))
     }
 
-    /// Whether a member of a name is assigned where that is seen: `a.f = ..`.
+    /// Returns true if an assignment in sight replaces a member of a name: `a.f = ..`.
     fn is_assigned(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name) -> bool {
         let Some(Expr::Name(of)) = facts.exprs.get(of) else { return false };
         facts.language == Language::Python
@@ -228,7 +228,7 @@ impl<'a> Resolver<'a> {
                 .is_some_and(|member| !self.lookup(at, member, Space::Value).is_empty())
     }
 
-    /// Whether an expression is `self` or stands for the class around it.
+    /// Returns true if an expression is `self` or stands for the class around it.
     fn is_this(&self, at: &At, facts: &FileFacts, of: ExprId) -> bool {
         match facts.exprs.get(of) {
             Some(Expr::This | Expr::SelfType | Expr::Super) => true,

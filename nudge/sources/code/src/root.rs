@@ -1,4 +1,4 @@
-//! Which folder's code is meant, and which of its paths may be looked at.
+//! Finds the root of a folder, and decides which of its paths may be looked at.
 //!
 //! A root is the top of a git work tree, else a folder with a manifest. A linked worktree is a root of its own, and so is
 //! a submodule or any other repository within one. A home directory is never one: it holds everything.
@@ -57,7 +57,7 @@ impl Root {
         let top = match detector.git(&folder) {
             Git::Inside(info) => Some(info.root),
             Git::Outside => None,
-            // Its files say too little of branches; where it begins they say all the same.
+            // Git's files tell too little of branches, but `.git` still marks the top.
             Git::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
         };
         let path = match top.and_then(|top| top.canonicalize().ok()).filter(|top| is_there(&top.join(".git"))) {
@@ -89,7 +89,7 @@ impl Root {
         self.git_dir.as_deref()
     }
 
-    /// Where one of its files is.
+    /// Returns the place of a file of the root.
     pub fn join(&self, path: &str) -> PathBuf {
         // The standard library's own makes room for the root first, and then for the rest.
         let mut place = PathBuf::with_capacity(self.path.as_os_str().len() + 1 + path.len());
@@ -98,8 +98,8 @@ impl Root {
         place
     }
 
-    /// The name of a path below it: relative, with `/`. `None` for what lies elsewhere and for a name that no line can
-    /// hold.
+    /// Returns the name of a path below the root: relative, with `/`. `None` for a path elsewhere and for a name that
+    /// no line can hold.
     pub fn name(&self, path: &Path) -> Option<String> {
         let mut name = String::new();
         for part in path.strip_prefix(&self.path).ok()?.components() {
@@ -138,7 +138,7 @@ impl Root {
     }
 }
 
-/// Whether a path can stand in a line, and be looked for by its name.
+/// Returns true if a path can stand in a line and be looked up by name.
 pub fn can_be_told(path: &str) -> bool {
     !path.is_empty() && path.len() <= MAX_PATH_BYTES && !path.chars().any(is_hidden)
 }

@@ -1,4 +1,4 @@
-//! Which files of a root are no source: what git ignores, what is usually built, what is generated or taken in.
+//! Rules for files that are no source: ignored by git, usually built, generated or vendored.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use nudge_core::walk::{RuleSources, common_dir};
 
 use crate::root::Root;
 
-/// What is left out where no git says what is not source.
+/// The folders that are left out if there is no git to ignore them.
 const NOT_SOURCE: &[&str] = &["node_modules", "target", "dist", "build", ".venv", "venv", "vendor", "__pycache__"];
 /// The attributes that leave a file out.
 const ATTRIBUTES: &[&str] = &["linguist-generated", "linguist-vendored"];
 /// The reasons, in the same order.
 const REASONS: [&str; 2] = ["generated", "vendored"];
 
-/// Calls `run` with what the rules of a root are made of.
+/// Calls `run` with the sources of a root's rules.
 pub fn with_sources<T>(root: &Root, run: impl FnOnce(&RuleSources<'_>) -> T) -> T {
     let common = root.git_dir().map(common_dir);
     run(&RuleSources { git: common.as_deref(), first: &[], attributes: ATTRIBUTES })

@@ -28,15 +28,15 @@ pub fn command(root: &Root, tests: &[(String, String)], files: &[String]) -> Opt
     (!command.is_empty() && command.len() <= MAX_BYTES).then_some(command)
 }
 
-/// What runs tests, for what.
+/// A test runner, with the package or folder that it runs.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Runner {
     Pytest,
-    /// Of a package.
+    /// By the package.
     Cargo(String),
-    /// Of a folder.
+    /// By the folder.
     Go(String),
-    /// Its name, and the folder of the package.
+    /// By the runner's name, and the folder of the package.
     Node(&'static str, String),
 }
 
@@ -108,7 +108,7 @@ impl Runner {
     }
 }
 
-/// What the nearest manifest of this name says that says something, in the folder of a file or above.
+/// Asks the manifests of this name, in the folder of a file and above, nearest first; returns the first answer.
 fn above<T>(root: &Root, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
     let mut folder = path;
     while !folder.is_empty() {

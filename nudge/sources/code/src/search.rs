@@ -21,18 +21,18 @@ const LOOKED_AT: usize = 4;
 const LOOKED_AT_LEAST: usize = 64;
 /// Most entries of one word that are counted.
 const MAX_ENTRIES: usize = 20_000;
-/// What a name counts that is just what was asked for, and one that is but for case.
+/// The score of a name that equals the query, and of one that equals it but for case and separators.
 const SAME: f64 = 1.0;
 const SAME_BUT_FOR_CASE: f64 = 0.95;
-/// What a word counts that is one of the name's, one with which one of them begins, one of those around it, one of its
-/// path.
+/// The score of a query word that is a word of the name, that begins one, that is in the qualified name, and that is in
+/// the path.
 const IN_NAME: f64 = 0.9;
 const BEGINS: f64 = 0.7;
 const AROUND: f64 = 0.5;
 const IN_PATH: f64 = 0.3;
 /// The part of a score that depends on how much of the name was asked for.
 const COVERAGE: f64 = 0.25;
-/// What a test counts less: who wants one says so.
+/// The factor for tests: a query that wants tests says so.
 const TEST: f64 = 0.9;
 
 /// A node, by the numbers of its file among these and of itself in the file, with the length of its name.
@@ -67,7 +67,7 @@ pub struct Names {
     words: BTreeMap<Box<str>, Vec<At>>,
 }
 
-/// What is looked for.
+/// A search for nodes.
 pub struct Query<'a> {
     /// Words, parts of names, whole names.
     pub text: &'a str,
@@ -88,7 +88,7 @@ impl Query<'_> {
 /// A node that was found.
 #[derive(Debug, Clone)]
 pub struct Hit<'a> {
-    /// Its file.
+    /// The path of its file.
     pub path: &'a str,
     /// The node.
     pub view: NodeView<'a>,
@@ -181,8 +181,8 @@ impl Names {
         (hits.into_iter().map(told).collect(), omitted)
     }
 
-    /// The nodes whose names have words of a query, with about what they count: by the words alone, without looking at
-    /// the nodes.
+    /// Ranks the nodes whose names have words of a query, with an estimated score: by the words alone, without looking
+    /// at the nodes.
     fn likely(&self, asked: &Asked<'_>) -> Vec<(f64, At)> {
         let mut sums: HashMap<At, f64, FixedState> = HashMap::default();
         for word in &asked.words {
@@ -202,7 +202,7 @@ impl Names {
         sums.into_iter().map(|(at, sum)| (sum * coverage(at), at)).collect()
     }
 
-    /// The nodes whose names have this word: their files, and their numbers in these.
+    /// Returns the nodes whose names have this word: their files, and their numbers in these.
     pub fn with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
         entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node())))
@@ -217,7 +217,7 @@ struct Asked<'a> {
     whole: String,
 }
 
-/// Where a word of the query is found.
+/// The place where a query word matches.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Name,

@@ -1,4 +1,4 @@
-//! What an answer shows of the index: nodes and edges, with whether they are fresh.
+//! The nodes and edges that an answer shows, with their freshness.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,14 +21,14 @@ const ROUNDS: usize = 3;
 /// Length to which a documentation is cut where it is one of many.
 const DOC_CHARS: usize = 160;
 
-/// Files, and whether what is told of them is what stands in them.
+/// Files with their freshness.
 pub type Looked = HashMap<Box<str>, Fresh, FixedState>;
 
 /// A state as an answer is made of it, and the files that it tells of.
 pub struct View<'a> {
-    /// What is known now.
+    /// The current state.
     pub state: &'a State,
-    /// Who calls what in it.
+    /// Questions about its calls.
     pub(crate) calls: Asking<'a>,
     root: &'a Root,
     looked: RefCell<Looked>,
@@ -37,12 +37,12 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Notes that the answer tells of a file, and says whether what is known of it is fresh.
+    /// Notes that the answer is about a file, and returns the file's freshness.
     pub fn fresh(&self, path: &str) -> Fresh {
         if let Some(fresh) = self.looked.borrow().get(path) {
             return *fresh;
         }
-        // Most files are what was read of them, which a look tells.
+        // Most files are unchanged, and a look at their marks tells so.
         let known = self.state.files.get(path);
         if known.is_some_and(|known| stamp::look(self.root, path).is_some_and(|now| known.is(&now))) {
             self.looked.borrow_mut().insert(path.into(), Fresh::Yes);
@@ -95,36 +95,36 @@ pub fn fresh_beyond<T>(live: &Live, mut looked: Looked, say: impl Fn(&View<'_>) 
 /// A node, as answers show it.
 #[derive(Debug, Serialize)]
 pub struct Shown {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Where its name stands.
+    /// The line of the name.
     pub line: u32,
-    /// Its last line.
+    /// The last line.
     pub end_line: u32,
     /// How it is declared.
     pub signature: String,
-    /// What its documentation says; the first line where it is one of many.
+    /// The documentation; the first line if it is one of many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doc: Option<String>,
-    /// One, and one more for each branch.
+    /// Counts 1, plus 1 for each branch.
     pub complexity: u32,
     /// The hash of its text.
     pub source_hash: String,
-    /// What it extends or implements.
+    /// Its base classes and interfaces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<String>,
-    /// Whether it is a test.
+    /// Is true for a test.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
-    /// Whether its documentation says what is not so.
+    /// Is true when its documentation is wrong.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub docstring_outdated: bool,
-    /// Whether its documentation leaves out what it should say.
+    /// Is true when its documentation is incomplete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub docstring_incomplete: bool,
-    /// By which rule, and what it is.
+    /// The contradictions, by rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<Drifted>,
     /// When it came, where this session saw it come.
@@ -133,7 +133,7 @@ pub struct Shown {
     /// When its text changed last, where this session saw that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_changed: Option<String>,
-    /// Whether this is what stands in the file.
+    /// The freshness of the file.
     pub fresh: Fresh,
 }
 
@@ -142,22 +142,22 @@ pub struct Shown {
 pub struct Drifted {
     /// The rule that it breaks.
     pub rule: DriftRule,
-    /// What is wrong, in words.
+    /// The contradiction.
     pub detail: String,
 }
 
 /// A node among many.
 #[derive(Debug, Serialize)]
 pub struct Brief {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Where its name stands.
+    /// The line of the name.
     pub line: u32,
     /// How it is declared.
     pub signature: String,
-    /// One, and one more for each branch.
+    /// Counts 1, plus 1 for each branch.
     pub complexity: u32,
 }
 
@@ -167,15 +167,15 @@ pub struct Edge {
     /// The node at the other end; absent for a call outside of any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The file of the call; of what is called, its own.
+    /// The file of the call; for a callee, its own file.
     pub path: String,
-    /// The line of the call; of what is called, where its name stands.
+    /// The line of the call; for a callee, the line of its name.
     pub line: u32,
     /// How that is known.
     pub how: How,
-    /// Whether it is certain.
+    /// Is true if certain.
     pub certain: bool,
-    /// Whether this is what stands in the file.
+    /// The freshness of the file.
     pub fresh: Fresh,
 }
 
@@ -218,7 +218,7 @@ impl Shown {
 }
 
 impl Brief {
-    /// What is shown of one of many.
+    /// Shows a node among many.
     pub fn of(path: &str, node: &NodeView<'_>) -> Self {
         Self {
             id: self::id(path, node),

@@ -42,7 +42,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     env: &[],
     alone: true,
     commands: &[],
-    // Its thread begins with the first root: a session that never asks for code has none.
+    // The thread begins with the first root: a session that never asks for code has none.
     works: false,
     open: |host| {
         let code: Arc<Code> = Arc::new_cyclic(|own| Code::open(host, own.clone()));
@@ -54,11 +54,11 @@ pub static SOURCE: SourceSpec = SourceSpec {
 const MAX_ROOTS: usize = 4;
 /// After how long without use a root is let go.
 const UNUSED_MS: Millis = 30 * 60_000;
-/// Most things that are remembered of what clients were given.
+/// Most items given to clients that are remembered.
 const MAX_GIVEN: usize = 5_000;
-/// How long a call waits for a root that was just begun: what was kept of it is read in less.
+/// The longest wait of a call for a root that was just begun: its cache is read in less.
 const BEGINNING: Duration = Duration::from_millis(100);
-/// How long a hook waits for what was kept of a root that is begun again.
+/// The longest wait of a hook for the cache of a root that is begun again.
 const KEPT: Duration = Duration::from_millis(15);
 /// How long a folder is taken to lie in the root that it was found in.
 const SAME_ROOT: Duration = Duration::from_secs(1);
@@ -81,14 +81,14 @@ pub struct Code {
     roots: Mutex<Vec<Arc<Live>>>,
     /// The flag of the thread that works, once there is one; told when there is something to do.
     worker: Arc<OnceLock<StopFlag>>,
-    /// Nobody sends anything here: it is closed when that thread has ended.
+    /// A channel without messages: it closes when the worker thread ends.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
-    /// In a process that answers one call, who did the work of it.
+    /// In a process that answers one call, the workers that did its work.
     finished: Mutex<Vec<Worker>>,
     given: Mutex<Given>,
 }
 
-/// What clients were given who asked by the name of their session: the last of it, oldest first.
+/// The hashes of items given to named client sessions: the latest ones, oldest first.
 #[derive(Default)]
 struct Given(VecDeque<u64>);
 
@@ -115,7 +115,7 @@ impl Code {
     /// caller, else the only one.
     ///
     /// # Errors
-    /// `E_INVALID` when code is switched off; what [`Root::of`] refuses.
+    /// `E_INVALID` when code is switched off; the errors of [`Root::of`].
     pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
         if !self.is_on {
             return Err(Error::invalid(
@@ -142,7 +142,7 @@ impl Code {
         Ok(live)
     }
 
-    /// The root that a folder lies in. One who asks again at once is not answered by git's files again.
+    /// Finds the root of a folder. A second question at once does not read git's files again.
     fn root_of(&self, folder: &Path) -> Result<Root> {
         if let Some((known, at, root)) = &*self.last.lock()
             && known.as_os_str() == folder.as_os_str()
@@ -155,7 +155,8 @@ impl Code {
         Ok(root)
     }
 
-    /// The root around the caller, if it is alive: nobody who did not ask for code waits for its beginning.
+    /// Finds the root around the caller, if it is alive: a caller that did not ask for code does not wait for a root to
+    /// begin.
     pub(crate) fn alive(&self, context: &Context) -> Option<Arc<Live>> {
         if self.roots.lock().is_empty() {
             return None;
@@ -166,8 +167,8 @@ impl Code {
         Some(live)
     }
 
-    /// The root around the caller, if it is alive, or if its index was kept: an agent's session goes on when its server
-    /// ends or lets the root go, and nobody starts it again.
+    /// Finds the root around the caller, if it is alive or has a cache: an agent's session goes on when its server ends
+    /// or lets the root go, and no start event follows.
     pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<Live>> {
         if let Some(live) = self.alive(context) {
             return Some(live);
@@ -245,7 +246,7 @@ impl Code {
             self.assign(&mut workers);
             let begun = worked();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
-            // At most half of a processor: whoever works here needs the rest.
+            // At most half of a processor: the user's own work needs the rest.
             let pause = || worked().saturating_sub(begun);
             let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
@@ -268,12 +269,12 @@ impl Code {
         false
     }
 
-    /// Whether no worker follows what happens.
+    /// Returns true if no worker follows changes.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_alone
     }
 
-    /// Whether it is switched on.
+    /// Returns true if code is switched on.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
@@ -299,7 +300,7 @@ impl Code {
 impl TableService for Code {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    // It changes nothing but what can be made again.
+    // A refresh changes only the index, which can be made again.
     fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }
@@ -339,7 +340,7 @@ impl Source for Code {
         }
     }
 
-    /// Ends the worker, and waits a moment for it to keep what it has read; a disk that does not answer holds up nobody.
+    /// Ends the worker, and waits a moment for it to write its cache; a hanging disk delays the end no longer.
     fn close(&self) {
         self.worker.get().inspect(|worker| worker.set());
         if let Some(ended) = self.ended.lock().take() {

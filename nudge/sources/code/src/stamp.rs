@@ -1,4 +1,4 @@
-//! What tells whether a file is still the one that was read, and reading it so that this can be told.
+//! The marks of a file, which tell if it is still the one that was read, and a reader that takes them.
 
 use std::fs::Metadata;
 use std::io::{self, Read as _};
@@ -14,8 +14,8 @@ const RACY_NS: i64 = 2_000_000_000;
 /// How often a file is read that changes while it is read.
 const TRIES: usize = 3;
 
-/// The marks of a file that change with its content. Its time of change is in it because anybody may set the time of
-/// modification.
+/// The marks of a file that change with its content. The time of change is one of them because any program may set the
+/// time of modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stamp {
     /// Bytes.
@@ -24,7 +24,7 @@ pub struct Stamp {
     pub modified_ns: i64,
     /// When anything of it was changed; the same as above where the system does not say.
     pub changed_ns: i64,
-    /// Which file it is; 0 where the system does not say.
+    /// The file's number; 0 if the system gives none.
     pub inode: u64,
 }
 
@@ -52,7 +52,7 @@ impl Stamp {
         Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
     }
 
-    /// Whether a change after it was read at this time may not have changed the marks.
+    /// Returns true if a change after this time of reading may leave the marks unchanged.
     pub fn is_racy(&self, read_ns: i64) -> bool {
         self.changed_ns.saturating_add(RACY_NS) > read_ns
     }
@@ -87,7 +87,7 @@ pub struct Content {
 /// Reads one of the root's files, if it has so many bytes at most.
 ///
 /// # Errors
-/// Those of opening and reading; `InvalidInput` for anything but a regular file inside the root, `Interrupted` for one
+/// Errors of opening and reading; `InvalidInput` for anything but a regular file inside the root, `Interrupted` for one
 /// that changes all the time.
 pub fn read(root: &Root, path: &str, max_bytes: u64) -> io::Result<Content> {
     let place = root.join(path);

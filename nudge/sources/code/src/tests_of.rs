@@ -1,4 +1,4 @@
-//! Which tests a node has: those that call it, those that reach it, and the file that is named after its own.
+//! Finds the tests of a node: those that call it, those that reach it, and the test file that is named after its file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use crate::extract::is_test_path;
 use crate::facts::flag;
 use crate::index::{Asking, Index, NodeId, TestHow, TestLink, Tests, stem};
 
-/// Over how many calls a test may be from what it tests.
+/// The most calls between a test and the tested node.
 const DEPTH_MAX: u8 = 3;
-/// Callers of one node that are followed, and nodes in all: what everything uses says nothing of its tests.
+/// The most callers of one node that are followed, and the most nodes in all: a node with more callers tells little
+/// about its tests.
 const CALLERS_MAX: usize = 50;
 const REACHED_MAX: usize = 400;
 /// Calls that are looked at in all.
@@ -78,7 +79,7 @@ fn named(index: &Index, id: NodeId) -> Vec<Arc<str>> {
     files.map(|(path, _)| path.clone()).take(5).collect()
 }
 
-/// What a test file is named after, in lower case: `app` for `tests/test_app.py`.
+/// Returns the stem that a test file is named after, in lower case: `app` for `tests/test_app.py`.
 pub(crate) fn tested(path: &str) -> Option<String> {
     if !is_test_path(path) {
         return None;

@@ -1,4 +1,4 @@
-//! Which files of a root count: what git would not ignore, in folders that are its own.
+//! Finds the files of a root that count: not ignored by git, and in folders of this repository.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::stamp::{Stamp, look};
 /// Most files that are indexed.
 pub const MAX_FILES: usize = 20_000;
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walked {
     /// Files of code, and manifests, by their names.
@@ -62,21 +62,21 @@ pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
     Some(walked)
 }
 
-/// Tells whether a walk would find a file: what is new is not worth a walk of everything. The rules of a folder are
-/// read once, so it is good for a moment.
+/// Tells if a walk would find a file, without a walk for each new file. The rules of a folder are read once, so it is
+/// good for a moment.
 pub struct Finder<'a> {
     root: &'a Root,
-    /// Those of the folders that were entered; none for one that a walk would not enter.
+    /// The rules of the entered folders; none for a folder that a walk would not enter.
     entered: HashMap<PathBuf, Option<Rules>>,
 }
 
 impl<'a> Finder<'a> {
-    /// One that has read nothing yet.
+    /// Makes a finder that has read nothing yet.
     pub fn new(root: &'a Root) -> Self {
         Self { root, entered: HashMap::new() }
     }
 
-    /// Whether a walk would find this file.
+    /// Returns true if a walk would find this file.
     pub fn finds(&mut self, path: &str) -> bool {
         let place = self.root.join(path);
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
@@ -98,7 +98,7 @@ impl<'a> Finder<'a> {
             if let Some(known) = self.entered.get(folder) {
                 rules.clone_from(known);
             } else {
-                // The walk tells of what it passes over.
+                // The walk itself reports the rules that it passes over.
                 let top = || rules::with_sources(self.root, |all| Rules::new(self.root.path(), all, &mut |_, _| {}));
                 rules = if folder == self.root.path() { Some(top()) } else { rules };
                 rules = rules
@@ -119,7 +119,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Whether a file of this name can say anything.
+/// Returns true if a file of this name may have facts or be a manifest.
 pub fn is_of_use(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     Language::of(&name).is_some() || is_manifest(&name)

@@ -1,4 +1,4 @@
-//! What work takes, whatever else the machine does meanwhile.
+//! The processor time of work, independent of the machine's load.
 
 use std::time::Duration;
 

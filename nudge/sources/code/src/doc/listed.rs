@@ -1,15 +1,15 @@
-//! What a documentation lists: parameters, results, errors, in the usual forms.
+//! Reads the lists of a documentation: parameters, results, errors, in the usual forms.
 
-/// What a documentation says in a form of its own.
+/// The lists that a documentation has.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed<'a> {
-    /// Parameters with what is said of them.
+    /// The parameters with their texts.
     pub params: Vec<(&'a str, String)>,
     pub returns: bool,
     pub raises: Vec<&'a str>,
 }
 
-/// Which part of a documentation a line is in.
+/// The part of a documentation that a line is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     None,
@@ -110,7 +110,7 @@ fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
     }
 }
 
-/// What follows a type in braces.
+/// Returns the text after a type in braces.
 fn untyped(text: &str) -> &str {
     if !text.starts_with('{') {
         return text;

@@ -5,7 +5,8 @@ use crate::facts::{Binding, Bound, ExprId, FileFacts, Kind, Name, Number, flag};
 /// Most assignments of a file that are looked at.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// Marks what is assigned anew: from then on nothing is known of it. The bindings are in the order of their names.
+/// Marks names that are assigned anew: from then on nothing is known of them. The bindings are in the order of their
+/// names.
 pub(super) fn bind(facts: &mut FileFacts, all: &[(Name, u32, ExprId)]) {
     let mut marks: Vec<Binding<Number>> = Vec::new();
     for (name, at, value) in all.iter().take(MAX_LOOKED_AT) {
@@ -22,7 +23,7 @@ pub(super) fn bind(facts: &mut FileFacts, all: &[(Name, u32, ExprId)]) {
     facts.bindings.sort_by_key(|b| b.name);
 }
 
-/// Whether what was declared may be something else once it is this. What says its type stays of that.
+/// Returns true if a declared name may become something else by this value. A name with a declared type keeps it.
 fn is_open(facts: &FileFacts, declared: &Binding, value: ExprId) -> bool {
     match declared.bound {
         Bound::Value(first) => first != value && declared.sure != declared.to,

@@ -1,17 +1,17 @@
-//! What is open around the place of a walk.
+//! The frames that are open around the place of a walk.
 
 use crate::facts::ExprId;
 
-/// One thing that the place of the walk is in.
+/// A function, class or block that the place of the walk is in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// How deep in the tree it was opened.
     pub depth: u32,
     pub what: Open,
-    /// Where names that are bound in it can be seen.
+    /// The start of the range where names bound in it can be seen.
     pub from: u32,
     pub to: u32,
-    /// What the arms of a match look at.
+    /// The value that the arms of a match look at.
     pub subject: ExprId,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Open {
     Block,
     /// A function; without a number one that has no name.
     Function(u32),
-    /// What has members: their names are not seen without it.
+    /// A node with members: their names are not seen without it.
     Class(u32),
     Module(u32),
     Impl(u32),

@@ -48,7 +48,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What an expression or type says. Goes down the side of the receivers, then up again.
+    /// Lowers an expression or type. Goes down the side of the receivers, then up again.
     pub fn lower(&mut self, node: Syntax<'_>) -> ExprId {
         let mut at = node;
         let mut steps = Vec::new();
@@ -159,7 +159,7 @@ impl Walk<'_> {
         if left == right { left } else { self.expr(Expr::Either(left, right)) }
     }
 
-    /// Runs what may come back to itself, as often as sensible code does.
+    /// Runs a step that may recurse, at most as deep as sensible code does.
     pub fn deeper(&mut self, run: impl FnOnce(&mut Self) -> ExprId) -> ExprId {
         if self.nesting >= NESTING_MAX {
             return ExprId::NONE;
@@ -188,7 +188,7 @@ impl Walk<'_> {
         all.iter().rev().fold(ExprId::NONE, |next, arg| self.expr(Expr::Args(*arg, next)))
     }
 
-    /// Notes a call of what is in the field, with the place of its name.
+    /// Notes a call of the given callee, with the place of its name.
     pub fn call_of(&mut self, callee: Syntax<'_>, macro_: bool) {
         let mut at = callee;
         for _ in 0..16 {

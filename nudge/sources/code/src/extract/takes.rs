@@ -1,4 +1,4 @@
-//! What a function takes, as those see it who call it, and what of a file is in no node.
+//! The parameters of a function, as its callers see them, and the text of a file outside all nodes.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::language::{Grammar, Language};
 
 /// Parts of a declaration that are looked through for its parameters.
 const MAX_SEARCHED: usize = 64;
-/// What an argument can be left out for, and what says of one what it should be.
+/// Fields with the default of an argument, and fields with its type.
 const DEFAULTS: [&str; 3] = ["value", "default_value", "right"];
 const ANNOTATIONS: [&str; 2] = ["type", "return_type"];
 
@@ -62,7 +62,7 @@ fn parameters<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<
     None
 }
 
-/// The hash of what stands in no node.
+/// Hashes the text outside all nodes.
 pub(super) fn rest(src: &str, nodes: &[Node]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let mut at = 0;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const SIGNATURE_MAX: usize = 300;
 const DOC_MAX: usize = 2_000;
-/// What is read of a documentation.
+/// The part of a documentation that is read.
 const DOC_READ_MAX: usize = 64 * 1024;
 
 /// A declaration on one line.
@@ -34,7 +34,7 @@ pub(crate) fn doc(text: &str) -> Option<String> {
     Some(text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_READ_MAX).collect())
 }
 
-/// What is kept of a documentation.
+/// Returns the part of a documentation that is kept.
 pub(crate) fn kept(doc: &str) -> Cow<'_, str> {
     if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(cut(doc, DOC_MAX)) }
 }

@@ -1,4 +1,4 @@
-//! Names that nobody will ask for.
+//! Names that no question asks for.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The walk over a tree: what is open around a node, and what is noted of it.
+//! The walk over a tree: it tracks the frames around a node and notes facts about it.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use super::frame::{Frame, Open};
 const DEPTH_MAX: u32 = 1_000;
 const NODES_MAX: usize = 20_000;
 
-/// A comment that may document what follows.
+/// A comment that may document the next node.
 #[derive(Debug, Clone, Copy)]
 struct Comment {
     from: usize,
@@ -39,20 +39,20 @@ pub(crate) struct Walk<'a> {
     pub frames: Vec<Frame>,
     /// Attributes and decorators that stand before the next node.
     pub marks: Vec<&'a str>,
-    /// Where the first of them begins, if that belongs to the node.
+    /// The start of the first of them, if it belongs to the node.
     pub marked_from: Option<u32>,
     /// The row of the first of them, while there are any.
     pub marked_row: usize,
     /// Values that the parameters of a function without a name have, by the node of the tree.
     pub hints: HashMap<usize, ExprId, FixedState>,
-    /// The name and node that a value has by what it is assigned to.
+    /// The node of a value that was named by its assignment, by the node of the tree.
     pub named: HashMap<usize, u32, FixedState>,
-    /// What an `export` says of the node in it, its row, and where it ends.
+    /// The flags that an `export` gives the node in it, its row, and its end.
     pub exported: (u16, usize, u32),
     pub nesting: u32,
-    /// Whether the walk leaves out what is in this node.
+    /// Is true when the walk leaves out the inside of this node.
     pub skip: bool,
-    /// Names that are assigned anew: where, and what.
+    /// The names that are assigned anew: name, place and value.
     pub anew: Vec<(Name, u32, ExprId)>,
     comments: Vec<Comment>,
     /// All of the documentation of the last node.
@@ -70,7 +70,7 @@ pub(crate) struct Draft<'t> {
     pub body: Option<Syntax<'t>>,
     pub flags: u16,
     pub doc: Option<String>,
-    /// Whether its name can be used without that of its owner.
+    /// Is true when its name can be used without the name of its owner.
     pub bare: bool,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
         self.comments.push(comment);
     }
 
-    /// What an `export` around a node says of it, and the row where both begin.
+    /// Takes the flags of an `export` around a node, and the row where both begin.
     pub fn exported(&mut self, node: Syntax<'_>) -> (u16, usize) {
         let (flags, row, until) = std::mem::take(&mut self.exported);
         if end(node) <= until { (flags, row) } else { (0, node.start_position().row) }
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
         if ty.is_none() { ty } else { self.expr(Expr::Of(ty)) }
     }
 
-    /// Opens what ends with the node.
+    /// Opens a frame that ends with the node.
     pub fn open(&mut self, node: Syntax<'_>, what: Open) {
         self.open_at(what, start(node), end(node), ExprId::NONE);
     }
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
         self.frames[self.frames.len() - 1]
     }
 
-    /// Whether the node of the walk is one right below that which opened the innermost frame.
+    /// Returns true if the node of the walk is a child of the node that opened the innermost frame.
     pub fn is_opened_by_parent(&self) -> bool {
         self.frames.len() > 1 && self.frame().depth + 1 == self.depth
     }
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
             .unwrap_or(NO_NODE)
     }
 
-    /// What owns a node that stands at this place.
+    /// Returns the owner of a node at this place.
     pub fn owner_here(&self) -> Owner {
         for frame in self.frames.iter().rev() {
             match frame.what {
@@ -391,7 +391,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes what is there only in some builds.
+    /// Notes code that is there only in some builds.
     pub fn condition(&mut self, when: &'a str, of: Syntax<'_>) {
         let when = self.names.name(when);
         let end_line = u32::try_from(of.end_position().row + 1).unwrap_or(u32::MAX);
@@ -404,7 +404,7 @@ impl<'a> Walk<'a> {
         self.facts.nodes[node as usize].params = (number(from).into(), number(self.facts.params.len()).into());
     }
 
-    /// Holds the documentation of the function that was just noted against what it declares.
+    /// Compares the documentation of the function just noted with its declaration.
     pub fn check_doc(&mut self, number: u32, params: &[Param<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
         if self.doc.is_empty() {

@@ -1,4 +1,4 @@
-//! Expressions, as far as they tell what is called.
+//! Expressions, as far as they tell the target of a call.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl ExprId {
     }
 }
 
-/// What stands in place of a value or of a type.
+/// An expression in place of a value or a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Expr {
     /// A name.
@@ -39,17 +39,17 @@ pub(crate) enum Expr {
     Call(ExprId),
     /// A value of this type: an annotation, `new T`, `T { .. }`.
     Of(ExprId),
-    /// One of those it holds: an index.
+    /// An item that it holds: an index.
     Item(ExprId),
     /// Some of those it holds, held the same way: `x[1:]`.
     Slice(ExprId),
-    /// What a loop goes through, one by one: of a map its keys, or pairs.
+    /// The items of a loop, one by one: of a map its keys, or pairs.
     Each(ExprId),
-    /// What is in it: `await x`, `x?`, `Some(x) = ..`.
+    /// The value inside: `await x`, `x?`, `Some(x) = ..`.
     Inner(ExprId),
-    /// What `with` binds.
+    /// The value that `with` binds.
     Enter(ExprId),
-    /// One or the other.
+    /// Either of two.
     Either(ExprId, ExprId),
     /// A type with its arguments.
     Apply(ExprId, ExprId),
@@ -65,7 +65,7 @@ pub(crate) enum Expr {
     Null,
     /// A number, a string, a list: of a type from outside, by its name.
     Literal(Name),
-    /// A function without a name, and what it gives.
+    /// A function without a name, and its result.
     Function(ExprId),
     /// The type of a value.
     TypeOf(ExprId),
@@ -91,7 +91,7 @@ impl Exprs {
         self.0.capacity() * size_of::<Expr>()
     }
 
-    /// A dotted path as it is written, or nothing for what is none.
+    /// Returns a dotted path as it is written; empty for anything else.
     pub fn path(&self, id: ExprId, names: &Names) -> String {
         let mut parts = Vec::new();
         let mut at = id;

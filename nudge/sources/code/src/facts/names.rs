@@ -34,7 +34,7 @@ impl Name {
 pub(crate) struct Names {
     text: String,
     ends: Vec<Number>,
-    /// The numbers in the order of the strings, to find one; not those of texts, which nobody looks for.
+    /// The numbers in the order of the strings, for lookup. Texts are left out: no question looks them up.
     order: Vec<Number>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Interner<'a> {
         let mut names = self.names;
         names.text.shrink_to_fit();
         names.ends.shrink_to_fit();
-        // What is in both was made first.
+        // A string in both maps was made first.
         let made = self.made.into_values().map(|name| name.0);
         let mut order: Vec<Number> = self.seen.into_values().map(|name| name.0).chain(made).collect();
         order.sort_unstable();

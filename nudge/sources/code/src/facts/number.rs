@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-/// What none is kept as.
+/// The stored form of none.
 const MAX: u32 = 0xFF_FFFF;
 
 /// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB: whatever counts its bytes, lines,

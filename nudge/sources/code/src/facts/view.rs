@@ -15,22 +15,22 @@ impl<'a> NodeView<'a> {
         Self { facts, node, number }
     }
 
-    /// Its number in the file.
+    /// Returns the number of the node in the file.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its name with those around it, `Flask.route`; the second of the same ends in `#2`.
+    /// Returns the name with its owners, `Flask.route`; the second of the same ends in `#2`.
     pub fn qual(&self) -> &'a str {
         self.facts.text(self.node.qual)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &'a str {
         self.facts.text(self.node.name)
     }
 
-    /// What it is.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.node.kind
     }
@@ -40,17 +40,17 @@ impl<'a> NodeView<'a> {
         self.facts.text(self.node.signature)
     }
 
-    /// Its documentation, at most 2,000 bytes.
+    /// Returns the documentation, at most 2,000 bytes.
     pub fn doc(&self) -> Option<&'a str> {
         Some(self.facts.text(self.node.doc)).filter(|doc| !doc.is_empty())
     }
 
-    /// The rest of what is known of it.
+    /// Returns the facts that have no getter here.
     pub fn node(&self) -> &'a Node {
         self.node
     }
 
-    /// A number for what it takes: another when a call of it may not fit any more.
+    /// Returns a hash of the parameters: it changes when a call may no longer fit.
     pub fn takes(&self) -> u32 {
         self.node.takes
     }
@@ -67,7 +67,7 @@ impl<'a> NodeView<'a> {
             .map(|name| facts.text(*name))
     }
 
-    /// The paths of what it extends or implements.
+    /// Returns the paths of the types that it extends or implements.
     pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
         let (from, to) = self.node.bases;
         let facts = self.facts;
@@ -75,12 +75,12 @@ impl<'a> NodeView<'a> {
         all.iter().map(|base| facts.exprs.path(*base, &facts.names)).filter(|path| !path.is_empty())
     }
 
-    /// Whether it is a test.
+    /// Returns true if it is a test.
     pub fn is_test(&self) -> bool {
         self.node.flags & flag::TEST != 0
     }
 
-    /// What its documentation says that is not so.
+    /// Returns the contradictions in its documentation.
     pub fn drift(&self) -> impl Iterator<Item = &'a Drift> + use<'a> {
         let number = self.number;
         self.facts.drifts.iter().filter(move |(node, _)| *node == number).map(|(_, drift)| drift)

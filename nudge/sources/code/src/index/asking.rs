@@ -1,4 +1,4 @@
-//! Who calls what: questions about one state of the index, which share what they find out.
+//! Questions about callers and callees in one state of the index; they share their findings.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use crate::resolve::Resolver;
 /// Calls of one name that are looked at.
 const SITES_MAX: usize = 4_000;
 
-/// Questions about an index that stays what it is meanwhile.
+/// Questions about an index that does not change meanwhile.
 pub(crate) struct Asking<'a> {
     pub index: &'a Index,
     resolver: Resolver<'a>,
@@ -20,7 +20,7 @@ impl<'a> Asking<'a> {
         Self { index, resolver: Resolver::new(&index.store) }
     }
 
-    /// Who calls a node: at most `limit`, with those that are only likely if asked for.
+    /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
     pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
         let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
         if likely { find(limit) } else { self.index.store.kept.of(id).callers(limit, || find(usize::MAX)) }
@@ -90,7 +90,7 @@ impl<'a> Asking<'a> {
         if default { self.index.store.using("default") } else { Vec::new() }
     }
 
-    /// What a node calls, in the order of its lines.
+    /// Finds the calls of a node, in the order of its lines.
     pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
         let find = || self.find_callees(id, likely);
         if likely { find() } else { self.index.store.kept.of(id).callees(find) }
@@ -141,7 +141,7 @@ impl<'a> Asking<'a> {
             let Some(facts) = self.index.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {
                 continue;
             };
-            // What asks for it stands in its file, or below the folder of its `conftest.py`.
+            // A test that asks for it is in its file, or below the folder of its `conftest.py`.
             let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             if !path.starts_with(folder) {
                 continue;

@@ -1,5 +1,5 @@
-//! What hangs together with the nodes that somebody asked about, until a file changes: an agent asks about the same few
-//! again and again.
+//! Keeps the links of nodes that were asked about, until a file changes: an agent asks about the same few nodes again
+//! and again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -17,11 +17,11 @@ const LINKS_MAX: usize = 64;
 /// The links of a node, each kind whole, once it was asked for.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// Who certainly calls it.
+    /// The certain callers.
     callers: OnceLock<Callers>,
-    /// What it certainly calls.
+    /// The certain callees.
     callees: OnceLock<Vec<Callee>>,
-    /// Its tests.
+    /// The tests.
     tests: OnceLock<Tests>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What is kept of a node.
+    /// Returns the kept links of a node.
     pub fn of(&self, id: NodeId) -> Arc<Links> {
         let mut all = self.links.lock();
         if all.len() >= NODES_MAX && !all.contains_key(&id) {
@@ -81,7 +81,7 @@ impl Kept {
 }
 
 impl Links {
-    /// Who certainly calls the node, at most `limit`; `find` finds all.
+    /// Returns the certain callers of the node, at most `limit`; `find` finds all.
     pub fn callers(&self, limit: usize, find: impl FnOnce() -> Callers) -> Callers {
         let mut callers = found_once(&self.callers, |callers| callers.edges.len(), find);
         callers.omitted = callers.edges.len().saturating_sub(limit);
@@ -89,7 +89,7 @@ impl Links {
         callers
     }
 
-    /// What the node certainly calls.
+    /// Returns the certain callees of the node.
     pub fn callees(&self, find: impl FnOnce() -> Vec<Callee>) -> Vec<Callee> {
         found_once(&self.callees, Vec::len, find)
     }
@@ -103,7 +103,7 @@ impl Links {
     }
 }
 
-/// What is kept, or what is found and from then on kept, unless it is much.
+/// Returns the kept value, or finds it and keeps it, unless it is long.
 fn found_once<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
     if let Some(known) = place.get() {
         return known.clone();

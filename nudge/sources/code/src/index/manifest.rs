@@ -1,10 +1,10 @@
-//! What manifests say of where names lead.
+//! Manifests: they tell where names lead.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// One manifest.
+/// The content of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Manifest {
     Cargo(Cargo),
@@ -152,12 +152,13 @@ impl Tsconfig {
         self.options.base.as_deref()
     }
 
-    /// Whether it says where modules are by their names.
+    /// Returns true if it maps names to modules.
     pub fn has_paths(&self) -> bool {
         !self.options.paths.is_empty()
     }
 
-    /// Where `paths` say that a module is: by its whole name, else by the pattern that begins with the most of it.
+    /// Returns the places that `paths` gives a module: by its whole name, else by the pattern with the longest matching
+    /// start.
     pub fn targets(&self, module: &str) -> Vec<String> {
         let matched = |pattern: &str| match pattern.split_once('*') {
             None => (pattern == module).then_some((usize::MAX, "")),

@@ -35,7 +35,7 @@ impl File {
     }
 }
 
-/// What is known of all files. It is changed file by file, and holds nothing that more than one file says.
+/// The facts of all files. It changes file by file, and holds nothing that follows from more than one file.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     files: Vec<Option<File>>,
@@ -52,7 +52,7 @@ pub(crate) struct Store {
     stems: Postings,
     /// Test files that are named after the stem, in lower case.
     testing: Postings,
-    /// Whether it is known of any call what it means.
+    /// Is true when the target of any call is known.
     has_targets: AtomicBool,
     /// The links of nodes that were asked about.
     pub(super) kept: Kept,
@@ -70,7 +70,7 @@ enum Table {
 /// The names by which a file stands in each table, each once.
 fn rows(path: &str, facts: &FileFacts) -> [(Table, Vec<u64>); 5] {
     let name = |name: Name| key(facts.text(name));
-    // What is imported under another name is called by that.
+    // A renamed import is called by its alias.
     let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
     let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
     [
@@ -119,7 +119,7 @@ impl Store {
         self.manifests.insert(path.into(), manifest);
     }
 
-    /// What the call of a number is known to mean, or turns out to.
+    /// Returns the known target of a call by its number, or finds it.
     pub fn target(
         &self,
         file: &File,
@@ -132,7 +132,7 @@ impl Store {
         file.targets.of(file.facts.calls.len(), number, find)
     }
 
-    /// Forgets what follows from more than one file.
+    /// Forgets everything that follows from more than one file.
     fn forget(&mut self) {
         self.kept.forget();
         if std::mem::take(self.has_targets.get_mut()) {
@@ -181,7 +181,7 @@ impl Store {
         self.paths.get(path).copied()
     }
 
-    /// Whether there are files below a folder.
+    /// Returns true if there are files below a folder.
     pub fn has_folder(&self, path: &str) -> bool {
         let under = format!("{path}/");
         let from = (Bound::Included(under.as_str()), Bound::Unbounded);
@@ -269,7 +269,7 @@ pub(crate) fn stem(path: &str) -> &str {
     }
 }
 
-/// Whether a node or binding of a file can be seen from all of it.
+/// Returns true if a node or binding can be seen from all of its file.
 pub(crate) fn of_file(from: u32, to: u32) -> bool {
     from == 0 && to == u32::MAX
 }

@@ -1,4 +1,4 @@
-//! What the calls of a file mean, as far as somebody has asked: who asks for the callers of a common name waits once.
+//! The known targets of a file's calls: only the first question about the callers of a common name has to wait.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ pub(super) struct Targets(OnceLock<Box<[AtomicU32]>>);
 const FILE: u32 = 17;
 const NODE: u32 = 3;
 const HOW: u32 = 0b111;
-/// Nobody has asked; there is no certain target.
+/// Not asked yet; asked, and there is no certain target.
 const OPEN: u32 = 0;
 const NONE: u32 = 1;
 /// Before the hows, which begin here.
@@ -54,7 +54,7 @@ impl Targets {
     }
 }
 
-/// `None` for what does not fit: that is worked out each time.
+/// Packs a target into a word; `None` if it does not fit, so it is found anew each time.
 fn word(id: NodeId, how: How) -> Option<u32> {
     let at = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
     let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);

@@ -1,4 +1,4 @@
-//! What the languages with braces have in common.
+//! Visitors that the languages with braces share.
 
 use tree_sitter::Node as Syntax;
 
@@ -61,14 +61,14 @@ pub(super) fn note(
     Some(walk.node(Draft { kind, name, whole: node, body, flags, doc, bare }))
 }
 
-/// A class without a name hides what is around it: `this` and bare names in it are of a type that is not known.
+/// Opens a class without a name. It hides the code around it: `this` and bare names in it are of an unknown type.
 pub(super) fn nameless(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let number = u32::try_from(walk.facts.impls.len()).unwrap_or(u32::MAX);
     walk.facts.impls.push(Impl { of: ExprId::NONE, tr: ExprId::NONE, from: start(node), to: end(node) });
     walk.open(node, Open::Impl(number));
 }
 
-/// What a function gives, by the type in a field.
+/// Notes the result of a function, by the type in a field.
 pub(super) fn gives(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, field: &str) {
     if let Some(ty) = walk.get(node, field) {
         let ty = walk.lower(ty);
@@ -118,7 +118,7 @@ pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Block);
 }
 
-/// A call of what is in `function`.
+/// Notes a call of the node in `function`.
 pub(super) fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if let Some(function) = walk.get(node, "function") {
         walk.call_of(function, false);

@@ -85,7 +85,7 @@ const VISITS: &[(&str, Visit)] = &[
 
 fn doc(walk: &mut Walk<'_>, row: usize) -> Option<String> {
     let mut comments = walk.comments_before(row);
-    // What is no JSDoc is about the code, not about its use.
+    // A comment that is no JSDoc is about the code, not about its use.
     comments.retain(|comment| comment.starts_with("/**"));
     let last = comments.pop()?;
     crate::extract::text::doc(&crate::doc::uncomment(&[last]))
@@ -134,7 +134,7 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     inside(walk, node, number);
 }
 
-/// What a function gives and takes, and its frame.
+/// Notes the result and parameters of a function, and opens its frame.
 fn inside(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
     if let Some(ty) = walk.get(node, "return_type") {
         let ty = walk.lower(ty);

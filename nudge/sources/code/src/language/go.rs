@@ -101,7 +101,7 @@ fn package(walk: &mut Walk<'_>, node: Syntax<'_>) {
 fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(path) = node.child_by_field_name("path") else { return };
     let path = walk.text(path).trim_matches(['"', '`']);
-    // The folder's name, or what comes before its version.
+    // The folder's name, or the part before its version.
     let mut parts = path.rsplit('/');
     let last = parts.next().unwrap_or(path);
     let version =
@@ -221,7 +221,7 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.open(node, Open::Class(number));
 }
 
-/// What a struct or interface takes in whole gives it its methods.
+/// Notes the type that a struct or interface embeds: it gives its methods.
 fn embedded(walk: &mut Walk<'_>, ty: Syntax<'_>, number: u32) {
     let list = if ty.kind() == "struct_type" { ty.named_child(0) } else { Some(ty) };
     let Some(list) = list.filter(|_| matches!(ty.kind(), "struct_type" | "interface_type")) else { return };

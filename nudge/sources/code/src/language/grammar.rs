@@ -1,4 +1,4 @@
-//! A grammar with the tables that say what its syntax means, by number of kind.
+//! A grammar with the tables that give its syntax a meaning, by number of kind.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use tree_sitter::{Language as Parser, Node};
 
 use crate::extract::Walk;
 
-/// What is done at a node of the tree.
+/// A step of the walk at a node of the tree.
 pub(crate) type Visit = for<'a> fn(&mut Walk<'a>, Node<'_>);
 
-/// What a kind of syntax is as an expression or type. Texts are names of fields; `""` is the first named child.
+/// The meaning of a kind of syntax as an expression or type. Texts are names of fields; `""` is the first named child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     Name,
@@ -25,11 +25,11 @@ pub(crate) enum Shape {
     Of(&'static str),
     Inner(&'static str),
     Item(&'static str),
-    /// No more than what is in it.
+    /// The same as the value in the field.
     Pass(&'static str),
     /// A type and, in a child, its arguments.
     Apply(&'static str, &'static str),
-    /// One of two.
+    /// Either of two.
     Either(&'static str, &'static str),
     /// All its named children, of which any may be meant.
     Tuple(&'static str),
@@ -44,7 +44,7 @@ pub(crate) enum Shape {
 /// An expression of the grammar's own.
 pub(crate) type Lower = for<'a> fn(&mut Walk<'a>, Node<'_>) -> crate::facts::ExprId;
 
-/// What a language brings.
+/// The parts that a language brings.
 pub(crate) struct Spec {
     pub parser: fn() -> Parser,
     pub visits: &'static [(&'static str, Visit)],
@@ -67,7 +67,7 @@ pub(crate) struct Grammar {
     pub fields: HashMap<String, u16, FixedState>,
 }
 
-/// What is known of a kind.
+/// The tables' entry for a kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Row {
     pub visit: Option<Visit>,
@@ -77,12 +77,12 @@ pub(crate) struct Row {
     pub inside: Inside,
 }
 
-/// How much of what is in a node the walk looks at.
+/// The children of a node that the walk visits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Inside {
     #[default]
     All,
-    /// Its first child.
+    /// The first child.
     First,
     Nothing,
 }

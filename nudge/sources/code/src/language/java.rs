@@ -261,7 +261,7 @@ fn field(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// One of the values of an enum.
+/// Visits a value of an enum.
 fn constant(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if let (Open::Class(owner), Some(name)) = (walk.owner().what, node.child_by_field_name("name")) {
         let ty = walk.expr(Expr::SelfType);

@@ -173,7 +173,7 @@ fn property(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// `$x = ..` is seen in all of the function; what is assigned twice is one or the other.
+/// Binds the variable of `$x = ..` in all of the function; if it is assigned twice, it is either value.
 fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;

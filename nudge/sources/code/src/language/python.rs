@@ -100,7 +100,7 @@ const SHAPES: &[(&str, Shape)] = &[
     ("tuple", Shape::Tuple("tuple")),
 ];
 
-/// Calls that are not what they seem: `super()`, and `cast(T, x)`, which is a `T`.
+/// Lowers calls with a special meaning: `super()`, and `cast(T, x)`, which is a `T`.
 fn call_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(function) = walk.get(node, "function") else { return ExprId::NONE };
     if function.kind() == "identifier" {
@@ -131,8 +131,7 @@ fn generic(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.expr(Expr::Apply(of, args))
 }
 
-/// `x[..]`: as a type it is applied, as a value something is taken from it. Which of them is known only where it is
-/// used, so that both are the same here.
+/// Lowers `x[..]`: a type with arguments, or an item of a value. Only its use tells which, so both are the same here.
 fn subscript(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let of = walk.lower_field(node, "value");
     if of.is_none() {
@@ -232,7 +231,7 @@ fn formatted(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
 }
 
-/// What decorators say.
+/// Returns the flags that decorators set.
 fn flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
     for mark in marks {
@@ -418,7 +417,7 @@ fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
         match (module, alias) {
             (Some(module), alias) => walk.import(module, name, alias.unwrap_or(name), node, true),
             (None, Some(alias)) => walk.import(name, "", alias, node, true),
-            // `import a.b` binds `a`; what is reached through it is known by the paths of modules.
+            // `import a.b` binds `a`; names behind it are found by the paths of modules.
             (None, None) => walk.import(name, "", name.split('.').next().unwrap_or(name), node, true),
         }
         bind::imported(walk, node);
@@ -467,7 +466,7 @@ fn yielded(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Whether the function says what it gives.
+/// Returns true if the function declares the type of its result.
 fn annotated(walk: &Walk<'_>, function: u32) -> bool {
     walk.facts.nodes.get(function as usize).is_some_and(|node| node.flags & flag::ANNOTATED != 0)
 }

@@ -154,7 +154,7 @@ fn index(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.expr(if range { Expr::Slice(value) } else { Expr::Item(value) })
 }
 
-/// `*x` is what `x` refers to; `**x` most often asks a type of its own for something else.
+/// Lowers `*x` to the value that `x` refers to; `**x` is unknown: it most often gives a value of another type.
 fn unary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }
@@ -179,12 +179,12 @@ fn closure_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     walk.expr(Expr::Function(given))
 }
 
-/// What a block gives: its last expression.
+/// Lowers a block to its last expression.
 fn last(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
     let last = count.checked_sub(1).and_then(|at| node.named_child(u32::try_from(at).unwrap_or(u32::MAX)));
     match last {
-        // What it names may be bound in the block, out of sight from where the value is asked for.
+        // A longer block may bind the names in it, and the place that asks for the value does not see them.
         Some(last) if count == 1 => walk.lower(last),
         _ => ExprId::NONE,
     }
@@ -205,7 +205,7 @@ fn match_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     for arm in body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(8) {
         let value = walk.lower_field(arm, "value");
         if value.is_none() {
-            // `Ok(x) => x` takes what is in the value that is matched.
+            // `Ok(x) => x` takes the value inside the matched value.
             return if takes_out(walk, body) { inner_of_match(walk, node) } else { value };
         }
         out = if out.is_none() { value } else { walk.either(out, value) };
@@ -218,7 +218,7 @@ fn inner_of_match(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     if value.is_none() { value } else { walk.expr(Expr::Inner(value)) }
 }
 
-/// Whether the first arm is `Ok(x) => x` or `Some(x) => x`, or one of the first two.
+/// Returns true if the first or second arm is `Ok(x) => x` or `Some(x) => x`.
 fn takes_out(walk: &Walk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
@@ -398,8 +398,7 @@ fn module(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
     let macros = walk.marks.iter().any(|mark| mark.contains("macro_use"));
     walk.marks.clear();
-    // A module in a file of its own: what it is called tells where; `#[path]` may tell otherwise. What it passes on
-    // are its macros.
+    // A module in a file of its own: its name gives the place, or `#[path]` does. It passes on its macros.
     if let Some(name) = walk.get(node, "name") {
         let name = walk.text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
@@ -415,7 +414,7 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.gives(number, value, start(node));
 }
 
-/// A type that those who implement a trait choose.
+/// Notes a type that the implementations of a trait choose.
 fn associated(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
     let (Some(name), Open::Class(owner)) = (walk.get(node, "name"), walk.owner().what) else { return };
@@ -459,7 +458,7 @@ fn is_field(function: Syntax<'_>) -> bool {
         && function.named_child(0).is_some_and(|inner| inner.kind() == "field_expression")
 }
 
-/// What a function that a field holds gives is not known.
+/// Lowers a call of a field: the result of the function that it holds is not known.
 fn field_called(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let function = walk.get(node, "function");
     if function.is_some_and(is_field) { walk.literal("?") } else { ExprId::NONE }

@@ -1,9 +1,9 @@
-//! How far a first reading is, for the person who waits for it: a line on their terminal that goes away.
+//! The progress of a first reading: a line on the terminal of the waiting person, which goes away at the end.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
 
-/// What takes less is not worth a line; and how often it is written anew.
+/// The time before the line appears, and the time between two updates of it.
 const BEGINS: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -26,7 +26,7 @@ impl Progress {
         if self.is_seen && now >= self.next {
             self.next = now + EVERY;
             self.is_shown = true;
-            // Who cannot see it can do without.
+            // Write errors are ignored: progress output is optional.
             let _ = write!(stderr(), "\r{}\x1b[K", line(read, all));
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of a root at one moment: the index, and which bytes it is of.
+//! The state of a root at one moment: the index, and the bytes that it was made from.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -30,15 +30,15 @@ const MAX_LOST: usize = 50;
 
 /// A definition that is gone.
 pub struct Lost {
-    /// Its name with those around it.
+    /// The name with its owners.
     pub qual: Box<str>,
-    /// Its name.
+    /// The bare name.
     pub name: Box<str>,
-    /// What called it for certain: the file, and what in it.
+    /// The certain callers: the file, and the node in it.
     pub callers: BTreeSet<(Arc<str>, Option<Box<str>>)>,
 }
 
-/// When a node came, and when it changed last: what nobody saw is not known.
+/// The times when a node came and when it last changed; unobserved changes are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seen {
     /// When it was first seen, where it was not there before.
@@ -50,13 +50,13 @@ pub struct Seen {
 /// A file as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Its marks then.
+    /// The marks at that time.
     pub stamp: Stamp,
     /// When that was.
     pub read_ns: i64,
-    /// Which of all reads it was: what an earlier one saw never replaces what a later one did.
+    /// The number of this read: the result of an earlier read never replaces that of a later one.
     pub order: u64,
-    /// Whether it was known when that read began.
+    /// Is true when it was known when that read began.
     pub is_again: bool,
     /// The hash of its bytes.
     pub hash: Hash,
@@ -65,16 +65,16 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether a file with these marks surely has the bytes that were read.
+    /// Returns true if a file with these marks surely has the bytes that were read.
     pub fn is(&self, stamp: &Stamp) -> bool {
         self.stamp == *stamp && !self.stamp.is_racy(self.read_ns)
     }
 }
 
-/// What a file was read as.
+/// The result of reading a file.
 #[derive(Debug)]
 pub enum Read {
-    /// Code, with what it says.
+    /// Code, with its facts.
     Facts(Arc<FileFacts>),
     /// A manifest.
     Manifest(Vec<u8>),
@@ -84,10 +84,10 @@ pub enum Read {
     Skipped(Skip),
 }
 
-/// All of it. Readers share it; a file that was read replaces what was known in no time, so that none waits for long.
+/// The whole state. Readers share it; putting a read file takes almost no time, so no reader waits for long.
 #[derive(Default)]
 pub struct State {
-    /// What the files say.
+    /// The facts of the files.
     pub index: Index,
     /// The names in it.
     pub names: Names,
@@ -95,9 +95,9 @@ pub struct State {
     pub files: HashMap<Box<str>, Known, FixedState>,
     /// Files that are to be read.
     pub ahead: Ahead,
-    /// Whether all files have been seen since the start, and since something happened that may concern any.
+    /// Is true when all files have been seen since the start, and since the last event that may concern any file.
     pub is_walked: bool,
-    /// Whether everything has been read once: what is read from then on has changed while we looked.
+    /// Is true when everything has been read once: a file read after that has changed while the server ran.
     pub is_caught_up: bool,
     /// When something was last read.
     pub indexed_at: Option<Millis>,
@@ -111,11 +111,11 @@ pub struct State {
     pub mode: Mode,
     /// When the last look at everything began.
     pub looked_ns: i64,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// The facts of changed files as they were when HEAD was what it is, or when we began to look.
+    /// The facts of changed files as they were when HEAD became the current one, or when the server began.
     pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
-    /// Definitions that went from a file meanwhile, and who called them.
+    /// Definitions that went from a file meanwhile, and their callers.
     pub lost: HashMap<Box<str>, Vec<Lost>, FixedState>,
     seen: HashMap<Box<str>, HashMap<Box<str>, Seen, FixedState>, FixedState>,
     remembered: Remembered,
@@ -126,7 +126,7 @@ pub struct State {
 }
 
 impl State {
-    /// Puts what was read of a file; says whether the index says something else now. What a later read saw stays.
+    /// Puts the result of reading a file; returns true if the index has changed. The result of a later read stays.
     pub fn put(&mut self, path: &str, known: Known, read: Read) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
@@ -134,7 +134,7 @@ impl State {
         {
             return false;
         }
-        // Somebody looked once more at what was removed meanwhile: what comes anew is read anew.
+        // The file was removed during a repeated read: if it comes back, it is read anew.
         if known.is_again && !self.files.contains_key(path) {
             return false;
         }
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Remembers who called what a file no longer has; asked while it still has it, as nobody can tell afterwards.
+    /// Remembers the callers of definitions that a file is about to lose; afterwards the index cannot tell them.
     fn note_lost(&mut self, path: &str, new: Option<&FileFacts>) {
         let Some(old) = self.index.file(path) else { return };
         let asking = self.index.ask();
@@ -248,7 +248,7 @@ impl State {
         known.truncate(MAX_LOST);
     }
 
-    /// What the documentation of a node says that is not so: by the file alone, and by what the file was before.
+    /// Finds the contradictions in a node's documentation: by the file alone, and by the earlier version of the file.
     pub fn drift(&self, path: &str, node: &NodeView<'_>) -> Vec<Drift> {
         let mut drift: Vec<_> = node.drift().cloned().collect();
         let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
@@ -319,11 +319,11 @@ pub struct Ahead {
     ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
 }
 
-/// Whether somebody waits for it, and when it was changed.
+/// Is true when a caller waits for it; and the time of its last change.
 type Rank = (bool, i64);
 
 impl Ahead {
-    /// Adds a file. One that somebody waits for stays so.
+    /// Adds a file. If a caller already waits for it, it stays first.
     pub fn add(&mut self, path: &str, is_asked: bool, modified_ns: i64) {
         let old = self.ranks.get(path).copied();
         let rank = (is_asked || old.is_some_and(|(is_asked, _)| is_asked), modified_ns);

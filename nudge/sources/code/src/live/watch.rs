@@ -1,4 +1,4 @@
-//! Which files of a root have changed, as the system tells.
+//! Files of a root that have changed, as the system tells.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub enum Mode {
     Once,
 }
 
-/// What has changed since it was last looked at.
+/// The changes since the last look.
 #[derive(Debug, Default)]
 pub struct News {
     /// Files.
@@ -47,7 +47,7 @@ pub struct News {
 }
 
 impl News {
-    /// Whether there is nothing.
+    /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.settling.is_empty()
     }
@@ -71,12 +71,12 @@ impl News {
     }
 }
 
-/// Where news comes in, from any thread.
+/// The place that receives news from any thread.
 pub struct Inbox {
     root: Root,
     news: Mutex<News>,
     folders: Mutex<Folders>,
-    /// Those that went away or came anew: the system may watch what was there before.
+    /// Folders that went away or came anew: the system may still watch the old ones.
     lost: Mutex<Folders>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -108,12 +108,12 @@ impl Inbox {
         self.news.lock().count()
     }
 
-    /// How long until what there is has settled; `None` when there is nothing.
+    /// Returns the time until the news has settled; `None` when there is none.
     pub fn settles_in(&self) -> Option<Duration> {
         self.news.lock().settling.rest()
     }
 
-    /// Looks at what there is, and takes out what `take` says is done with.
+    /// Looks at the news; `take` may take some of it out.
     pub fn look<T>(&self, take: impl FnOnce(&mut News) -> T) -> T {
         take(&mut self.news.lock())
     }

@@ -1,4 +1,4 @@
-//! The work on a root: reading everything once, then what changes. One thread does it for all roots.
+//! The work on a root: reads everything once, then each change. One thread does it for all roots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,12 +18,13 @@ use crate::walk::{self, Finder, Walked};
 
 /// How long it works before it looks whether it should end, and lets others go on.
 const SLICE: Duration = Duration::from_millis(20);
-/// Between two looks at everything, where the system tells of no changes: at least, and as a multiple of what one costs.
+/// The time between two looks at everything, if the system tells of no changes: a minimum, and a multiple of the cost
+/// of one.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_COST: u32 = 100;
-/// Between two looks at everything for what folders do, as a multiple of what one costs.
+/// The time between two looks at everything after changed folders, as a multiple of the cost of one.
 const WALK_COST: u32 = 10;
-/// How long a process that answers one call reads what it has not read yet.
+/// The longest time that a process that answers one call spends on reading.
 const AT_ONCE: Duration = Duration::from_secs(10);
 /// How often git is looked at while it is at work, and after how long its lock was left behind.
 const GIT_WAIT: Duration = Duration::from_millis(50);
@@ -39,7 +40,7 @@ pub struct Worker {
     cache: Option<Cache>,
     watch: Option<Watch>,
     is_begun: bool,
-    /// When everything may be looked at again, and what the last look cost.
+    /// The earliest time of the next look at everything, and the cost of the last.
     next_walk: Instant,
     cost: Duration,
 }
@@ -50,7 +51,7 @@ impl Worker {
         Self { live, cache: None, watch: None, is_begun: false, next_walk: Instant::now(), cost: Duration::ZERO }
     }
 
-    /// Its root.
+    /// Returns the live root.
     pub fn live(&self) -> &Arc<Live> {
         &self.live
     }
@@ -77,7 +78,7 @@ impl Worker {
         if is_done { self.rest() } else { Duration::ZERO }
     }
 
-    /// Does all that there is to do, for a process that answers one call; what takes too long is left to the next.
+    /// Does all the work for a process that answers one call, within a time limit; the next call does the rest.
     pub fn finish(&mut self) {
         let until = Instant::now() + AT_ONCE;
         let is_over = || Instant::now() >= until;
@@ -95,7 +96,7 @@ impl Worker {
         self.keep();
     }
 
-    /// Keeps what is not kept yet, and ends.
+    /// Writes the unkept rows, and ends.
     pub fn close(&mut self) {
         self.keep();
         self.watch = None;
@@ -117,13 +118,13 @@ impl Worker {
         poll.min(news)
     }
 
-    /// Takes in what was kept.
+    /// Loads the cached files.
     fn load(&mut self, is_over: &dyn Fn() -> bool) {
         let live = &self.live;
         Cache::remove_orphans(&live.caches);
         let opened = Cache::open(&live.caches, &live.root).and_then(|mut cache| {
             cache.load(&live.root, |rows| {
-                // Each for itself: whoever asks meanwhile does not wait for all.
+                // Lock for each row: a question meanwhile does not wait for all rows.
                 for (path, entry) in rows {
                     take_row(&mut live.state.write(), &path, entry);
                 }
@@ -147,8 +148,8 @@ impl Worker {
         }
     }
 
-    /// Walks, and finds out which files are to be read and which are gone. With `watches`, what happens from then on is
-    /// told.
+    /// Walks, and finds the files to read and the files that are gone. With `watches`, the system tells of later
+    /// changes.
     fn look_at_everything(&mut self, is_over: &dyn Fn() -> bool, watches: bool) {
         if watches && self.watch.is_none() && !matches!(self.live.state().mode, Mode::Poll(_)) {
             match Watch::begin(&self.live.inbox) {
@@ -157,9 +158,9 @@ impl Worker {
             }
         }
         let mut began = 0;
-        // What comes into a new folder before it is watched is seen by the next walk.
+        // A file that enters a new folder before it is watched is seen by the next walk.
         for _ in 0..3 {
-            // What is read while it walks is newer than what it sees.
+            // A read during the walk is newer than the walk.
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
             began = stamp::now_ns();
             let Some(mut walked) = walk::walk(&self.live.root, is_over) else { return };
@@ -177,7 +178,7 @@ impl Worker {
         state.is_walked = true;
         state.looked_ns = began;
         if state.head != head {
-            // What another commit says is no edit.
+            // A change by another commit is no edit.
             state.before.clear();
             state.lost.clear();
             state.head = head;
@@ -229,7 +230,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what has happened, once it has settled.
+    /// Takes the news once it has settled.
     fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
         let live = Arc::clone(&self.live);
         let may_walk = Instant::now() >= self.next_walk || live.inbox.look(|news| news.now);
@@ -250,7 +251,7 @@ impl Worker {
         }
     }
 
-    /// Whether git is changing files now; one that died has left its lock behind.
+    /// Returns true if git is changing files now; the old lock of a dead git does not count.
     fn is_git_at_work(&self) -> bool {
         let Some(git_dir) = self.live.root.git_dir() else { return false };
         let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
@@ -259,7 +260,7 @@ impl Worker {
         lock.modified().ok().map(apart).is_none_or(|apart| apart < GIT_LOCK_OLD)
     }
 
-    /// Reads what is ahead until then; says whether that was all.
+    /// Reads queued files until a time; returns true if the queue is empty.
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
         let mut finder = Finder::new(&self.live.root);
         loop {
@@ -267,7 +268,7 @@ impl Worker {
             if is_over() || Instant::now() >= until {
                 return false;
             }
-            // What a walk found is as it was a moment ago.
+            // A file that a walk found needs no second look.
             if is_news && !self.is_to_be_read(&path, &mut finder) {
                 self.live.state.write().ahead.remove(&path);
             } else if self.live.take(&path).is_err() {
@@ -280,7 +281,7 @@ impl Worker {
         }
     }
 
-    /// Whether a file is to be read, or removed.
+    /// Returns true if a file must be read or removed.
     fn is_to_be_read(&self, path: &str, finder: &mut Finder<'_>) -> bool {
         let known = self.live.state().files.get(path).copied();
         match (known, stamp::look(&self.live.root, path)) {
@@ -300,7 +301,7 @@ impl Worker {
     }
 }
 
-/// Takes in what was kept of a file: it counts as read then.
+/// Puts a cached file into the state: it counts as read.
 fn take_row(state: &mut State, path: &str, entry: Entry) {
     // A later read is better, and a manifest is read at every start.
     if state.files.contains_key(path) || is_manifest(path) {

@@ -1,4 +1,4 @@
-//! `nudge.code.context`: what a prompt brings to mind, asked for.
+//! `nudge.code.context`: the nodes that a prompt brings to mind, on request.
 
 use std::hash::BuildHasher as _;
 
@@ -24,7 +24,7 @@ const MAX_FILES: usize = 256;
 /// Result of `nudge.code.context`.
 #[derive(Debug, Serialize)]
 pub struct Told {
-    /// Best first; what a client session was given before is left out.
+    /// The best lines first, without those that the client session was given before.
     lines: Vec<String>,
     items: Vec<Reasoned>,
     /// How many more there are.

@@ -1,4 +1,4 @@
-//! `nudge.code.file` of a folder: what is in it.
+//! `nudge.code.file` of a folder: lists its content.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ struct Entry {
 }
 
 impl Here {
-    /// The name of a folder of the root that the caller gives; empty for the root itself, `None` for what is no folder.
+    /// Resolves a folder of the root that the caller gives: empty for the root itself, `None` if it is no folder.
     pub(super) fn folder(&self, given: &str) -> Option<String> {
         let root = self.live.root();
         let places = [Some(root.join(given)), self.cwd().map(|cwd| cwd.join(given))];
@@ -49,7 +49,7 @@ impl Here {
 }
 
 impl FolderTold {
-    /// What is known of the files in a folder.
+    /// Lists the known files in a folder.
     pub(super) fn of(state: &State, folder: &str) -> Self {
         let begin = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let (mut folders, mut files) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());

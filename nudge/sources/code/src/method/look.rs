@@ -1,4 +1,4 @@
-//! `nudge.code.node`, `file`, `callers`, `search`: looking at what is there.
+//! `nudge.code.node`, `file`, `callers`, `search`: looking at nodes and files.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ use crate::source::Code;
 const MAX_CALLERS: usize = 20;
 const MAX_CALLEES: usize = 20;
 const MAX_TESTS: usize = 5;
-/// Nodes whose callers are asked for, where that is done over several calls.
+/// The most nodes whose callers are asked for, over several calls.
 const MAX_ASKED: usize = 500;
 /// Longest query.
 const MAX_QUERY_BYTES: usize = 1 << 10;
@@ -33,7 +33,7 @@ const MAX_QUERY_BYTES: usize = 1 << 10;
 #[derive(Debug, Serialize)]
 pub struct NodeTold {
     node: Shown,
-    /// Those that are certain.
+    /// The certain callers.
     callers: Vec<Edge>,
     /// How many more callers there are.
     omitted: usize,
@@ -47,18 +47,18 @@ pub struct NodeTold {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Told {
-    /// Of a file.
+    /// For a file.
     File(FileTold),
-    /// Of a folder.
+    /// For a folder.
     Folder(FolderTold),
 }
 
-/// What is told of a file.
+/// The answer about a file.
 #[derive(Debug, Serialize)]
 pub struct FileTold {
     path: String,
     language: &'static str,
-    /// Parts of it are not valid; what is told of the rest stands.
+    /// Parts of it are not valid; the answer about the rest stands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
     imports: Vec<Import>,
@@ -91,7 +91,7 @@ pub struct CallersTold {
 struct Reaching {
     #[serde(flatten)]
     edge: Edge,
-    /// What it calls.
+    /// The node it calls.
     to: String,
     /// Over how many calls it leads there.
     depth: usize,
@@ -205,7 +205,7 @@ impl Code {
     }
 }
 
-/// What a node calls, each once.
+/// Lists the callees of a node, each once.
 fn callees(view: &View<'_>, id: NodeId) -> Vec<Edge> {
     let mut seen: HashSet<_, FixedState> = HashSet::default();
     let index = &view.state.index;
@@ -286,7 +286,7 @@ fn gone() -> Error {
 
 fn glob(pattern: &str) -> Result<GlobMatcher> {
     let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.");
-    // A folder means what is in it.
+    // A folder stands for all files in it.
     let folder = pattern.trim_end_matches('/');
     let is_plain = !folder.contains(['*', '?', '[', '{']) && !folder.rsplit('/').next().unwrap_or(folder).contains('.');
     let pattern = if is_plain { format!("{folder}/**") } else { pattern.to_owned() };

@@ -39,7 +39,7 @@ pub struct StatusTold {
 pub struct Refreshed {
     files: usize,
     nodes: usize,
-    /// Of one file: whether it had to be read.
+    /// The freshness of the given file: it tells if it had to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     fresh: Option<Fresh>,
     as_of: AsOf,

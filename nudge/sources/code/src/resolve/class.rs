@@ -1,4 +1,4 @@
-//! Members: of classes and their bases, of modules, of what is in a value from outside.
+//! Members: of classes and their bases, of modules, and of values from outside.
 
 use std::rc::Rc;
 
@@ -9,11 +9,11 @@ use crate::language::Language;
 use super::lookup::around;
 use super::{At, Member, Place, Resolver, Space, Val, eval::one_of, outside};
 
-/// What member is asked for.
+/// A question for a member.
 pub(super) struct Asked<'a> {
     pub name: &'a str,
     pub space: Space,
-    /// Of the class itself, not of a value of it.
+    /// Is true for the class itself, not a value of it.
     pub of_type: bool,
     /// The file and the byte where it is asked for.
     pub from: Option<(u32, u32)>,
@@ -108,7 +108,7 @@ impl Resolver<'_> {
                     self.eval(&at, field.value, Space::Value)
                 }));
                 match value {
-                    // What is called is the field; the function that it holds may be another one tomorrow.
+                    // The call is of the field; the function that it holds may change.
                     Val::Def(..) | Val::Method(..) if space == Space::Called => {
                         Val::Giving(Rc::new(self.result(&value, facts.language)))
                     }
@@ -140,17 +140,17 @@ impl Resolver<'_> {
         let name = facts.names.find(asked.name)?;
         let own = facts.nodes_of(name).filter(|(_, node)| node.owner == Owner::Node(id.node.into()));
         let mut found = own.filter(|(_, node)| {
-            // What is defined in a method is not a member; what is static is one of the class alone.
+            // A definition in a method is not a member; a static member belongs to the class alone.
             let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
             node.kind != Kind::Function && (fits || node.flags & flag::STATIC == 0)
         });
         let first = found.next();
-        // Where a field and a method may have the same name, what is called is the method.
+        // If a field and a method may share a name, a call means the method.
         let called = facts.language.overloads() && asked.space == Space::Called;
         let field = facts.fields_of(name).iter().find(|field| field.owner.get() == id.node && !called);
         match (first, field) {
             (None, None) => None,
-            // A value has it of its own: what is assigned comes before what the class defines.
+            // A value has its own member: an assigned member comes before one of the class.
             (Some((_, node)), Some(_))
                 if (facts.language == Language::Python || facts.language.is_ecma())
                     && node.kind == Kind::Method
@@ -161,14 +161,14 @@ impl Resolver<'_> {
             (Some((number, node)), _) => {
                 let mut chosen = number;
                 if facts.language == Language::Python && node.flags & flag::PROPERTY == 0 {
-                    // Overloads come before what they stand for, twins in other branches beside it.
+                    // Overloads come before the function they declare, twins in other branches beside it.
                     let all: Vec<_> = std::iter::once((number, node)).chain(found).collect();
                     let sure = all.iter().rposition(|(_, node)| node.flags & flag::CONDITIONAL == 0);
                     let left = &all[sure.unwrap_or(0)..];
                     let [(one, _)] = left else { return Some(Member::Unclear) };
                     chosen = *one;
                 } else if facts.language.overloads() && found.next().is_some() {
-                    // Which of them is called is told by what they are given.
+                    // The arguments decide which of them is called.
                     return Some(Member::Unclear);
                 }
                 Some(Member::Node(NodeId { file: id.file, node: chosen }))
@@ -177,7 +177,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a base has a method of the name that takes more or less: which is called is told by what it is given.
+    /// Returns true if a base has a method of the name with another number of parameters: then the arguments decide.
     fn is_overloaded(&self, id: NodeId, member: Member, asked: &Asked<'_>, left: u32) -> bool {
         let params = |id: NodeId| {
             let (from, to) = self.store.facts(id.file)?.nodes.get(id.node as usize)?.params;
@@ -192,8 +192,8 @@ impl Resolver<'_> {
             }
     }
 
-    /// Whether a class extends one that is not known, which may have any member. Java's interfaces do not count: what they
-    /// bring is hardly ever called by its bare name.
+    /// Returns true if a class extends an unknown class, which may have any member. Java's interfaces do not count:
+    /// their members are hardly ever called by a bare name.
     pub(super) fn extends_unknown(&self, id: NodeId) -> bool {
         let mut id = id;
         for _ in 0..BASES_MAX {
@@ -274,7 +274,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a fixture of pytest gives, for a parameter of its name.
+    /// Returns the value of a pytest fixture, for a parameter of its name.
     pub(super) fn fixture(&self, file: u32, node: u32, name: &str) -> Val {
         match self.fixture_node(file, node, name) {
             Some(id) => self.returned(id, None),
@@ -316,7 +316,7 @@ impl Resolver<'_> {
         all.next().is_none().then_some(NodeId { file, node })
     }
 
-    /// What the folder of a package holds.
+    /// Finds a name in the folder of a package.
     fn in_folder(&self, folder: &str, name: &str) -> Val {
         match self.python_module(&format!("{folder}/{name}")) {
             Some(value) => value,

@@ -1,4 +1,4 @@
-//! What an expression is.
+//! Evaluates expressions.
 
 use std::rc::Rc;
 
@@ -9,11 +9,11 @@ use crate::language::Language;
 use super::lookup::around;
 use super::{Args, At, Resolver, Space, Val, no_args, outside};
 
-/// Marks what is a path only where a type is meant.
+/// Marks a string that is a path only as a type.
 pub(super) const QUOTED: Number = Number::NONE;
 
 impl Resolver<'_> {
-    /// What an expression is at a place.
+    /// Evaluates an expression at a place.
     pub(super) fn eval(&self, at: &At, expr: ExprId, space: Space) -> Val {
         self.deeper(Val::Unknown, || match &at.this {
             None => {
@@ -54,7 +54,7 @@ impl Resolver<'_> {
                 let of = self.eval(at, of, Space::Value);
                 self.item(&of)
             }
-            // What a class gives of a slice may be anything.
+            // A class may return anything for a slice.
             Expr::Slice(of) => match self.eval(at, of, Space::Value) {
                 Val::Of(..) => Val::Unknown,
                 of => of,
@@ -162,7 +162,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A parameter of a type: what it was given, or what it is bound by.
+    /// Evaluates a type parameter: its argument, or its bounds.
     fn type_param(&self, at: &At, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> Val {
         if let Some(Val::Of(id, args) | Val::Def(id, args)) = at.this.as_deref()
             && id.file == at.file
@@ -249,7 +249,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a name for a type stands for.
+    /// Returns the type that an alias stands for.
     fn alias(&self, id: NodeId, args: &Args) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         let Some(given) = facts.gives_of(id.node).first() else {
@@ -264,7 +264,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What `self` is at a place.
+    /// Returns the value of `self` at a place.
     pub(super) fn this(&self, at: &At, facts: &FileFacts) -> Val {
         let own = facts.language.is_ecma().then(|| this_around(facts, at.byte)).flatten();
         if own.is_some_and(|own| own.kind == Kind::Function) {
@@ -282,7 +282,7 @@ impl Resolver<'_> {
         self.class_here(at, facts).map_or(Val::Unknown, |id| of(id, no_args()))
     }
 
-    /// What calling something gives.
+    /// Returns the result of a call.
     pub(super) fn result(&self, callee: &Val, language: Language) -> Val {
         self.deeper(Val::Unknown, || match callee {
             Val::Def(id, args) => match self.kind(*id) {
@@ -311,7 +311,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// What a function gives.
+    /// Returns the result of a function.
     pub(super) fn returned(&self, id: NodeId, this: Option<&Rc<Val>>) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
@@ -346,7 +346,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a constant holds.
+    /// Returns the value of a constant.
     pub(super) fn constant(&self, id: NodeId) -> Val {
         let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
         one_of(facts.gives_of(id.node).iter().map(|given| {
@@ -355,7 +355,7 @@ impl Resolver<'_> {
         }))
     }
 
-    /// One of those that something holds, by its index or key.
+    /// Returns an item of a container, by its index or key.
     fn item(&self, of: &Val) -> Val {
         match of {
             Val::Of(..) => self.special(of, "__getitem__").unwrap_or(Val::Unknown),
@@ -363,7 +363,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// One of those that a loop goes through.
+    /// Returns an item of a loop.
     fn each(&self, of: &Val) -> Val {
         match of {
             Val::Of(..) => match self.special(of, "__iter__") {
@@ -374,7 +374,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a method gives that Python calls by itself.
+    /// Returns the result of a method that Python calls by itself.
     fn special(&self, of: &Val, name: &str) -> Option<Val> {
         match self.member(&At::new(0, 0), of, name, Space::Value)? {
             method @ Val::Method(..) => Some(self.result(&method, Language::Python)),
@@ -389,7 +389,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What `with` binds: what entering gives, which most often is the value itself.
+    /// Returns the value that `with` binds: the result of entering, most often the value itself.
     fn entered(&self, of: &Val) -> Val {
         match of {
             Val::Of(..) => {
@@ -399,7 +399,7 @@ impl Resolver<'_> {
                         value => value,
                     })
                 });
-                // Which of two is called depends on an `async` before the `with`.
+                // An `async` before the `with` decides which of the two is called.
                 one_of(given)
             }
             Val::Outer(name, args) if &**name == "ContextManager" => args.first().cloned().unwrap_or(Val::Unknown),
@@ -409,8 +409,8 @@ impl Resolver<'_> {
     }
 }
 
-/// The node that decides what `this` is at a byte of ECMAScript: in a static method it is the class, and a function that is no
-/// arrow has one of its own.
+/// Finds the node that decides `this` at a byte of ECMAScript: in a static method it is the class, and a function that
+/// is no arrow has its own.
 fn this_around(facts: &FileFacts, byte: u32) -> Option<&Node> {
     let says = |node: &Node| match node.kind {
         Kind::Function => node.flags & flag::OWN_THIS != 0,
@@ -446,12 +446,12 @@ fn base_space(facts: &FileFacts, of: ExprId, space: Space) -> Space {
     }
 }
 
-/// Whether an expression begins a tuple of values, which Python writes without a name.
+/// Returns true if an expression begins a tuple of values, which Python writes without a name.
 fn is_tuple(facts: &FileFacts, of: ExprId) -> bool {
     matches!(facts.exprs.get(of), Some(Expr::Literal(name)) if facts.text(name) == "tuple")
 }
 
-/// Whether a block of methods begins at a place.
+/// Returns true if a block of methods begins at a place.
 fn impl_begins(facts: &FileFacts, from: u32) -> bool {
     facts.impls.iter().any(|block| block.from == from)
 }

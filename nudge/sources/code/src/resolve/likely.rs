@@ -26,7 +26,7 @@ impl Resolver<'_> {
         (all.next().is_none() && named && self.near(file, slot)).then_some(NodeId { file: slot, node })
     }
 
-    /// Whether what is asked is called like the class: `response.json()` for `Response.json`.
+    /// Returns true if the receiver is named like the class: `response.json()` for `Response.json`.
     fn named_like_its_class(&self, facts: &FileFacts, call: &Call, slot: u32, node: u32) -> bool {
         let Some(Expr::Member(of, _)) = facts.exprs.get(call.callee) else { return false };
         let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts(slot)) else { return false };
@@ -37,7 +37,7 @@ impl Resolver<'_> {
         asked.len() > 2 && class.ends_with(&asked)
     }
 
-    /// Whether a file imports another, over at most one in between.
+    /// Returns true if a file imports another, over at most one in between.
     fn near(&self, file: u32, other: u32) -> bool {
         if file == other {
             return true;

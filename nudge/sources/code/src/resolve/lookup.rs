@@ -1,4 +1,4 @@
-//! What a name means where it stands.
+//! Finds the meaning of a name at its place.
 
 use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Node, Owner, flag};
 use crate::index::{How, NodeId, of_file, stem};
@@ -8,7 +8,7 @@ use super::eval::one_of;
 use super::{At, Resolver, Space, Val};
 
 impl Resolver<'_> {
-    /// What a name is bound to around a place: the innermost, and all of them if one of several holds.
+    /// Finds the bindings of a name around a place: the innermost, and all of them if one of several holds.
     pub(super) fn lookup(&self, at: &At, name: Name, space: Space) -> Vec<Binding> {
         let Some(facts) = self.store.facts(at.file) else { return Vec::new() };
         let module = module_range(facts, at.byte);
@@ -29,14 +29,14 @@ impl Resolver<'_> {
             }
         }
         if best.len() > 1 {
-            // Of types the twins are one: blocks give their methods to all of them.
+            // Twins of a type count as one: blocks give their methods to all of them.
             let fit = if space == Space::Type { best } else { self.bound_together(facts, at, best) };
             best = of_several(facts, at, fit, space);
         }
         best
     }
 
-    /// What a name means that nothing binds: by the star imports and the folder of the file.
+    /// Resolves a name without a binding: by the star imports and the folder of the file.
     pub(super) fn unbound(&self, at: &At, name: &str, space: Space) -> Option<(NodeId, How)> {
         match self.unbound_value(at, name, space) {
             Val::Def(id, _) => Some((id, How::Imported)),
@@ -59,13 +59,13 @@ impl Resolver<'_> {
             }
         }
         if matches!(facts.language, Language::Java | Language::CSharp) {
-            // The package comes before what stars give.
+            // The package comes before star imports.
             let beside = self.neighbour(at.file, name);
             if beside != Val::Unknown {
                 return beside;
             }
         }
-        // What two of them give is of one or of the other.
+        // Two star imports mean one or the other.
         let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from.get() <= at.byte && at.byte < import.to.get();
@@ -87,7 +87,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a function of C is declared without a body: which one is meant is for the linker to say.
+    /// Returns true if a function of C is declared without a body: the linker decides which one is meant.
     fn only_declared(&self, value: &Val) -> bool {
         let Val::Def(id, _) = value else { return false };
         let Some(facts) = self.store.facts(id.file) else { return false };
@@ -125,7 +125,7 @@ impl Resolver<'_> {
         let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
             let Some(facts) = self.store.facts(id.file) else { return false };
             let Some(node) = facts.nodes.get(id.node as usize) else { return false };
-            // One inside a function is not seen outside of it.
+            // A macro inside a function is not seen outside of it.
             let inside = match node.owner {
                 Owner::Node(owner) => {
                     facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != Kind::Module)
@@ -144,7 +144,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether the macros of a file are seen outside of it.
+    /// Returns true if the macros of a file are seen outside of it.
     fn passes_macros(&self, file: u32) -> bool {
         let roots = self.crate_roots(file);
         let Some(path) = self.store.file(file).map(|file| file.path.clone()) else { return false };
@@ -156,7 +156,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Of several bindings in the same scope, those that may hold.
+/// Keeps the bindings that may hold, among several in the same scope.
 fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -> Vec<Binding> {
     all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
     if facts.language == Language::Python {
@@ -168,7 +168,7 @@ fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -
         {
             return vec![*anew];
         }
-        // Overloads are one function, a declaration comes before what only has its name.
+        // Overloads are one function; a definition comes before a mere value of that name.
         let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
         return nodes.first().or(all.last()).copied().into_iter().collect();
     }
@@ -179,7 +179,7 @@ fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -
     all
 }
 
-/// Where the innermost module inside a file begins and ends, for languages that close modules off.
+/// Returns the start and end of the innermost module inside a file, for languages that close modules off.
 pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
     if facts.language != Language::Rust {
         return None;
@@ -191,7 +191,7 @@ pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
         .map(|node| (node.span.byte, node.span.end))
 }
 
-/// Where the method around a place begins, for languages whose methods do not see the variables around them.
+/// Returns the start of the method around a place, for languages whose methods do not see the variables around them.
 fn method_start(facts: &FileFacts, byte: u32) -> Option<u32> {
     if !matches!(facts.language, Language::Ruby | Language::Php) {
         return None;
@@ -209,7 +209,7 @@ fn node_start(facts: &FileFacts, binding: &Binding) -> u32 {
     }
 }
 
-/// Whether a binding is of those that are meant.
+/// Returns true if a binding is of the wanted kind of names.
 fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
     if facts.language == Language::Python {
         return true;
@@ -240,7 +240,7 @@ pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
     }
 }
 
-/// Python binds names as it runs: what was bound last for certain, and all that may have been bound since.
+/// Follows Python, which binds names as it runs: keeps the last certain binding, and all possible ones after it.
 fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     let Some(first) = all.first() else { return all };
     let of_file = of_file(first.from, first.to);
@@ -257,10 +257,10 @@ fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
     if of_file && runs_later { all } else { bound_before(facts, at.byte, all) }
 }
 
-/// What may be bound when a statement runs; all of it where nothing stands before that.
+/// Keeps the bindings that may hold when a statement runs; all of them if none stands before it.
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding> {
     let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
-    // A loop that began after what is sure, in the same function, has bound what stands further down in it.
+    // A loop that began after the sure binding, in the same function, has run the bindings further down in it.
     let begun = all.first().map_or(0, |b| b.from);
     let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.at.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
@@ -273,7 +273,7 @@ fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding>
     before
 }
 
-/// What may be bound once a module has run, or a function: the last that is defined in any case, and what comes after it.
+/// Keeps the bindings that may hold once a module or function has run: the last unconditional one, and those after it.
 pub(super) fn left_in_the_end(mut all: Vec<Binding>) -> Vec<Binding> {
     let sure = all.iter().rposition(|binding| binding.sure == binding.to);
     all.split_off(sure.unwrap_or(0))
@@ -300,7 +300,7 @@ pub(super) fn around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool)
     inner.filter(|(number, _)| wanted(*number)).max_by_key(|(_, node)| node.span.byte).map(|(number, _)| number)
 }
 
-/// What owns a node.
+/// Returns the owner of a node.
 pub(super) fn owner(facts: &FileFacts, node: u32) -> Owner {
     facts.nodes.get(node as usize).map_or(Owner::File, |node| node.owner)
 }

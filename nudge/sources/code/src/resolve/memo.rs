@@ -1,4 +1,4 @@
-//! What a question has found out already. It lives as long as the question: the index itself keeps no answers.
+//! The findings of a question so far. They live as long as the question: the index itself keeps no answers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ type Table<K, V> = RefCell<HashMap<K, V, FixedState>>;
 
 #[derive(Default)]
 pub(super) struct Memo {
-    /// Raised whenever something was left out: it went round in a circle, or too deep. What is found then may be less
-    /// than what there is, and is not kept.
+    /// Counts the steps left out, because a search went in a circle or too deep. An answer found with such a gap may be
+    /// incomplete, and is not kept.
     cuts: Cell<u32>,
     pub roots: Table<u32, Rc<[u32]>>,
     pub named: Table<Rc<str>, Rc<[(u32, u32)]>>,

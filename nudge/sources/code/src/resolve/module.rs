@@ -1,4 +1,4 @@
-//! Modules: what an import means, and what a file shows to those that import it.
+//! Modules: the meaning of imports, and the names that a file exports.
 
 use crate::facts::{Binding, Bound, FileFacts, Import};
 use crate::index::{NodeId, of_file};
@@ -9,7 +9,7 @@ use super::lookup::{kind_fits, left_in_the_end, without_overloads};
 use super::{At, Place, Resolver, Space, Val, no_args};
 
 impl Resolver<'_> {
-    /// What an import means.
+    /// Resolves an import.
     pub(super) fn imported(&self, file: u32, number: u32, space: Space) -> Val {
         self.deeper(Val::Unknown, || {
             let Some(here) = self.store.file(file) else { return Val::Unknown };
@@ -51,7 +51,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// What a star import gives of a name.
+    /// Resolves a name by a star import.
     pub(super) fn star_of(&self, file: u32, number: u32, name: &str, space: Space) -> Val {
         self.deeper(Val::Unknown, || {
             let Some(facts) = self.store.facts(file) else { return Val::Unknown };
@@ -80,7 +80,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// What a module shows under a name: what it defines, and what it passes on.
+    /// Resolves a name of a module: its own definition, or one it passes on.
     pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
         let inside = self.language(place.file) == Some(Language::Rust) && self.same_crate(asker, place.file);
         let key = (place, name.into(), space, inside);
@@ -96,7 +96,7 @@ impl Resolver<'_> {
             Some(None) => return Val::Unknown,
             None => None,
         };
-        // What is seen in all of the module, and no further in.
+        // Bindings seen in all of the module, but no further in.
         let here = |from: u32, to: u32| match range {
             Some((start, end)) => from >= start && to == end,
             None => of_file(from, to),
@@ -119,7 +119,7 @@ impl Resolver<'_> {
         if let Some(value) = named.find(|value| *value != Val::Unknown) {
             return value;
         }
-        // What two stars give is of one or of the other.
+        // Two star imports mean one or the other.
         let starred: Vec<Val> = stars
             .map(|(number, _)| self.star_of(place.file, number, name, space))
             .filter(|value| *value != Val::Unknown)
@@ -130,7 +130,7 @@ impl Resolver<'_> {
         self.submodule_of(place, name).unwrap_or(Val::Unknown)
     }
 
-    /// What a module itself binds a name to, if it does.
+    /// Returns the value that a module itself binds to a name, if it does.
     fn own_export(
         &self,
         file: u32,
@@ -148,7 +148,7 @@ impl Resolver<'_> {
             .iter()
             .filter_map(|b| match b.bound {
                 Bound::Node(node) if python || fits(node) => Some(self.definition(NodeId { file, node })),
-                // What ECMAScript imports it does not pass on unless it says so.
+                // ECMAScript does not pass imports on unless it says so.
                 Bound::Import(number) if !facts.language.is_ecma() => Some(self.imported(file, number, space)),
                 Bound::Value(value) if python || matches!(space, Space::Value | Space::Called) => {
                     Some(self.eval(&At::new(file, b.at), value, Space::Value))
@@ -170,7 +170,7 @@ impl Resolver<'_> {
         Some(one_of(values)).filter(|value| *value != Val::Unknown || !rust)
     }
 
-    /// What `export { a as b }` means: of this file if it names no other.
+    /// Resolves `export { a as b }`: in this file if it names no other.
     fn imported_export(&self, file: u32, number: u32, import: &Import, space: Space) -> Val {
         let Some(facts) = self.store.facts(file) else { return Val::Unknown };
         if facts.language.is_ecma() && facts.text(import.module).is_empty() {

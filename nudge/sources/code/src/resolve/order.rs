@@ -15,7 +15,7 @@ const ORDER_MAX: usize = 100;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
     Class(NodeId),
-    /// One that is not in the index, by the class that names it and its place there: it may have any member.
+    /// A base outside the index, by the class that names it and its place there: it may have any member.
     Unknown(NodeId, usize),
 }
 

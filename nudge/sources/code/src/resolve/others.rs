@@ -7,7 +7,7 @@ use crate::language::Language;
 use super::paths::{folder_of, join, normal};
 use super::{Resolver, Val, no_args};
 
-/// Whether a folder holds tests of what is in another, as Maven and Gradle lay them out: `x/src/test/java/a` of
+/// Returns true if a folder holds the tests of another, in the layout of Maven and Gradle: `x/src/test/java/a` of
 /// `x/src/main/java/a`.
 fn is_tested_from(tests: &str, main: &str) -> bool {
     let parts = |folder: &str| {
@@ -24,7 +24,7 @@ fn is_tested_from(tests: &str, main: &str) -> bool {
 }
 
 impl Resolver<'_> {
-    /// What a name means by the other files of the package, or by the headers that a file includes.
+    /// Resolves a name by the other files of the package, or by the headers that a file includes.
     pub(super) fn neighbour(&self, file: u32, name: &str) -> Val {
         let Some(here) = self.store.file(file) else { return Val::Unknown };
         let language = here.facts.language;
@@ -109,7 +109,7 @@ impl Resolver<'_> {
         out
     }
 
-    /// The file that an `#include` names: beside the file, or the only one whose path ends so.
+    /// Finds the file that an `#include` names: beside the file, or the only one whose path ends so.
     pub(super) fn included(&self, file: u32, path: &str) -> Option<u32> {
         let here = &self.store.file(file)?.path;
         if let Some(found) = normal(folder_of(here), path).and_then(|path| self.store.slot(&path)) {
@@ -142,7 +142,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a folder that is a package of Go holds.
+    /// Finds a name in the folder of a Go package.
     pub(super) fn in_go_package(&self, folder: &str, name: &str) -> Val {
         let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
             self.store.file(*slot).is_some_and(|file| {

@@ -1,4 +1,4 @@
-//! What is known of the standard libraries: types that hold others, and methods that pass them on.
+//! Types of the standard libraries that hold others, and methods that pass those on.
 
 use std::rc::Rc;
 
@@ -6,19 +6,19 @@ use crate::language::Language;
 
 use super::{Args, Val};
 
-/// What a type from outside is a value of.
+/// The way in which a type from outside wraps another.
 pub(super) enum Through {
-    /// Of its first argument: `Box<T>`, `Optional[T]`.
+    /// It is a value of its first argument: `Box<T>`, `Optional[T]`.
     First,
     /// The first argument itself: `type[T]`.
     TypeItself,
-    /// Of one of its arguments, the rest being nothing: `Union[T, None]`.
+    /// It is a value of one argument, the rest being nothing: `Union[T, None]`.
     One,
     No,
 }
 
-/// Whether the pointers of Rust's standard library have a method of their own of this name, which comes before that of
-/// what they point to.
+/// Returns true if the pointers of Rust's standard library have their own method of this name, which comes before the
+/// inner value's.
 pub(super) fn is_of_pointers(method: &str) -> bool {
     matches!(method, "clone" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "deref" | "deref_mut" | "clone_from")
 }
@@ -66,14 +66,14 @@ const ECMA: &[&str] = &[
     "WeakSet", "console", "globalThis",
 ];
 
-/// What is in a value that has to be opened: a result, a promise.
+/// Returns the value inside a value that has to be opened: a result, a promise.
 pub(super) fn inner(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
             "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
             | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
             | "ContextManager" => {
-                // A coroutine names what it gives last, all others first.
+                // A coroutine names its result last, all others first.
                 let at = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
                 args.get(at).map_or_else(|| Val::Outer("?".into(), Rc::from([])), as_value)
             }
@@ -83,7 +83,7 @@ pub(super) fn inner(of: &Val) -> Val {
     }
 }
 
-/// What a loop over a value from outside goes through, one by one.
+/// Returns an item of a loop over a value from outside.
 pub(super) fn each(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
@@ -97,7 +97,7 @@ pub(super) fn each(of: &Val) -> Val {
     }
 }
 
-/// One of those that a value from outside holds, by its index or key.
+/// Returns an item of a value from outside, by its index or key.
 pub(super) fn item(of: &Val) -> Val {
     match of {
         Val::Outer(name, args) => match &**name {
@@ -122,7 +122,7 @@ fn as_value(ty: &Val) -> Val {
     }
 }
 
-/// What a method of a value from outside is, as far as it passes on what that holds.
+/// Resolves a method of a value from outside, as far as it passes on the inner values.
 pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> Option<Val> {
     let keep = |name: &str| Some(Val::OuterType(name.into(), args.clone()));
     let first = || args.first().cloned();

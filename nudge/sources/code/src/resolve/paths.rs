@@ -1,4 +1,4 @@
-//! Which files the modules of Python and ECMAScript are.
+//! Finds the files of Python and ECMAScript modules.
 
 use crate::index::{Manifest, stem};
 
@@ -6,7 +6,7 @@ use super::{At, Resolver, Space, Val};
 
 /// Configurations of TypeScript that extend one another.
 const EXTENDS_MAX: u32 = 5;
-/// What the extension of an import stands for, by the order of TypeScript: `./x.js` means `x.ts` where there is one.
+/// The files that an import with an extension may mean, in TypeScript's order: `./x.js` means `x.ts` if there is one.
 const WRITTEN: &[(&str, &[&str])] = &[
     (".d.ts", &[".ts", ".tsx", ".d.ts"]),
     (".d.mts", &[".mts", ".d.mts"]),
@@ -20,7 +20,7 @@ const WRITTEN: &[(&str, &[&str])] = &[
     (".mts", &[".mts"]),
     (".cts", &[".cts"]),
 ];
-/// What an import without an extension stands for.
+/// The endings of files that an import without an extension may mean.
 #[rustfmt::skip]
 const UNWRITTEN: &[&str] = &[
     ".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", "/index.ts", "/index.tsx", "/index.mts",
@@ -103,7 +103,7 @@ impl Resolver<'_> {
         self.package_file(module)
     }
 
-    /// By a configuration and those it extends: what one says itself replaces what the next one says of it.
+    /// Resolves a module by a configuration and those it extends: its own settings replace those of the next.
     fn by_tsconfig(&self, path: String, module: &str) -> Option<u32> {
         let (mut base, mut paths) = (None, None);
         let mut next = Some(path);
@@ -151,7 +151,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// A file by the path that an import writes: without an extension, or with that of what is made of the file.
+    /// Finds a file by the path in an import: without an extension, or with that of the built file.
     fn ecma_file(&self, path: &str) -> Option<u32> {
         let with = |base: &str, ends: &[&str]| {
             ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')))

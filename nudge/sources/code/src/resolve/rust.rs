@@ -9,7 +9,7 @@ use super::outside::{Through, transparent};
 use super::paths::{folder_of, join, normal};
 use super::{At, Place, Resolver, Space, Val};
 
-/// What a search among blocks of methods finds.
+/// The result of a search among blocks of methods.
 #[derive(Clone, Copy)]
 pub(super) enum Found {
     None,
@@ -18,7 +18,7 @@ pub(super) enum Found {
 }
 
 impl Resolver<'_> {
-    /// What `use` binds.
+    /// Resolves the name that `use` binds.
     pub(super) fn rust_import(&self, file: u32, import: &Import, space: Space) -> Option<Val> {
         let facts = self.store.facts(file)?;
         let (module, name) = (facts.text(import.module), facts.text(import.name));
@@ -90,7 +90,7 @@ impl Resolver<'_> {
         Place { file, module }
     }
 
-    /// What the first name of a path is, if it is a keyword or a crate.
+    /// Resolves the first name of a path, if it is a keyword or a crate.
     pub(super) fn path_head(&self, at: &At, first: &str) -> Option<Val> {
         let here = self.place_at(at.file, at.byte);
         match first {
@@ -202,7 +202,7 @@ impl Resolver<'_> {
         if roots.is_empty() {
             roots.extend(self.conventional_root(&here.path));
         }
-        // Of a library and a program side by side the one that declares the module.
+        // If a library and a program are side by side, the one that declares the module comes first.
         if roots.len() > 1 {
             let first =
                 here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
@@ -214,7 +214,7 @@ impl Resolver<'_> {
         roots
     }
 
-    /// Whether a file says `mod name;`.
+    /// Returns true if a file says `mod name;`.
     fn declares(&self, file: u32, name: &str) -> bool {
         let Some(facts) = self.store.facts(file) else { return false };
         facts
@@ -223,7 +223,7 @@ impl Resolver<'_> {
             .any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
     }
 
-    /// Whether a file is a module of another one in its folder.
+    /// Returns true if a file is a module of another one in its folder.
     fn declares_beside(&self, root: u32, file: u32) -> bool {
         let (Some(root_file), Some(file)) = (self.store.file(root), self.store.file(file)) else { return false };
         folder_of(&root_file.path) == folder_of(&file.path) && self.declares(root, crate::index::stem(&file.path))
@@ -324,14 +324,14 @@ impl Resolver<'_> {
         (own, of_trait)
     }
 
-    /// Of several methods the one that can be there where it is asked for.
+    /// Returns the only one of several methods that can exist in the same build as the call.
     pub(super) fn twin_method(&self, id: NodeId, asked: &Asked<'_>) -> Option<NodeId> {
         let (file, byte) = asked.from.filter(|_| self.language(id.file) == Some(Language::Rust))?;
         let (own, of_trait) = self.methods_of(id, asked.name);
         self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
     }
 
-    /// Whether a value is said to be of a type itself, not of a pointer to it.
+    /// Returns true if a value is known to be of a type itself, not of a pointer to it.
     pub(super) fn is_plain(&self, at: &At, facts: &FileFacts, value: ExprId) -> bool {
         let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
             !values.is_empty() && values.iter().all(|(at, value)| self.is_plain(&At::new(file, *at), facts, *value))
@@ -372,7 +372,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Whether a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
+    /// Returns true if a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
     pub(super) fn has_bodies(&self, method: NodeId) -> bool {
         let Some(facts) = self.store.facts(method.file) else { return false };
         let Some(node) = facts.nodes.get(method.node as usize) else { return false };
@@ -435,7 +435,7 @@ impl Resolver<'_> {
         out
     }
 
-    /// Whether the type of a block is this one. The names are compared first: that settles most.
+    /// Returns true if the type of a block is this one. The names are compared first: that settles most.
     fn is_type(&self, file: u32, facts: &FileFacts, ty: ExprId, byte: u32, id: NodeId) -> bool {
         let Some(theirs) = self.store.facts(id.file) else { return false };
         let Some(node) = theirs.nodes.get(id.node as usize) else { return false };

@@ -1,5 +1,5 @@
-//! Twins: what is defined more than once, for different builds. Which of them a place means is certain where the
-//! conditions around it leave one.
+//! Twins: definitions that exist more than once, for different builds. A place certainly means one of them if the
+//! conditions around it rule out the others.
 
 use crate::facts::{Binding, Bound, FileFacts};
 use crate::index::{NodeId, stem};
@@ -17,7 +17,7 @@ const UNIX: [&str; 10] =
     ["android", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "solaris"];
 
 impl Resolver<'_> {
-    /// Of several bindings those that can be there where the place is.
+    /// Keeps the bindings that can exist in the same build as the place.
     pub(super) fn bound_together(&self, facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
         if all.len() < 2 || facts.language != Language::Rust || facts.conditions.is_empty() {
             return all;
@@ -36,7 +36,7 @@ impl Resolver<'_> {
             }
             !fits
         });
-        // Where all are ruled out the code is wrong, or the rule is.
+        // If all are ruled out, the code is wrong, or the rule is.
         if kept.is_empty() { left } else { kept }
     }
 
@@ -81,12 +81,12 @@ fn at_line(facts: &FileFacts, line: u32) -> Vec<String> {
     holds.flat_map(|when| conjuncts(facts.text(when.when))).collect()
 }
 
-/// Whether two lists of conditions cannot hold together.
+/// Returns true if two lists of conditions cannot hold together.
 fn excludes(one: &[String], other: &[String]) -> bool {
     one.iter().any(|a| other.iter().any(|b| apart(a, b)))
 }
 
-/// Whether two conditions cannot hold together: none of what would do for the one goes with any of the other.
+/// Returns true if two conditions cannot hold together: each alternative of one contradicts each of the other.
 fn apart(one: &str, other: &str) -> bool {
     let (ones, others) = (alternatives(one), alternatives(other));
     ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
@@ -117,7 +117,7 @@ fn implied(atom: &str) -> Option<&'static str> {
     }
 }
 
-/// What must all hold: `all(a, not(any(b, c)))` is `a`, `not(b)`, `not(c)`.
+/// Splits a condition into parts that must all hold: `all(a, not(any(b, c)))` is `a`, `not(b)`, `not(c)`.
 fn conjuncts(text: &str) -> Vec<String> {
     let mut ahead = vec![text.split_whitespace().collect::<String>()];
     let mut out = Vec::new();
@@ -138,7 +138,7 @@ fn conjuncts(text: &str) -> Vec<String> {
     out
 }
 
-/// What each would do: `any(a, all(b, c))` is `a`, or `b` and `c`.
+/// Splits a condition into alternatives: `any(a, all(b, c))` is `a`, or `b` and `c`.
 fn alternatives(text: &str) -> Vec<Vec<String>> {
     match inside(text, "any") {
         Some(any) => parts(any).map(|part| conjuncts(&part)).collect(),

@@ -1,4 +1,4 @@
-//! What names are bound to.
+//! Binds names to values.
 
 use tree_sitter::Node as Syntax;
 
@@ -7,7 +7,7 @@ use crate::extract::{Draft, Open, Walk, end, start};
 use crate::facts::{Bound, Expr, ExprId, Kind, Name, flag};
 use crate::language::common::{part, places};
 
-/// Methods that hand what they hold, one by one, to a function.
+/// Methods that hand their items, one by one, to a function.
 const HANDS_ITEM: &[&str] =
     &["map", "forEach", "filter", "find", "some", "every", "flatMap", "findIndex", "findLast", "then"];
 
@@ -24,7 +24,7 @@ pub(super) fn type_params(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// `if (x instanceof T)`: in what follows, `x` is a `T`.
+/// Narrows a name by `if (x instanceof T)`: in the code below, `x` is a `T`.
 pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(body) = walk.get(node, "consequence") else { return };
     let mut todo: Vec<Syntax<'_>> =
@@ -168,7 +168,7 @@ fn member(walk: &mut Walk<'_>, value: ExprId, name: Name) -> ExprId {
     if value.is_none() || name.is_none() { ExprId::NONE } else { walk.expr(Expr::Member(value, name)) }
 }
 
-/// Names that a pattern, an operator or a loop assigns: what, is not followed.
+/// Marks names that a pattern, an operator or a loop assigns; the value is not followed.
 fn assigned(walk: &mut Walk<'_>, left: Syntax<'_>, at: u32) {
     let mut todo = vec![left];
     for _ in 0..200 {
@@ -212,8 +212,8 @@ pub(super) fn catch(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// `const x = ..`: a node if it holds a function, a class or an object with members, or what a call of the file's own
-/// top level gave.
+/// Notes `const x = ..` as a node if it holds a function, a class, an object with members, or the result of a call at
+/// the file's top level.
 pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let Some(left) = walk.get(node, "name") else { return };
     let value = walk.get(node, "value");
@@ -265,7 +265,7 @@ pub(super) fn variable(walk: &mut Walk<'_>, node: Syntax<'_>) {
                     }
                 }
             } else {
-                // What says its type is sure to be of that.
+                // A declared type is sure to stay.
                 let sure = if ty.is_some() { to } else { from };
                 walk.bind_until(name, from, to, start(node), sure, Bound::Value(given));
             }
@@ -334,7 +334,7 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// A function that is handed to `map`, `filter`, ... takes what the receiver holds.
+/// Gives a function that is passed to `map`, `filter`, ... the items of the receiver as values.
 pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "member_expression" {
         return;

@@ -58,7 +58,7 @@ fn specifier_of(walk: &mut Walk<'_>, specifier: Syntax<'_>, module: &str, at: Sy
     }
 }
 
-/// What is passed on under a name is no name of the file itself.
+/// A re-exported name is no name of the file itself.
 fn passed_on(walk: &mut Walk<'_>, module: &str, name: &str, alias: &str, at: Syntax<'_>) {
     walk.import(module, name, alias, at, true);
     // The import that was just noted is for those that import this file.

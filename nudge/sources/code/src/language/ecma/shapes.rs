@@ -1,4 +1,4 @@
-//! What expressions and types are.
+//! Lowers expressions and types.
 
 use tree_sitter::Node as Syntax;
 
@@ -87,7 +87,7 @@ fn binary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// A function without a name: what it gives, if it is one expression or says it.
+/// Lowers a function without a name: its result, if it is one expression or declared.
 fn function_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let given = match (walk.get(node, "return_type"), walk.get(node, "body")) {
         (Some(ty), _) => {

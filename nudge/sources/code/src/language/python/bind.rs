@@ -1,4 +1,4 @@
-//! What names are bound to.
+//! Binds names to values.
 
 use tree_sitter::Node as Syntax;
 
@@ -8,14 +8,14 @@ use crate::language::common::{part, places};
 
 use super::{annotation, member};
 
-/// Where a name that is bound here can be seen: in all of the function.
+/// Returns the range where a name bound here can be seen: all of the function.
 fn scope(walk: &Walk<'_>) -> (u32, u32) {
     let owner = walk.owner();
     (owner.from, owner.to)
 }
 
-/// A branch, a loop, the body of a `with`: what is bound in it is sure up to its end alone. That of a function or class is
-/// what they open themselves.
+/// Opens a branch, a loop, or the body of a `with`: bindings in it are sure only up to its end. The bodies of functions
+/// and classes are opened elsewhere.
 pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if !walk.is_opened_by_parent() {
         walk.open(node, Open::Block);
@@ -28,7 +28,7 @@ fn branch(walk: &Walk<'_>) -> Option<u32> {
     (frame.what == Open::Block).then_some(frame.to)
 }
 
-/// A function or class: bound where it stands, as the module runs. What is of a class is not seen without it.
+/// Binds a function or class at its place, as the module runs. Members of a class are not seen without it.
 pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, number: u32) {
     let branch = branch(walk);
     if branch.is_some()
@@ -59,7 +59,7 @@ fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<
     walk.bind_until(name, from, to, start(statement), sure, Bound::Value(value));
 }
 
-/// Binds what stands left of a value; names within it to its parts.
+/// Binds the left side of an assignment; names within it to the parts of the value.
 fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let mut todo = vec![(left, value)];
     let mut steps = 0;
@@ -160,7 +160,7 @@ pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
     bind_all(walk, left, value, node);
 }
 
-/// `x += y`: what that gives is for the class of `x` to say.
+/// Forgets the value of `x` at `x += y`: the class of `x` decides it.
 pub(super) fn augmented(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if let Some(left) = walk.get(node, "left").filter(|left| left.kind() == "identifier") {
         bind(walk, left, ExprId::NONE, node);
@@ -183,7 +183,7 @@ pub(super) fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// A loop: what its end binds is bound when it begins again.
+/// Notes a loop: names bound at its end are bound when it begins again.
 pub(super) fn again(walk: &mut Walk<'_>, node: Syntax<'_>) {
     walk.facts.loops.push((start(node).into(), end(node).into()));
 }
@@ -241,7 +241,7 @@ pub(super) fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// `if isinstance(x, T)`: in what follows, `x` is a `T`.
+/// Narrows a name by `if isinstance(x, T)`: in the code below, `x` is a `T`.
 pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let (Some(condition), Some(body)) = (walk.get(node, "condition"), walk.get(node, "consequence")) else {
         return;
@@ -263,7 +263,7 @@ pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// What a pattern binds is not followed.
+/// Binds the name of a pattern; the value is not followed.
 pub(super) fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if let Some(name) =
         node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)

@@ -1,4 +1,4 @@
-//! What stands before a node: attributes, the conditions among them, and documentation.
+//! Reads the lines before a node: attributes, conditions among them, and documentation.
 
 use tree_sitter::Node as Syntax;
 
@@ -34,13 +34,13 @@ pub(super) fn inner_attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// What stands in `cfg(..)`.
+/// Returns the text in `cfg(..)`.
 fn condition<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
     let inner = attribute.strip_prefix(opened)?.trim_end().strip_suffix(']')?.trim();
     inner.strip_prefix("cfg")?.trim_start().strip_prefix('(')?.strip_suffix(')')
 }
 
-/// What attributes say of the node that follows.
+/// Returns the flags that attributes set on the next node.
 pub(super) fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
     let mut flags = 0;
     // Attributes of something that is no node may have been left over.

@@ -1,4 +1,4 @@
-//! What patterns bind.
+//! Binds the names of patterns.
 
 use tree_sitter::Node as Syntax;
 
@@ -8,7 +8,7 @@ use crate::facts::{Bound, Expr, ExprId, NO_NODE};
 use super::binds;
 use crate::language::common::{part, places};
 
-/// Methods of the standard library that hand what they hold, one by one, to a closure.
+/// Methods of the standard library that hand their items, one by one, to a closure.
 const HANDS_ITEM: &[&str] = &[
     "all",
     "any",
@@ -111,7 +111,7 @@ pub(super) fn let_(walk: &mut Walk<'_>, node: Syntax<'_>) {
 
 fn typed_or_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     match walk.get(node, "type") {
-        // `let x: Vec<_> = ..` says less than nothing where it leaves open what is asked for.
+        // `let x: Vec<_> = ..` leaves the item type open: the value would tell more.
         Some(ty) => {
             let ty = walk.lower(ty);
             walk.of(ty)
@@ -175,7 +175,7 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// A closure that is handed to `map`, `filter`, ... takes what the receiver holds.
+/// Gives a closure that is passed to `map`, `filter`, ... the items of the receiver as values.
 pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "field_expression" {
         return;
@@ -186,7 +186,7 @@ pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>)
     }
     let Some(args) = walk.get(node, "arguments") else { return };
     let mut cursor = args.walk();
-    // What comes before it takes an error, or nothing: `map_or_else`.
+    // An argument before it takes an error, or nothing: `map_or_else`.
     let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
         return;
     };

@@ -27,7 +27,7 @@ pub(super) fn invocation(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// What a macro gives, for those whose name says it.
+/// Lowers a macro whose name tells its result.
 pub(super) fn value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     let name = walk.get(node, "macro").map_or("", |name| walk.text(name));
     match name {
@@ -38,7 +38,8 @@ pub(super) fn value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Calls among tokens: names, dots and parentheses are what they are elsewhere, and so are `let x = ..` and `|x: T|`.
+/// Notes calls among tokens: names, dots and parentheses mean the same as elsewhere, and so do `let x = ..` and `|x:
+/// T|`.
 pub(super) fn tokens(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let mut chain = Chain { value: ExprId::NONE, last: None, joint: Joint::None };
@@ -118,13 +119,13 @@ impl<'t> Chain<'t> {
     }
 }
 
-/// What tokens bind.
+/// Binds names among tokens.
 #[derive(Default)]
 struct Binder {
     state: Binding,
-    /// Whether the place is between the bars of a closure.
+    /// Is true between the bars of a closure.
     params: bool,
-    /// Whether a value comes before: a bar is then an operator.
+    /// Is true after a value: a bar is then an operator.
     value: bool,
 }
 
@@ -145,7 +146,7 @@ enum Follows {
 }
 
 impl Binder {
-    /// Looks at a token, with what the chain before it was.
+    /// Looks at a token, with the value of the chain before it.
     fn before(&mut self, walk: &mut Walk<'_>, token: Syntax<'_>, chain: ExprId, to: u32) {
         let kind = token.kind();
         match (self.state, kind) {
