@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{env, fs, io};
 
-use nudge_code::{Index, Language, extract, is_manifest};
+use nudge_code::{CodeIndex, CodeLanguage, extract, is_manifest};
 use serde_json::json;
 
 /// More tests than a node has.
@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::args().nth(1).unwrap_or_else(|| ".".into()));
     let mut files = Vec::new();
     walk(&root, &root, &mut files)?;
-    let (mut index, mut bytes, start) = (Index::new(), 0, Instant::now());
+    let (mut index, mut bytes, start) = (CodeIndex::new(), 0, Instant::now());
     for path in &files {
         let content = fs::read(root.join(path))?;
         if is_manifest(path) {
@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
         } else {
             bytes += content.len();
             match extract(path, &content) {
-                Ok(facts) => index.put(path, Arc::new(facts)),
+                Ok(facts) => index.put_file(path, Arc::new(facts)),
                 Err(skip) => eprintln!("{path}: {skip}"),
             }
         }
@@ -44,24 +44,24 @@ fn main() -> io::Result<()> {
         "{} files, {bytes} bytes, read in {read:?}; {count} {what} told in {:?}; {nodes} nodes, {} bytes a node",
         files.len(),
         start.elapsed(),
-        index.memory() / nodes.max(1)
+        index.memory_bytes() / nodes.max(1)
     );
     out.flush()
 }
 
-fn print_nodes(index: &Index, out: &mut impl Write) -> io::Result<usize> {
+fn print_nodes(index: &CodeIndex, out: &mut impl Write) -> io::Result<usize> {
     let mut count = 0;
     for found in index.nodes() {
         count += 1;
         let (view, node) = (found.view, found.view.node());
-        let tests = index.tests(found.id, ALL);
+        let tests = index.find_tests(found.id, ALL);
         let links: Vec<_> = tests
             .links
             .iter()
-            .filter_map(|link| Some((index.node(link.test)?, link.depth)))
+            .filter_map(|link| Some((index.find_node(link.test)?, link.depth)))
             .map(|(test, depth)| json!([test.path, test.view.qual(), depth]))
             .collect();
-        let drift: Vec<_> = view.drift().map(|drift| json!([drift.rule, drift.detail])).collect();
+        let drift: Vec<_> = view.list_drift().map(|drift| json!([drift.rule, drift.detail])).collect();
         let row = json!({
             "path": found.path,
             "qual": view.qual(),
@@ -79,14 +79,14 @@ fn print_nodes(index: &Index, out: &mut impl Write) -> io::Result<usize> {
     Ok(count)
 }
 
-fn print_calls(root: &Path, index: &Index, files: &[String], out: &mut impl Write) -> io::Result<usize> {
+fn print_calls(root: &Path, index: &CodeIndex, files: &[String], out: &mut impl Write) -> io::Result<usize> {
     let mut calls = 0;
     for path in files {
         let text = fs::read(root.join(path))?;
-        for site in index.sites(path) {
+        for site in index.list_calls(path) {
             calls += 1;
             write!(out, "{path}\t{}\t{}\t{}\t", site.line, column(&text, site.byte), site.name)?;
-            match site.to.and_then(|(to, how)| Some((index.node(to)?, how))) {
+            match site.to.and_then(|(to, how)| Some((index.find_node(to)?, how))) {
                 Some((to, how)) => {
                     let how = format!("{how:?}").to_lowercase();
                     writeln!(out, "{how}\t{}\t{}\t{}", to.path, to.view.node().span.line, to.view.qual())?;
@@ -115,7 +115,7 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
             walk(root, &path, files)?;
         } else if kind.is_file()
             && let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str)
-            && (Language::of(path).is_some() || is_manifest(path))
+            && (CodeLanguage::from_path(path).is_some() || is_manifest(path))
         {
             files.push(path.to_owned());
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
-use nudge_code::{Language, extract};
+use nudge_code::{CodeLanguage, extract};
 use tree_sitter::Parser;
 
 const ROUNDS: u32 = 5;
@@ -18,7 +18,8 @@ fn main() -> io::Result<()> {
         let (mut bytes, mut nodes, mut memory) = (0, 0, 0);
         let (mut parse, mut read) = (Duration::ZERO, Duration::ZERO);
         for path in files {
-            let Some((name, grammar)) = path.to_str().and_then(|name| Some((name, grammar(Language::of(name)?)?)))
+            let Some((name, grammar)) =
+                path.to_str().and_then(|name| Some((name, grammar(CodeLanguage::from_path(name)?)?)))
             else {
                 continue;
             };
@@ -39,7 +40,7 @@ fn main() -> io::Result<()> {
             read += least_read;
             bytes += source.len();
             nodes += facts.len();
-            memory += facts.memory();
+            memory += facts.memory_bytes();
         }
         println!(
             "{}: {bytes} bytes, parsed in {parse:?}, read in {read:?}: {:.2}x; {nodes} nodes, {} bytes a node",
@@ -51,13 +52,13 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn grammar(language: Language) -> Option<tree_sitter::Language> {
+fn grammar(language: CodeLanguage) -> Option<tree_sitter::Language> {
     Some(match language {
-        Language::Rust => tree_sitter_rust::LANGUAGE.into(),
-        Language::Python => tree_sitter_python::LANGUAGE.into(),
-        Language::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
-        Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
-        Language::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        CodeLanguage::Rust => tree_sitter_rust::LANGUAGE.into(),
+        CodeLanguage::Python => tree_sitter_python::LANGUAGE.into(),
+        CodeLanguage::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+        CodeLanguage::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        CodeLanguage::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! The index on disk: it keeps the facts of each file, so that a start reads only files that have changed since.
+//! The index on disk: the facts of each file, so that a start reads only files that have changed since.
 //!
 //! The user may delete it at any time. If anything does not fit (another version of the facts, another root, a damaged
 //! row), the cache begins anew. Each root has its own folder among the caches, named by a hash.
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::{EXTRACTOR, Skip};
 use crate::facts::{FileFacts, Hash, hash};
-use crate::root::Root;
-use crate::stamp::Stamp;
+use crate::root::ProjectRoot;
+use crate::stamp::FileMarks;
 
 /// The version of the rows.
 const FORMAT: u32 = 1;
@@ -34,30 +34,30 @@ CREATE TABLE file(
 
 /// The cached state of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The marks of the file when it was read.
-    pub stamp: Stamp,
+pub struct CachedFile {
+    /// The marks at the time of reading.
+    pub stamp: FileMarks,
     /// When that was.
     pub read_ns: i64,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// The facts of the file, or the reason why it has none.
+    /// The facts, or the reason why there are none.
     pub read: Result<Arc<FileFacts>, Skip>,
 }
 
 /// A change of a row: the file, and its new entry, or `None` to remove it.
-pub type Change = (Box<str>, Option<Entry>);
+pub type Change = (Box<str>, Option<CachedFile>);
 
 /// The cache of a root.
-pub struct Cache {
+pub struct IndexCache {
     db: Db,
     /// Why it was begun anew, if it was.
     anew: Option<&'static str>,
 }
 
-impl Cache {
+impl IndexCache {
     /// The folder of a root's cache.
-    pub fn folder(caches: &DataDir, root: &Root) -> DataDir {
+    pub fn locate_folder(caches: &DataDir, root: &ProjectRoot) -> DataDir {
         let name = hex(&hash(root.path().as_os_str().as_encoded_bytes()));
         DataDir::new(caches.path().join("code").join(name))
     }
@@ -68,23 +68,23 @@ impl Cache {
     }
 
     /// Returns true if a root has a cache.
-    pub fn is_kept(caches: &DataDir, root: &Root) -> bool {
-        Self::folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
+    pub fn is_kept(caches: &DataDir, root: &ProjectRoot) -> bool {
+        Self::locate_folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
     }
 
     /// Opens the cache of a root, which is made when it is not there.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; then there is none.
-    pub fn open(caches: &DataDir, root: &Root) -> Result<Self> {
-        let folder = Self::folder(caches, root);
+    pub fn open(caches: &DataDir, root: &ProjectRoot) -> Result<Self> {
+        let folder = Self::locate_folder(caches, root);
         let db = Db::open(&Opening::new(&folder, &APP))?;
         root_caches::note_root(folder.path(), root.path());
         let mut cache = Self { db, anew: None };
-        let meta = meta(root);
+        let meta = build_meta(root);
         match cache.db.read(|c| is_ours(c, &meta)) {
             Ok(Some(true)) => {}
-            Ok(None) => cache.claim(&meta)?,
+            Ok(None) => cache.write_meta(&meta)?,
             Ok(Some(false)) => cache.begin_anew("it was another version's", &meta)?,
             Err(_) => cache.begin_anew("it was damaged", &meta)?,
         }
@@ -94,10 +94,10 @@ impl Cache {
     fn begin_anew(&mut self, why: &'static str, meta: &[(&str, String)]) -> Result<()> {
         self.db.begin_anew()?;
         self.anew = Some(why);
-        self.claim(meta)
+        self.write_meta(meta)
     }
 
-    fn claim(&self, meta: &[(&str, String)]) -> Result<()> {
+    fn write_meta(&self, meta: &[(&str, String)]) -> Result<()> {
         self.db.write(|tx| {
             for (name, value) in meta {
                 tx.execute("INSERT OR REPLACE INTO meta VALUES(?1, ?2)", params![name, value])?;
@@ -106,13 +106,13 @@ impl Cache {
         })
     }
 
-    /// Returns the path of the database.
+    /// Returns its path.
     pub fn path(&self) -> String {
         self.db.path().display().to_string()
     }
 
     /// Why it was begun anew, if it was.
-    pub fn anew(&self) -> Option<&'static str> {
+    pub fn restart_reason(&self) -> Option<&'static str> {
         self.anew
     }
 
@@ -121,12 +121,16 @@ impl Cache {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn load(&mut self, root: &Root, mut take: impl FnMut(Vec<(Box<str>, Entry)>) -> bool) -> Result<()> {
+    pub fn load_rows(
+        &mut self,
+        root: &ProjectRoot,
+        mut take: impl FnMut(Vec<(Box<str>, CachedFile)>) -> bool,
+    ) -> Result<()> {
         let mut after = 0;
         loop {
-            let page = self.db.read(|c| page(c, after));
+            let page = self.db.read(|c| read_page(c, after));
             let Ok(Some((rows, last))) = page else {
-                return self.begin_anew("it was damaged", &meta(root));
+                return self.begin_anew("it was damaged", &build_meta(root));
             };
             let is_last = rows.len() < PAGE;
             after = last;
@@ -140,17 +144,17 @@ impl Cache {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn keep(&self, changes: &[Change]) -> Result<()> {
+    pub fn write_changes(&self, changes: &[Change]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
-        let rows: Vec<_> = changes.iter().map(|(path, entry)| (path, entry.as_ref().and_then(written))).collect();
+        let rows: Vec<_> = changes.iter().map(|(path, entry)| (path, entry.as_ref().and_then(encode_file))).collect();
         self.db.write(|tx| {
             for (path, entry) in &rows {
                 match entry {
                     Some(bytes) => tx
                         .prepare_cached("INSERT OR REPLACE INTO file(path, sum, entry) VALUES(?1, ?2, ?3)")?
-                        .execute(params![path, sum(path, bytes), bytes])?,
+                        .execute(params![path, compute_checksum(path, bytes), bytes])?,
                     None => tx.prepare_cached("DELETE FROM file WHERE path = ?1")?.execute([path])?,
                 };
             }
@@ -165,8 +169,8 @@ impl Cache {
     }
 }
 
-/// Lists the values that must be the same for the rows to be valid.
-fn meta(root: &Root) -> [(&'static str, String); 4] {
+/// Lists the values that valid rows must share.
+fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
     // The build decides which languages are read.
     let grammars = if cfg!(feature = "code-all") { "all" } else { "usual" };
     [
@@ -192,10 +196,10 @@ fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Fail
     Ok(Some(true))
 }
 
-type Page = (Vec<(Box<str>, Entry)>, i64);
+type Page = (Vec<(Box<str>, CachedFile)>, i64);
 
 /// Reads the rows after the row `after`, and the number of the last; `None` when one is damaged.
-fn page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
+fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
     let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
     let mut statement = c.prepare_cached(&sql)?;
     let mut found = statement.query([after])?;
@@ -204,7 +208,8 @@ fn page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
         last = row.get(0)?;
         let (path, kept): (Box<str>, Vec<u8>) = (row.get(1)?, row.get(2)?);
         let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
-        let Some(entry) = (kept == sum(&path, bytes)).then(|| postcard::from_bytes(bytes).ok()).flatten() else {
+        let Some(entry) = (kept == compute_checksum(&path, bytes)).then(|| postcard::from_bytes(bytes).ok()).flatten()
+        else {
             return Ok(None);
         };
         rows.push((path, entry));
@@ -212,11 +217,11 @@ fn page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
     Ok(Some((rows, last)))
 }
 
-fn written(entry: &Entry) -> Option<Vec<u8>> {
+fn encode_file(entry: &CachedFile) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
 /// Computes the checksum of a row: a page can be damaged where the database does not look.
-fn sum(path: &str, bytes: &[u8]) -> [u8; 16] {
+fn compute_checksum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

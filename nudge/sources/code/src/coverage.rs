@@ -1,5 +1,4 @@
-//! Tells which tests really ran a piece of code, from the project's own coverage. That is better than anything the code
-//! alone can tell.
+//! Tells which tests really ran a piece of code, from the project's own coverage: better than the code alone can tell.
 //!
 //! Reads files of coverage.py that know which test ran which line (`dynamic_context`, `--cov-context=test`), and of
 //! `lcov`, which know only if a line ran. A file that is older than the code is ignored.
@@ -15,7 +14,7 @@ use nudge_storage::foreign::{Foreign, Limits, Log, Unfit};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::root::Root;
+use crate::root::ProjectRoot;
 
 /// The files that are looked for, at the top of the project and where they are usually put.
 const DATABASE: &str = ".coverage";
@@ -39,7 +38,7 @@ const NONE_FOR: Duration = Duration::from_secs(1);
 
 /// The coverage of a root.
 #[derive(Debug, Default)]
-pub struct Coverage {
+pub struct CoverageReader {
     found_none: Mutex<Option<Instant>>,
     /// Lets one answer read at a time; others wait as long as they would read themselves.
     reading: Mutex<()>,
@@ -47,7 +46,7 @@ pub struct Coverage {
 
 /// Lines that are asked about: those after the first of a definition, which runs when the file is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lines {
+pub struct CoverageRange {
     /// The file.
     pub path: String,
     /// The first line of the definition, and its last.
@@ -58,7 +57,7 @@ pub struct Lines {
 
 /// The coverage of some lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct RangeCoverage {
     /// The tests that ran them, as the runner names them.
     pub tests: BTreeSet<String>,
     /// Is true when anything ran them; `None` if nothing is known of them.
@@ -67,22 +66,22 @@ pub struct Ran {
 
 /// The coverage of a project, as read for one answer.
 #[derive(Debug, Default)]
-pub struct Covered {
-    ran: BTreeMap<Lines, Ran>,
+pub struct CoverageAnswer {
+    ran: BTreeMap<CoverageRange, RangeCoverage>,
     /// It was not read in time, so nothing is known of some lines.
     pub is_late: bool,
 }
 
-impl Covered {
+impl CoverageAnswer {
     /// The lines that ran, of those asked about; nothing is known of others.
-    pub fn of(&self, lines: &Lines) -> Option<&Ran> {
+    pub fn find_range(&self, lines: &CoverageRange) -> Option<&RangeCoverage> {
         self.ran.get(lines)
     }
 }
 
-impl Coverage {
+impl CoverageReader {
     /// Returns true if there may be any.
-    pub fn is_there(&self, root: &Root) -> bool {
+    pub fn is_there(&self, root: &ProjectRoot) -> bool {
         let mut found_none = self.found_none.lock();
         if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
             return false;
@@ -93,28 +92,28 @@ impl Coverage {
         is_there
     }
 
-    /// Reads the coverage of some lines, as far as there is time. It takes at most half a second, so the caller must
-    /// not hold a lock that others need.
-    pub fn read(&self, root: &Root, wanted: &BTreeSet<Lines>) -> Covered {
+    /// Reads the coverage of some lines, as far as there is time. It takes half a second at most, so the caller must
+    /// hold no lock that others need.
+    pub fn read(&self, root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>) -> CoverageAnswer {
         let until = Instant::now() + MAX_TIME;
         let Some(_reading) = self.reading.try_lock_until(until) else {
-            return Covered { is_late: true, ..Covered::default() };
+            return CoverageAnswer { is_late: true, ..CoverageAnswer::default() };
         };
         read(root, wanted, until)
     }
 }
 
-fn read(root: &Root, wanted: &BTreeSet<Lines>, until: Instant) -> Covered {
-    let mut covered = Covered::default();
-    let reports = Reports::default();
+fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) -> CoverageAnswer {
+    let mut covered = CoverageAnswer::default();
+    let reports = CoverageReports::default();
     let mut database = None;
     for lines in wanted {
         let mut ran = None;
-        if newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
+        if find_newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
             // An unfit database counts as none: the reports are read then.
-            let database = database.get_or_insert_with(|| Database::open(root, until));
+            let database = database.get_or_insert_with(|| CoverageDatabase::open(root, until));
             match database.as_mut().map_err(|unfit| matches!(unfit, Unfit::TooMuch)) {
-                Ok(database) => match database.ran(root, lines) {
+                Ok(database) => match database.read_range(root, lines) {
                     Ok(found) => ran = found,
                     Err(unfit) => covered.is_late |= matches!(unfit, Unfit::TooMuch),
                 },
@@ -125,14 +124,17 @@ fn read(root: &Root, wanted: &BTreeSet<Lines>, until: Instant) -> Covered {
             covered.is_late = true;
             break;
         }
-        let ran = ran.or_else(|| reports.json(root, lines)).or_else(|| reports.lcov(root, lines)).unwrap_or_default();
+        let ran = ran
+            .or_else(|| reports.read_json(root, lines))
+            .or_else(|| reports.read_lcov(root, lines))
+            .unwrap_or_default();
         covered.ran.insert(lines.clone(), ran);
     }
     covered
 }
 
 /// A file of coverage, if it is newer than the code.
-fn newer(root: &Root, name: &str, path: &str, most: u64) -> Option<PathBuf> {
+fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<PathBuf> {
     let place = root.join(name);
     let meta = place.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
     let code = root.join(path).symlink_metadata().ok()?;
@@ -140,14 +142,14 @@ fn newer(root: &Root, name: &str, path: &str, most: u64) -> Option<PathBuf> {
 }
 
 /// A file of coverage.py's.
-struct Database {
+struct CoverageDatabase {
     file: Foreign,
     /// The names of the tests that were looked up.
     contexts: BTreeMap<i64, Option<String>>,
 }
 
-impl Database {
-    fn open(root: &Root, until: Instant) -> Result<Self, Unfit> {
+impl CoverageDatabase {
+    fn open(root: &ProjectRoot, until: Instant) -> Result<Self, Unfit> {
         let limits = Limits {
             file_bytes: MAX_DATABASE_BYTES,
             value_bytes: MAX_VALUE_BYTES,
@@ -159,8 +161,8 @@ impl Database {
         Ok(Self { file, contexts: BTreeMap::new() })
     }
 
-    /// Reads the coverage of some lines; `None` if the database does not know their file.
-    fn ran(&mut self, root: &Root, lines: &Lines) -> Result<Option<Ran>, Unfit> {
+    /// Reads the coverage of some lines; `None` if it has none of their file.
+    fn read_range(&mut self, root: &ProjectRoot, lines: &CoverageRange) -> Result<Option<RangeCoverage>, Unfit> {
         let whole = root.join(&lines.path);
         let mut files = BTreeSet::new();
         for path in [Some(lines.path.as_str()), whole.to_str()].into_iter().flatten() {
@@ -169,13 +171,13 @@ impl Database {
                 ControlFlow::Continue(())
             })?;
         }
-        let (mut ran, mut contexts, mut left) = (Ran::default(), BTreeSet::new(), MAX_CONTEXTS);
+        let (mut ran, mut contexts, mut left) = (RangeCoverage::default(), BTreeSet::new(), MAX_CONTEXTS);
         for file in files {
             self.file.rows("line_bits", &["context_id", "numbits"], Some(("file_id", &file)), &mut |row| {
                 let (context, bits) = (row.get::<_, i64>(0), row.get_ref(1));
                 if let (Ok(context), Some(bits)) = (context, bits.ok().and_then(|bits| bits.as_blob().ok())) {
-                    let has_run = numbers(bits).any(|line| lines.hold(line));
-                    ran.note("", has_run);
+                    let has_run = list_set_bits(bits).any(|line| lines.contains_line(line));
+                    ran.add_run("", has_run);
                     contexts.extend(has_run.then_some(context));
                 }
                 left -= 1;
@@ -183,14 +185,14 @@ impl Database {
             })?;
         }
         for id in contexts {
-            if let Some(context) = self.context(id)? {
-                ran.note(&context, true);
+            if let Some(context) = self.read_context(id)? {
+                ran.add_run(&context, true);
             }
         }
         Ok(ran.at_all.is_some().then_some(ran))
     }
 
-    fn context(&mut self, id: i64) -> Result<Option<String>, Unfit> {
+    fn read_context(&mut self, id: i64) -> Result<Option<String>, Unfit> {
         if let Some(known) = self.contexts.get(&id) {
             return Ok(known.clone());
         }
@@ -204,48 +206,48 @@ impl Database {
     }
 }
 
-impl Lines {
-    fn hold(&self, line: u32) -> bool {
+impl CoverageRange {
+    fn contains_line(&self, line: u32) -> bool {
         if self.last > self.first { self.first < line && line <= self.last } else { line == self.first }
     }
 }
 
 /// The numbers of the bits that are set.
-fn numbers(bits: &[u8]) -> impl Iterator<Item = u32> {
+fn list_set_bits(bits: &[u8]) -> impl Iterator<Item = u32> {
     let all = bits.iter().zip((0_u32..).step_by(8));
     all.flat_map(|(byte, from)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| from + bit))
 }
 
 /// The reports, each of which is read once for one answer.
 #[derive(Default)]
-struct Reports {
+struct CoverageReports {
     json: OnceCell<Option<Value>>,
     lcov: OnceCell<Option<String>>,
 }
 
-impl Reports {
-    fn json(&self, root: &Root, lines: &Lines) -> Option<Ran> {
-        let file = JSON.iter().find_map(|name| newer(root, name, &lines.path, MAX_BYTES))?;
+impl CoverageReports {
+    fn read_json(&self, root: &ProjectRoot, lines: &CoverageRange) -> Option<RangeCoverage> {
+        let file = JSON.iter().find_map(|name| find_newer(root, name, &lines.path, MAX_BYTES))?;
         let parse = || serde_json::from_slice(&foreign::read(&file, Links::Refused, MAX_BYTES).ok()?).ok();
         let files = self.json.get_or_init(parse).as_ref()?.get("files")?;
         let own = files.get(&lines.path).or_else(|| files.get(root.join(&lines.path).to_str()?))?;
-        let mut ran = Ran::default();
+        let mut ran = RangeCoverage::default();
         let number = |line: &Value| line.as_u64().and_then(|line| u32::try_from(line).ok());
         let executed = own.get("executed_lines")?.as_array()?;
-        ran.note("", executed.iter().filter_map(number).any(|line| lines.hold(line)));
+        ran.add_run("", executed.iter().filter_map(number).any(|line| lines.contains_line(line)));
         for (line, contexts) in own.get("contexts").and_then(Value::as_object).into_iter().flatten() {
-            if line.parse().is_ok_and(|line| lines.hold(line)) {
+            if line.parse().is_ok_and(|line| lines.contains_line(line)) {
                 let contexts = contexts.as_array().into_iter().flatten().filter_map(Value::as_str);
-                contexts.take(MAX_CONTEXTS).for_each(|context| ran.note(context, true));
+                contexts.take(MAX_CONTEXTS).for_each(|context| ran.add_run(context, true));
             }
         }
         Some(ran)
     }
 
-    fn lcov(&self, root: &Root, lines: &Lines) -> Option<Ran> {
-        let file = LCOV.iter().find_map(|name| newer(root, name, &lines.path, MAX_BYTES))?;
+    fn read_lcov(&self, root: &ProjectRoot, lines: &CoverageRange) -> Option<RangeCoverage> {
+        let file = LCOV.iter().find_map(|name| find_newer(root, name, &lines.path, MAX_BYTES))?;
         let text = self.lcov.get_or_init(|| foreign::read_text(&file, Links::Refused, MAX_BYTES).ok()).as_ref()?;
-        let (mut ran, mut by, mut is_ours) = (Ran::default(), "", false);
+        let (mut ran, mut by, mut is_ours) = (RangeCoverage::default(), "", false);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("TN:") {
                 by = name.trim();
@@ -255,8 +257,8 @@ impl Reports {
                 line.strip_prefix("DA:").filter(|_| is_ours).and_then(|da| da.split_once(','))
             {
                 let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
-                if line.parse().is_ok_and(|line| lines.hold(line)) {
-                    ran.note(by, has_run);
+                if line.parse().is_ok_and(|line| lines.contains_line(line)) {
+                    ran.add_run(by, has_run);
                 }
             }
         }
@@ -264,12 +266,12 @@ impl Reports {
     }
 }
 
-fn is_same(root: &Root, given: &str, path: &str) -> bool {
+fn is_same(root: &ProjectRoot, given: &str, path: &str) -> bool {
     given.strip_prefix("./").unwrap_or(given) == path || Path::new(given) == root.join(path)
 }
 
-impl Ran {
-    fn note(&mut self, context: &str, has_run: bool) {
+impl RangeCoverage {
+    fn add_run(&mut self, context: &str, has_run: bool) {
         self.at_all = Some(self.at_all.unwrap_or_default() || has_run);
         if has_run && !context.is_empty() {
             self.tests.insert(context.to_owned());
@@ -298,22 +300,22 @@ mod tests {
 
     use super::*;
 
-    fn of(root: &Root, path: &str, first: u32, last: u32) -> Ran {
-        let lines = Lines { path: path.to_owned(), first, last };
-        let covered = Coverage::default().read(root, &BTreeSet::from([lines.clone()]));
-        covered.of(&lines).cloned().unwrap_or_default()
+    fn of(root: &ProjectRoot, path: &str, first: u32, last: u32) -> RangeCoverage {
+        let lines = CoverageRange { path: path.to_owned(), first, last };
+        let covered = CoverageReader::default().read(root, &BTreeSet::from([lines.clone()]));
+        covered.find_range(&lines).cloned().unwrap_or_default()
     }
 
-    fn project() -> (tempfile::TempDir, Root) {
+    fn project() -> (tempfile::TempDir, ProjectRoot) {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().canonicalize().unwrap();
         fs::write(at.join("setup.py"), "").unwrap();
         fs::write(at.join("a.py"), "def f():\n    return 1\n\n\ndef g():\n    return 2\n").unwrap();
-        let root = Root::of(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
+        let root = ProjectRoot::find_root(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
         (folder, root)
     }
 
-    fn tests(ran: &Ran) -> Vec<&str> {
+    fn tests(ran: &RangeCoverage) -> Vec<&str> {
         ran.tests.iter().map(String::as_str).collect()
     }
 
@@ -332,13 +334,13 @@ mod tests {
         drop(c);
         assert_eq!(tests(&of(&root, "a.py", 1, 2)), ["tests.test_a.test_f"]);
         assert_eq!(tests(&of(&root, "a.py", 5, 6)), ["tests/test_a.py::test_g|run"]);
-        assert_eq!(of(&root, "setup.py", 1, 2), Ran::default());
+        assert_eq!(of(&root, "setup.py", 1, 2), RangeCoverage::default());
         // The code is newer.
         let later = SystemTime::now() + Duration::from_mins(1);
         fs::File::options().write(true).open(root.join("a.py")).unwrap().set_modified(later).unwrap();
-        assert_eq!(of(&root, "a.py", 1, 2), Ran::default());
+        assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
         fs::write(root.join(".coverage"), "no database").unwrap();
-        assert_eq!(of(&root, "a.py", 1, 2), Ran::default());
+        assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
     }
 
     /// Each would take for ever, or all memory: a view, cells that are worked out, the same page over and over.
@@ -366,8 +368,8 @@ mod tests {
     #[test]
     fn who_reads_coverage_keeps_others_waiting_for_a_moment_only() {
         let (_folder, root) = project();
-        let coverage = Coverage::default();
-        let lines = BTreeSet::from([Lines { path: "a.py".to_owned(), first: 1, last: 2 }]);
+        let coverage = CoverageReader::default();
+        let lines = BTreeSet::from([CoverageRange { path: "a.py".to_owned(), first: 1, last: 2 }]);
         let reading = coverage.reading.lock();
         assert!(coverage.read(&root, &lines).is_late);
         drop(reading);

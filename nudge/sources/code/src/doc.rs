@@ -2,21 +2,21 @@
 
 mod listed;
 
-use crate::facts::{Drift, DriftRule, NodeView};
+use crate::facts::{DocDrift, DriftRule, NodeView};
 
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Param<'a> {
+pub(crate) struct DeclaredParam<'a> {
     /// With the `*` of one that takes all that are left.
     pub name: &'a str,
     /// As it is written.
     pub default: Option<&'a str>,
 }
 
-/// The function that a documentation is compared with.
+/// The function that a documentation describes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Declared<'a> {
-    pub params: &'a [Param<'a>],
+pub(crate) struct DeclaredFunction<'a> {
+    pub params: &'a [DeclaredParam<'a>],
     /// Takes names that the signature does not list: `**kwargs`, a pattern.
     pub open: bool,
     /// Says that it gives nothing.
@@ -29,11 +29,11 @@ pub(crate) struct Declared<'a> {
 const INJECTED: &[&str] = &["self", "cls", "request", "mcs", "args", "kwargs", "this", "environment"];
 const INJECTED_ENDS: [&str; 2] = ["ctx", "context"];
 
-/// Finds the statements of a documentation that its function contradicts: each rule at most once.
-pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
+/// Finds the contradictions between a documentation and its function: each rule at most once.
+pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocDrift> {
     let said = listed::read(doc);
     let mut out = Vec::new();
-    let mut add = |rule, detail: String| out.push(Drift { rule, detail });
+    let mut add = |rule, detail: String| out.push(DocDrift { rule, detail });
     let bare = |name: &'_ str| name.trim_start_matches(['*', '_']).to_owned();
     let has = |name: &str| declared.params.iter().any(|param| bare(param.name) == bare(name));
     let gone: Vec<&str> = said.params.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
@@ -43,7 +43,7 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
         add(DriftRule::R1, format!("documents the parameter `{name}`, which the signature lacks"));
     }
     if !said.params.is_empty() {
-        let listed = |param: &&Param<'_>| said.params.iter().any(|(name, _)| *name == param.name);
+        let listed = |param: &&DeclaredParam<'_>| said.params.iter().any(|(name, _)| *name == param.name);
         // Such as one that is going to be removed.
         let named = |name: &str| doc.contains(&format!("`{name}`")) || doc.contains(&format!(":{name}:"));
         let injected = |name: &str| INJECTED.contains(&name) || INJECTED_ENDS.iter().any(|end| name.ends_with(end));
@@ -56,7 +56,7 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
     }
     let other = said.params.iter().find_map(|(name, text)| {
         let param = declared.params.iter().find(|param| param.name == *name)?;
-        let (is, says) = (literal(param.default?)?, stated_default(text)?);
+        let (is, says) = (parse_literal(param.default?)?, stated_default(text)?);
         (is != says && is != "None" && is != "null").then_some((*name, is, says))
     });
     if let Some((name, is, says)) = other {
@@ -76,17 +76,17 @@ pub(crate) fn drift(doc: &str, declared: &Declared<'_>) -> Vec<Drift> {
 }
 
 /// The parameter that a documentation still names in code quotes, though the function takes it no more.
-pub(crate) fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<Drift> {
+pub(crate) fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<DocDrift> {
     let doc = now.doc()?;
     // A parameter that takes all names may take this one.
     let takes = |name: &str| now.params().any(|param| param == name || param.starts_with("**"));
     let mut gone = before.params().filter(|name| !takes(name) && doc.contains(&format!("`{name}`")));
     let detail = format!("names `{}`, which the signature had and lacks now", gone.next()?);
-    Some(Drift { rule: DriftRule::R1Since, detail })
+    Some(DocDrift { rule: DriftRule::R1Since, detail })
 }
 
 /// A literal as both sides are compared: without quotes.
-fn literal(text: &str) -> Option<String> {
+fn parse_literal(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = text.len() >= 2 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
     let word = matches!(text, "True" | "False" | "None" | "true" | "false" | "null" | "undefined");
@@ -108,11 +108,11 @@ fn stated_default(text: &str) -> Option<String> {
             .find(|c: char| c.is_whitespace() || matches!(c, '`' | ',' | ')' | ']' | ';' | '*'))
             .unwrap_or(rest.len()),
     };
-    literal(rest.get(..end)?.trim_end_matches('.'))
+    parse_literal(rest.get(..end)?.trim_end_matches('.'))
 }
 
 /// A text without the indentation that all its lines but the first share.
-pub(crate) fn dedent(text: &str) -> String {
+pub(crate) fn remove_indent(text: &str) -> String {
     let indent = text.lines().skip(1).filter(|line| !line.trim().is_empty());
     let indent = indent.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
     let mut out = String::with_capacity(text.len());
@@ -130,7 +130,7 @@ pub(crate) fn dedent(text: &str) -> String {
 }
 
 /// The text of comments without their marks.
-pub(crate) fn uncomment(comments: &[&str]) -> String {
+pub(crate) fn strip_comment_marks(comments: &[&str]) -> String {
     let mut out = String::new();
     for comment in comments {
         for line in comment.lines() {
@@ -153,9 +153,9 @@ mod tests {
 
     /// The rules that a documentation breaks, for `def f(a, b=1)`.
     fn rules(doc: &str) -> Vec<DriftRule> {
-        let params = [Param { name: "a", default: None }, Param { name: "b", default: Some("1") }];
-        let declared = Declared { params: &params, open: false, gives_nothing: true, body: "raise ValueError" };
-        drift(doc, &declared).into_iter().map(|drift| drift.rule).collect()
+        let params = [DeclaredParam { name: "a", default: None }, DeclaredParam { name: "b", default: Some("1") }];
+        let declared = DeclaredFunction { params: &params, open: false, gives_nothing: true, body: "raise ValueError" };
+        find_drift(doc, &declared).into_iter().map(|drift| drift.rule).collect()
     }
 
     #[test]
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn what_is_named_elsewhere_is_not_left_out() {
         use DriftRule::{R1, R2};
-        let params = [Param { name: "a", default: None }, Param { name: "*rest", default: None }];
+        let params = [DeclaredParam { name: "a", default: None }, DeclaredParam { name: "*rest", default: None }];
         let rules = |doc: &str| {
-            let declared = Declared { params: &params, open: false, gives_nothing: false, body: "" };
-            drift(doc, &declared).into_iter().map(|drift| drift.rule).collect::<Vec<_>>()
+            let declared = DeclaredFunction { params: &params, open: false, gives_nothing: false, body: "" };
+            find_drift(doc, &declared).into_iter().map(|drift| drift.rule).collect::<Vec<_>>()
         };
         for (doc, wanted) in [
             (":param rest: text", vec![R2]),
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn what_takes_all_names_lacks_none() {
-        let declared = Declared { params: &[], open: true, gives_nothing: false, body: "" };
-        assert_eq!(drift(":param c: text", &declared), []);
+        let declared = DeclaredFunction { params: &[], open: true, gives_nothing: false, body: "" };
+        assert_eq!(find_drift(":param c: text", &declared), []);
     }
 
     #[test]
     fn comments_lose_their_marks() {
-        assert_eq!(uncomment(&["/// one", "///", "///  two"]), "one\n\n two\n");
-        assert_eq!(uncomment(&["/**\n * one\n * two\n */"]), "\none\ntwo\n\n");
+        assert_eq!(strip_comment_marks(&["/// one", "///", "///  two"]), "one\n\n two\n");
+        assert_eq!(strip_comment_marks(&["/**\n * one\n * two\n */"]), "\none\ntwo\n\n");
     }
 }

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
 
 use crate::facts::FileFacts;
-use crate::language::{Grammar, Language};
-use crate::worked::worked;
+use crate::language::{CodeLanguage, Grammar};
+use crate::worked::thread_cpu_time;
 
-pub(crate) use frame::Open;
-pub(crate) use walk::{Draft, Walk, end, start};
+pub(crate) use frame::FrameKind;
+pub(crate) use walk::{NodeDraft, TreeWalk, end_byte, start_byte};
 
 const FILE_MAX: usize = 512 * 1024;
 /// On a processor: a machine that is busy skips no file that another time it would read.
@@ -77,14 +77,14 @@ impl fmt::Display for Skip {
 
 /// Reads a file. The path is relative to the root, with `/`, and tells language and tests.
 pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
-    let language = Language::of(path).ok_or(Skip::UnknownLanguage)?;
+    let language = CodeLanguage::from_path(path).ok_or(Skip::UnknownLanguage)?;
     let grammar = language.grammar().ok_or(Skip::UnknownLanguage)?;
     let src = text_of(bytes)?;
     let tree = parse(grammar, src)?;
     let facts = FileFacts::new(language, crate::facts::hash(bytes), tree.root_node().has_error());
-    let mut walk = Walk::new(path, src, grammar, facts);
-    walk.run(tree.root_node())?;
-    Ok(walk.finish())
+    let mut walk = TreeWalk::new(path, src, grammar, facts);
+    walk.walk_tree(tree.root_node())?;
+    Ok(walk.into_facts())
 }
 
 /// The text, if it is one that a person wrote.
@@ -122,9 +122,9 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
 }
 
 fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
-    let (start, begun) = (Instant::now(), worked());
+    let (start, begun) = (Instant::now(), thread_cpu_time());
     // The time that has passed is asked first, as it is read without a call of the system.
-    let is_late = || start.elapsed() > PARSE_MAX && worked().saturating_sub(begun) > PARSE_MAX;
+    let is_late = || start.elapsed() > PARSE_MAX && thread_cpu_time().saturating_sub(begun) > PARSE_MAX;
     let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
     let bytes = src.as_bytes();

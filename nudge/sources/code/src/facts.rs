@@ -12,11 +12,11 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::language::Language;
+use crate::language::CodeLanguage;
 
-pub(crate) use expr::{Expr, ExprId, ExprMaker, Exprs};
-pub(crate) use names::{Interner, Name, Names};
-pub(crate) use number::Number;
+pub(crate) use expr::{Expr, ExprId, ExprMaker, ExprTable};
+pub(crate) use names::{NameId, NameInterner, NameTable};
+pub(crate) use number::CompactNumber;
 pub use view::NodeView;
 
 /// The first 16 bytes of a BLAKE3 hash.
@@ -33,7 +33,7 @@ pub(crate) fn hash(bytes: &[u8]) -> Hash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
     /// The language it was read as.
-    pub language: Language,
+    pub language: CodeLanguage,
     /// The hash of its bytes.
     pub hash: Hash,
     /// Is true when parts of it are not valid; the facts of the rest stand.
@@ -41,36 +41,36 @@ pub struct FileFacts {
     /// The hash of the text outside all nodes.
     pub(crate) rest: Hash,
     /// Java's `package`, the namespace of C# and PHP.
-    pub(crate) package: Name,
-    pub(crate) names: Names,
-    pub(crate) exprs: Exprs,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) package: NameId,
+    pub(crate) names: NameTable,
+    pub(crate) exprs: ExprTable,
+    pub(crate) nodes: Vec<CodeNode>,
     /// The numbers of the nodes by their names, those of one name in the order of the file.
-    pub(crate) named: Vec<Number>,
+    pub(crate) named: Vec<CompactNumber>,
     /// Names of parameters, node after node.
-    pub(crate) params: Vec<Name>,
+    pub(crate) params: Vec<NameId>,
     /// Bases, node after node: types.
     pub(crate) bases: Vec<ExprId>,
-    pub(crate) drifts: Vec<(u32, Drift)>,
-    pub(crate) impls: Vec<Impl>,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) imports: Vec<Import>,
+    pub(crate) drifts: Vec<(u32, DocDrift)>,
+    pub(crate) impls: Vec<ImplBlock>,
+    pub(crate) calls: Vec<CallFact>,
+    pub(crate) imports: Vec<ImportFact>,
     /// By name.
-    pub(crate) bindings: Vec<Binding<Number>>,
+    pub(crate) bindings: Vec<NameBinding<CompactNumber>>,
     /// By name.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FieldFact>,
     /// By node.
-    pub(crate) gives: Vec<Given>,
+    pub(crate) gives: Vec<ResultFact>,
     /// In the order of the file.
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<BuildCondition>,
     /// The start and end of loops, for languages that bind names as they run.
-    pub(crate) loops: Vec<(Number, Number)>,
+    pub(crate) loops: Vec<(CompactNumber, CompactNumber)>,
 }
 
 /// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum NodeKind {
     /// A function that belongs to no class.
     Function,
     /// A function of a class, trait or type.
@@ -93,7 +93,7 @@ pub enum Kind {
 
 /// The place of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct NodeSpan {
     /// The line of its name, from 1; decorators stand before it.
     pub line: u32,
     /// The last line.
@@ -106,11 +106,11 @@ pub struct Span {
 
 /// A part of the code that has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
+pub struct CodeNode {
     /// The kind of the node.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The place of the node.
-    pub span: Span,
+    pub span: NodeSpan,
     /// The hash of its bytes.
     pub hash: Hash,
     /// Counts 1, plus 1 for each branch and each boolean operator.
@@ -118,13 +118,13 @@ pub struct Node {
     pub(crate) flags: u16,
     /// A hash of the parameters: equal parameters, equal number. 0 for none.
     pub(crate) takes: u32,
-    pub(crate) name: Name,
-    pub(crate) qual: Name,
-    pub(crate) signature: Name,
-    pub(crate) doc: Name,
-    pub(crate) owner: Owner,
-    pub(crate) params: (Number, Number),
-    pub(crate) bases: (Number, Number),
+    pub(crate) name: NameId,
+    pub(crate) qual: NameId,
+    pub(crate) signature: NameId,
+    pub(crate) doc: NameId,
+    pub(crate) owner: NodeOwner,
+    pub(crate) params: (CompactNumber, CompactNumber),
+    pub(crate) bases: (CompactNumber, CompactNumber),
 }
 
 /// Flags that are true of a node besides its kind.
@@ -145,13 +145,13 @@ pub(crate) mod flag {
     pub const CONDITIONAL: u16 = 64;
     /// Exported by a module of ECMAScript, or static in C (then not exported).
     pub const STATIC: u16 = 128;
-    /// Wrapped by a decorator whose result is not known.
+    /// Wrapped by a decorator with an unknown result.
     pub const DECORATED: u16 = 256;
     /// Async: its value must be awaited.
     pub const ASYNC: u16 = 512;
     /// The default export of its file.
     pub const DEFAULT: u16 = 1024;
-    /// Declares the type of its result.
+    /// Declares its result type.
     pub const ANNOTATED: u16 = 2048;
     /// A function of ECMAScript that has a `this` of its own: no arrow, no method.
     pub const OWN_THIS: u16 = 4096;
@@ -161,15 +161,15 @@ pub(crate) mod flag {
 
 /// The owner of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Owner {
+pub(crate) enum NodeOwner {
     File,
-    Node(Number),
-    Impl(Number),
+    Node(CompactNumber),
+    Impl(CompactNumber),
 }
 
 /// A block that gives methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Impl {
+pub(crate) struct ImplBlock {
     /// The type.
     pub of: ExprId,
     /// The trait, or none.
@@ -180,14 +180,14 @@ pub(crate) struct Impl {
 
 /// A place where something is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Call {
+pub(crate) struct CallFact {
     /// The node it stands in, or none.
-    pub within: Number,
+    pub within: CompactNumber,
     /// The callee: a name, or a member of something.
     pub callee: ExprId,
     /// The place of the name.
-    pub byte: Number,
-    pub line: Number,
+    pub byte: CompactNumber,
+    pub line: CompactNumber,
     pub macro_: bool,
 }
 
@@ -196,38 +196,38 @@ pub(crate) const NO_NODE: u32 = u32::MAX;
 
 /// A name that another file gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Import {
+pub(crate) struct ImportFact {
     /// As it is written, path separators and all.
-    pub module: Name,
+    pub module: NameId,
     /// The imported name: none is the module itself, `*` all.
-    pub name: Name,
+    pub name: NameId,
     /// Here called.
-    pub alias: Name,
-    pub line: Number,
-    /// The start of the range where it holds.
-    pub from: Number,
-    pub to: Number,
+    pub alias: NameId,
+    pub line: CompactNumber,
+    /// The start of its range.
+    pub from: CompactNumber,
+    pub to: CompactNumber,
     /// Is true when it is passed on.
     pub reexport: bool,
 }
 
-/// The meaning of a name between two bytes of the file; kept with [`Number`].
+/// The meaning of a name between two bytes of the file; kept with [`CompactNumber`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Binding<N = u32> {
-    pub name: Name,
-    /// The start of the range where the name can be seen.
+pub(crate) struct NameBinding<N = u32> {
+    pub name: NameId,
+    /// The start of its range.
     pub from: N,
     pub to: N,
     /// The place of its value, where the value is resolved.
     pub at: N,
     /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
     pub sure: N,
-    pub bound: Bound<N>,
+    pub bound: BindingTarget<N>,
 }
 
-/// The thing that a name is bound to.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Bound<N = u32> {
+pub(crate) enum BindingTarget<N = u32> {
     /// A node of this file.
     Node(N),
     /// An import of this file.
@@ -240,26 +240,26 @@ pub(crate) enum Bound<N = u32> {
     TypeParam(ExprId, N),
 }
 
-impl<N: Copy> Binding<N> {
+impl<N: Copy> NameBinding<N> {
     /// The same in another kind of numbers.
-    pub fn into_of<M: From<N>>(self) -> Binding<M> {
+    pub fn into_of<M: From<N>>(self) -> NameBinding<M> {
         let Self { name, from, to, at, sure, bound } = self;
         let bound = match bound {
-            Bound::Node(node) => Bound::Node(node.into()),
-            Bound::Import(import) => Bound::Import(import.into()),
-            Bound::Value(value) => Bound::Value(value),
-            Bound::Param(value, of) => Bound::Param(value, of.into()),
-            Bound::TypeParam(bounds, place) => Bound::TypeParam(bounds, place.into()),
+            BindingTarget::Node(node) => BindingTarget::Node(node.into()),
+            BindingTarget::Import(import) => BindingTarget::Import(import.into()),
+            BindingTarget::Value(value) => BindingTarget::Value(value),
+            BindingTarget::Param(value, of) => BindingTarget::Param(value, of.into()),
+            BindingTarget::TypeParam(bounds, place) => BindingTarget::TypeParam(bounds, place.into()),
         };
-        Binding { name, from: from.into(), to: to.into(), at: at.into(), sure: sure.into(), bound }
+        NameBinding { name, from: from.into(), to: to.into(), at: at.into(), sure: sure.into(), bound }
     }
 }
 
 /// A part of the file that is there only in some builds: the code after Rust's `#[cfg(..)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Condition {
+pub(crate) struct BuildCondition {
     /// As it is written.
-    pub when: Name,
+    pub when: NameId,
     pub from: u32,
     pub to: u32,
     pub line: u32,
@@ -268,26 +268,26 @@ pub(crate) struct Condition {
 
 /// A field of a class, struct or interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Field {
-    pub name: Name,
+pub(crate) struct FieldFact {
+    pub name: NameId,
     /// The class.
-    pub owner: Number,
+    pub owner: CompactNumber,
     pub value: ExprId,
     /// The place of the value.
-    pub at: Number,
+    pub at: CompactNumber,
 }
 
 /// The result of a function, the meaning of a type alias, or the value of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Given {
-    pub node: Number,
+pub(crate) struct ResultFact {
+    pub node: CompactNumber,
     pub value: ExprId,
-    pub at: Number,
+    pub at: CompactNumber,
 }
 
 /// A contradiction between a documentation and the documented code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drift {
+pub struct DocDrift {
     /// The rule it breaks.
     pub rule: DriftRule,
     /// The contradiction, in words.
@@ -312,22 +312,22 @@ pub enum DriftRule {
 
 impl DriftRule {
     /// Returns true if the documentation is wrong, and false if it is only incomplete.
-    pub fn outdated(self) -> bool {
+    pub fn is_outdated(self) -> bool {
         matches!(self, Self::R1 | Self::R1Since | Self::R3)
     }
 }
 
 impl FileFacts {
     /// The facts of a file that says nothing.
-    pub(crate) fn new(language: Language, hash: Hash, parse_errors: bool) -> Self {
+    pub(crate) fn new(language: CodeLanguage, hash: Hash, parse_errors: bool) -> Self {
         Self {
             language,
             hash,
             parse_errors,
             rest: Hash::default(),
-            package: Name::NONE,
-            names: Names::default(),
-            exprs: Exprs::default(),
+            package: NameId::NONE,
+            names: NameTable::default(),
+            exprs: ExprTable::default(),
             nodes: Vec::new(),
             named: Vec::new(),
             params: Vec::new(),
@@ -349,13 +349,13 @@ impl FileFacts {
         self.nodes.len()
     }
 
-    /// Returns true if it has no nodes.
+    /// Returns true if it is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// Returns a node by its number in the file.
-    pub fn node(&self, number: u32) -> Option<NodeView<'_>> {
+    pub fn node_by_number(&self, number: u32) -> Option<NodeView<'_>> {
         self.nodes.get(number as usize).map(|node| NodeView::new(self, node, number))
     }
 
@@ -365,87 +365,87 @@ impl FileFacts {
     }
 
     /// How many calls it makes.
-    pub fn calls(&self) -> usize {
+    pub fn count_calls(&self) -> usize {
         self.calls.len()
     }
 
     /// Withholds signatures and documentation in which a secret is found.
-    pub fn withhold(&mut self, secret: impl Fn(&str) -> bool) {
+    pub fn withhold_secrets(&mut self, secret: impl Fn(&str) -> bool) {
         let Self { nodes, names, drifts, .. } = self;
         let mut gone = HashSet::default();
         for text in nodes.iter_mut().flat_map(|node| [&mut node.signature, &mut node.doc]) {
             if secret(names.get(*text)) {
-                gone.insert(std::mem::replace(text, Name::NONE));
+                gone.insert(std::mem::replace(text, NameId::NONE));
             }
         }
         drifts.retain(|(_, drift)| !secret(&drift.detail));
-        names.forget(&gone);
+        names.clear_names(&gone);
     }
 
     /// The bytes it takes in memory.
-    pub fn memory(&self) -> usize {
-        fn of<T>(v: &Vec<T>) -> usize {
+    pub fn memory_bytes(&self) -> usize {
+        fn vec_bytes<T>(v: &Vec<T>) -> usize {
             v.capacity() * size_of::<T>()
         }
         size_of::<Self>()
-            + self.names.memory()
-            + self.exprs.memory()
-            + of(&self.nodes)
-            + of(&self.named)
-            + of(&self.params)
-            + of(&self.bases)
-            + of(&self.drifts)
-            + of(&self.impls)
-            + of(&self.calls)
-            + of(&self.imports)
-            + of(&self.bindings)
-            + of(&self.fields)
-            + of(&self.gives)
-            + of(&self.conditions)
-            + of(&self.loops)
+            + self.names.memory_bytes()
+            + self.exprs.memory_bytes()
+            + vec_bytes(&self.nodes)
+            + vec_bytes(&self.named)
+            + vec_bytes(&self.params)
+            + vec_bytes(&self.bases)
+            + vec_bytes(&self.drifts)
+            + vec_bytes(&self.impls)
+            + vec_bytes(&self.calls)
+            + vec_bytes(&self.imports)
+            + vec_bytes(&self.bindings)
+            + vec_bytes(&self.fields)
+            + vec_bytes(&self.gives)
+            + vec_bytes(&self.conditions)
+            + vec_bytes(&self.loops)
     }
 
     /// The nodes of a name with their numbers, in the order of the file.
-    pub(crate) fn nodes_of(&self, name: Name) -> impl Iterator<Item = (u32, &Node)> {
-        let node = |number: &Number| self.nodes.get(number.get() as usize);
+    pub(crate) fn nodes_of(&self, name: NameId) -> impl Iterator<Item = (u32, &CodeNode)> {
+        let node = |number: &CompactNumber| self.nodes.get(number.get() as usize);
         let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
         let rest = self.named.get(from..).unwrap_or_default();
         rest.iter().map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
     }
 
     /// The name that a call calls; none for `Self(..)`.
-    pub(crate) fn called(&self, call: &Call) -> Name {
+    pub(crate) fn called_name(&self, call: &CallFact) -> NameId {
         match self.exprs.get(call.callee) {
             Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name)) => name,
-            _ => Name::NONE,
+            _ => NameId::NONE,
         }
     }
 
     /// Returns the bindings of a name, in the order of the file.
-    pub(crate) fn bindings_of(&self, name: Name) -> impl Iterator<Item = Binding> {
+    pub(crate) fn bindings_of(&self, name: NameId) -> impl Iterator<Item = NameBinding> {
         let from = self.bindings.partition_point(|b| b.name < name);
         self.bindings[from..].iter().take_while(move |b| b.name == name).map(|b| b.into_of())
     }
 
     /// The fields of a name.
-    pub(crate) fn fields_of(&self, name: Name) -> &[Field] {
+    pub(crate) fn fields_of(&self, name: NameId) -> &[FieldFact] {
         let from = self.fields.partition_point(|b| b.name < name);
         let len = self.fields[from..].partition_point(|b| b.name == name);
         &self.fields[from..from + len]
     }
 
     /// Returns the results of a node.
-    pub(crate) fn gives_of(&self, node: u32) -> &[Given] {
+    pub(crate) fn gives_of(&self, node: u32) -> &[ResultFact] {
         let from = self.gives.partition_point(|b| b.node.get() < node);
         let len = self.gives[from..].partition_point(|b| b.node.get() == node);
         &self.gives[from..from + len]
     }
 
     /// Returns the names by which the file may call a thing of this name: the name itself, and its import aliases.
-    pub(crate) fn names_for(&self, name: &str) -> Vec<Name> {
+    pub(crate) fn names_for(&self, name: &str) -> Vec<NameId> {
         let own = self.names.find(name);
         let default = if self.language.is_ecma() { self.names.find("default") } else { None };
-        let mut out: Vec<Name> = own.into_iter().collect();
+        let mut out: Vec<NameId> = own.into_iter().collect();
         let renamed =
             self.imports.iter().filter(|i| i.name != i.alias && (Some(i.name) == own || Some(i.name) == default));
         out.extend(renamed.map(|import| import.alias).filter(|alias| !alias.is_none()));
@@ -453,7 +453,7 @@ impl FileFacts {
     }
 
     /// A text of the file by its name.
-    pub(crate) fn text(&self, name: Name) -> &str {
+    pub(crate) fn text_of(&self, name: NameId) -> &str {
         self.names.get(name)
     }
 }

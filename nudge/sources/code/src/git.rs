@@ -7,9 +7,9 @@ use nudge_core::error::{Error, Result};
 use nudge_git::{Call, CallLimits, Git, GitFailure, Reach, Repository};
 
 use crate::facts::FileFacts;
-use crate::language::Language;
+use crate::language::CodeLanguage;
 use crate::live::facts_of;
-use crate::root::{Root, can_be_told};
+use crate::root::{ProjectRoot, can_be_told};
 
 /// How long git may take, and how much it may say.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 64 << 20 };
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 200;
 
 /// A file that differs from HEAD.
 #[derive(Debug)]
-pub struct Changed {
+pub struct ChangedFile {
     /// The path of the file.
     pub path: String,
     /// The facts of the file in HEAD; `None` when it was not there, or had none.
@@ -29,28 +29,28 @@ pub struct Changed {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` where git does not say.
-pub fn changes(root: &Root) -> Result<Vec<Changed>> {
+pub fn list_changed_files(root: &ProjectRoot) -> Result<Vec<ChangedFile>> {
     if root.git_dir().is_none() {
         return Err(Error::invalid("This project is in no git repository; give `id` or `path`."));
     }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
-    let repository = Git::find(root.path()).and_then(Repository::open).map_err(|failure| failed(&failure))?;
-    let said = run(&repository, &status, "")?;
+    let repository = Git::find(root.path()).and_then(Repository::open).map_err(|failure| to_error(&failure))?;
+    let said = run_git(&repository, &status, "")?;
     let mut paths: Vec<String> = Vec::new();
     for entry in said.split(|byte| *byte == 0) {
         let Some(path) = entry.get(3..).and_then(|path| std::str::from_utf8(path).ok()) else { continue };
-        if Language::of(path).is_some() && can_be_told(path) && paths.len() < MAX_FILES {
+        if CodeLanguage::from_path(path).is_some() && can_be_told(path) && paths.len() < MAX_FILES {
             paths.push(path.to_owned());
         }
     }
     let asked: String = paths.iter().flat_map(|path| ["HEAD:", path, "\n"]).collect();
-    let before = if paths.is_empty() { Vec::new() } else { run(&repository, &["cat-file", "--batch"], &asked)? };
+    let before = if paths.is_empty() { Vec::new() } else { run_git(&repository, &["cat-file", "--batch"], &asked)? };
     let mut before = &*before;
     let mut changed = Vec::new();
     for path in paths {
         let text = next_object(&mut before);
         let before = text.and_then(|text| facts_of(&path, text).ok()).map(Arc::new);
-        changed.push(Changed { path, before });
+        changed.push(ChangedFile { path, before });
     }
     Ok(changed)
 }
@@ -68,12 +68,12 @@ fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Runs git on the root's repository; the repository's settings, filters and hooks are ignored.
-fn run(repository: &Repository, words: &[&str], input: &str) -> Result<Vec<u8>> {
+fn run_git(repository: &Repository, words: &[&str], input: &str) -> Result<Vec<u8>> {
     let call = Call { words, input: input.as_bytes(), variables: &[], reach: Reach::Here, limits: LIMITS };
-    repository.run(&call).map_err(|failure| failed(&failure))
+    repository.run(&call).map_err(|failure| to_error(&failure))
 }
 
-fn failed(failure: &GitFailure) -> Error {
+fn to_error(failure: &GitFailure) -> Error {
     Error::unavailable(format!("Git does not say what has changed ({failure}); give `id` or `path`."))
 }
 

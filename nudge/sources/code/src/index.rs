@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{FileFacts, NodeView, Owner};
-use crate::language::Language;
-use crate::resolve::Resolver;
+use crate::facts::{FileFacts, NodeOwner, NodeView};
+use crate::language::CodeLanguage;
+use crate::resolve::CallResolver;
 
-pub(crate) use asking::Asking;
-pub(crate) use manifest::{Cargo, Manifest};
-pub(crate) use store::{Store, last_name, of_file, stem};
+pub(crate) use asking::IndexQueries;
+pub(crate) use manifest::{CargoManifest, ManifestFile};
+pub(crate) use store::{FileStore, last_name, module_stem, of_file};
 
 /// A node of an index. Valid until its file is put or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub struct NodeId {
 
 /// A node with its place in the index.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct IndexedNode<'a> {
     /// The id of the node.
     pub id: NodeId,
     /// The path of its file, relative to the root.
@@ -41,7 +41,7 @@ pub struct Found<'a> {
 /// How an edge is known, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum EdgeCertainty {
     /// A name of the same file.
     Local,
     /// A member of the class around it.
@@ -49,22 +49,22 @@ pub enum How {
     SelfMember,
     /// A name that an import gives.
     Imported,
-    /// A member of a value whose type is known.
+    /// A member of a value of a known type.
     Typed,
     /// The only one of its name nearby: not certain.
     Likely,
 }
 
-impl How {
+impl EdgeCertainty {
     /// Returns true if the edge is certain.
-    pub fn certain(self) -> bool {
+    pub fn is_certain(self) -> bool {
         self != Self::Likely
     }
 }
 
 /// A call of a node: the caller and the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub struct CallerSite {
     /// The node that calls; none if the call stands outside of any.
     pub from: Option<NodeId>,
     /// The file of the call.
@@ -72,14 +72,14 @@ pub struct Caller {
     /// The line of the call.
     pub line: u32,
     /// How that is known.
-    pub how: How,
+    pub how: EdgeCertainty,
 }
 
 /// The callers of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Callers {
+pub struct CallerList {
     /// Certain ones first, then by path and line.
-    pub edges: Vec<Caller>,
+    pub edges: Vec<CallerSite>,
     /// How many more there are than were asked for.
     pub omitted: usize,
     /// How many more calls have its name and no certain target, or were too many to look at.
@@ -88,18 +88,18 @@ pub struct Callers {
 
 /// A call that a node makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Callee {
+pub struct CalleeSite {
     /// The callee.
     pub to: NodeId,
     /// The line of the call.
     pub line: u32,
     /// How that is known.
-    pub how: How,
+    pub how: EdgeCertainty,
 }
 
 /// An import of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ResolvedImport {
     /// As it is written.
     pub module: String,
     /// The imported file, if it is in the index.
@@ -110,7 +110,7 @@ pub struct Imported {
 
 /// A call with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
+pub struct ResolvedCall {
     /// The name that is called.
     pub name: String,
     /// The line of the call.
@@ -118,7 +118,7 @@ pub struct Site {
     /// The byte of the file where its name begins.
     pub byte: u32,
     /// The callee, and how it is known.
-    pub to: Option<(NodeId, How)>,
+    pub to: Option<(NodeId, EdgeCertainty)>,
 }
 
 /// How a test is linked to a node, best first.
@@ -129,7 +129,7 @@ pub enum TestHow {
     Calls,
     /// It calls a caller of the node.
     Reaches,
-    /// The name of its file fits the node's file.
+    /// Named after the node's file.
     Named,
 }
 
@@ -146,7 +146,7 @@ pub struct TestLink {
 
 /// The tests of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tests {
+pub struct TestList {
     /// Tests that call or reach it, nearest first.
     pub links: Vec<TestLink>,
     /// Test files named after its file.
@@ -158,7 +158,7 @@ pub struct Tests {
 /// The result of looking up a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeLookup {
-    /// Exactly one node.
+    /// A single node.
     One(NodeId),
     /// Several.
     Ambiguous(Vec<NodeId>),
@@ -187,69 +187,69 @@ pub(crate) fn node_id(path: &str, view: &NodeView<'_>) -> String {
 /// All files of one root. The target of a call is worked out on demand. So a changed file costs only its own reading,
 /// and the index is the same after any history.
 #[derive(Debug, Default)]
-pub struct Index {
-    store: Store,
+pub struct CodeIndex {
+    store: FileStore,
 }
 
-impl Index {
+impl CodeIndex {
     /// An empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Puts a file, new or changed.
-    pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
-        self.store.put(path, facts);
+    pub fn put_file(&mut self, path: &str, facts: Arc<FileFacts>) {
+        self.store.put_file(path, facts);
     }
 
     /// Puts a file that passes [`is_manifest`]. An unreadable one counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
-        self.store.put_manifest(path, Manifest::read(path, bytes));
+        self.store.put_manifest(path, ManifestFile::read(path, bytes));
     }
 
     /// Removes a file or manifest; says whether there was one.
-    pub fn remove(&mut self, path: &str) -> bool {
-        self.store.remove(path)
+    pub fn remove_file(&mut self, path: &str) -> bool {
+        self.store.remove_file(path)
     }
 
     /// All files, by path.
     pub fn files(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
-        self.store.paths.values().filter_map(|slot| self.store.file(*slot)).map(|file| (&file.path, &file.facts))
+        self.store.paths.values().filter_map(|slot| self.store.file_at(*slot)).map(|file| (&file.path, &file.facts))
     }
 
     /// The facts of a file.
-    pub fn file(&self, path: &str) -> Option<&Arc<FileFacts>> {
-        Some(&self.store.file(self.store.slot(path)?)?.facts)
+    pub fn file_facts(&self, path: &str) -> Option<&Arc<FileFacts>> {
+        Some(&self.store.file_at(self.store.slot_of(path)?)?.facts)
     }
 
     /// A node.
-    pub fn node(&self, id: NodeId) -> Option<Found<'_>> {
-        let file = self.store.file(id.file)?;
-        let view = file.facts.node(id.node)?;
-        Some(Found { id, path: &file.path, facts: &file.facts, view })
+    pub fn find_node(&self, id: NodeId) -> Option<IndexedNode<'_>> {
+        let file = self.store.file_at(id.file)?;
+        let view = file.facts.node_by_number(id.node)?;
+        Some(IndexedNode { id, path: &file.path, facts: &file.facts, view })
     }
 
     /// The id of a node.
     pub fn id_of(&self, id: NodeId) -> String {
-        self.node(id).map(|found| node_id(found.path, &found.view)).unwrap_or_default()
+        self.find_node(id).map(|found| node_id(found.path, &found.view)).unwrap_or_default()
     }
 
     /// A node by its id, or by `path:name` if that is not ambiguous; `node:` may be left out.
     pub fn by_id(&self, id: &str) -> NodeLookup {
         let id = id.strip_prefix("node:").unwrap_or(id);
         // A path may hold a colon, and so may the title of a test.
-        let at = id.match_indices(':').map(|(at, _)| at).find(|at| self.store.slot(&id[..*at]).is_some());
+        let at = id.match_indices(':').map(|(at, _)| at).find(|at| self.store.slot_of(&id[..*at]).is_some());
         at.map_or(NodeLookup::Unknown, |at| self.by_name(&id[..at], &id[at + 1..]))
     }
 
     /// A node by its file and its name, qualified or not.
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
-        let Some(slot) = self.store.slot(path) else { return NodeLookup::Unknown };
-        self.store.kept.named(slot, name, || self.find_named(slot, name))
+        let Some(slot) = self.store.slot_of(path) else { return NodeLookup::Unknown };
+        self.store.kept.find_or_keep(slot, name, || self.find_named(slot, name))
     }
 
     fn find_named(&self, slot: u32, name: &str) -> NodeLookup {
-        let Some(facts) = self.store.facts(slot) else { return NodeLookup::Unknown };
+        let Some(facts) = self.store.facts_at(slot) else { return NodeLookup::Unknown };
         // Each text of a file is kept once: the same number is the same text.
         let Some(name) = facts.names.find(name) else { return NodeLookup::Unknown };
         let all = |fits: &dyn Fn(&NodeView<'_>) -> bool| -> Vec<NodeId> {
@@ -268,8 +268,8 @@ impl Index {
 
     /// The innermost node at a line.
     pub fn by_line(&self, path: &str, line: u32) -> Option<NodeId> {
-        let slot = self.store.slot(path)?;
-        let facts = self.store.facts(slot)?;
+        let slot = self.store.slot_of(path)?;
+        let facts = self.store.facts_at(slot)?;
         let spans = (0..).zip(facts.nodes.iter().map(|node| node.span));
         let inside = spans.filter(|(_, span)| span.line <= line && line <= span.end_line);
         let (node, _) = inside.max_by_key(|(_, span)| span.byte)?;
@@ -277,18 +277,18 @@ impl Index {
     }
 
     /// All nodes of a name, by path.
-    pub fn named(&self, name: &str) -> Vec<NodeId> {
+    pub fn nodes_by_name(&self, name: &str) -> Vec<NodeId> {
         self.store.nodes_named(name).into_iter().map(|(file, node)| NodeId { file, node }).collect()
     }
 
     /// Leaves out nodes that only declare a node defined among the others, such as a prototype of C.
-    pub(crate) fn defining(&self, nodes: &[NodeId]) -> Vec<NodeId> {
-        let found = |id: &NodeId| self.node(*id);
-        let is_bodiless = |found: &Found<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
+    pub(crate) fn keep_definitions(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let found = |id: &NodeId| self.find_node(*id);
+        let is_bodiless = |found: &IndexedNode<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
         let defined: Vec<_> = nodes.iter().filter_map(found).filter(|found| !is_bodiless(found)).collect();
-        let is_defined = |declared: &Found<'_>| {
+        let is_defined = |declared: &IndexedNode<'_>| {
             defined.iter().any(|other| {
-                other.view.qual() == declared.view.qual() && other.facts.language.speaks(declared.facts.language)
+                other.view.qual() == declared.view.qual() && other.facts.language.can_use(declared.facts.language)
             })
         };
         let stays = |id: &NodeId| !found(id).is_some_and(|found| is_bodiless(&found) && is_defined(&found));
@@ -296,67 +296,71 @@ impl Index {
     }
 
     /// All nodes, by path and order.
-    pub fn nodes(&self) -> impl Iterator<Item = Found<'_>> {
-        self.store.paths.values().filter_map(|slot| Some((*slot, self.store.file(*slot)?))).flat_map(|(slot, file)| {
-            file.facts.nodes().map(move |view| {
-                let id = NodeId { file: slot, node: view.number() };
-                Found { id, path: &file.path, facts: &file.facts, view }
-            })
-        })
+    pub fn nodes(&self) -> impl Iterator<Item = IndexedNode<'_>> {
+        self.store.paths.values().filter_map(|slot| Some((*slot, self.store.file_at(*slot)?))).flat_map(
+            |(slot, file)| {
+                file.facts.nodes().map(move |view| {
+                    let id = NodeId { file: slot, node: view.number() };
+                    IndexedNode { id, path: &file.path, facts: &file.facts, view }
+                })
+            },
+        )
     }
 
     /// The class that a call of which runs this node: its constructor.
     pub(crate) fn made_by(&self, id: NodeId) -> Option<NodeId> {
-        let found = self.node(id)?;
-        let Owner::Node(class) = found.view.node().owner else { return None };
+        let found = self.find_node(id)?;
+        let NodeOwner::Node(class) = found.view.node().owner else { return None };
         let makes = match found.view.name() {
-            "__init__" | "__new__" => found.facts.language == Language::Python,
+            "__init__" | "__new__" => found.facts.language == CodeLanguage::Python,
             "constructor" => found.facts.language.is_ecma(),
-            "__construct" => found.facts.language == Language::Php,
+            "__construct" => found.facts.language == CodeLanguage::Php,
             name => {
-                let is_named_after_it = found.facts.node(class.get()).is_some_and(|class| class.name() == name);
-                is_named_after_it && matches!(found.facts.language, Language::Java | Language::CSharp)
+                let is_named_after_it =
+                    found.facts.node_by_number(class.get()).is_some_and(|class| class.name() == name);
+                is_named_after_it && matches!(found.facts.language, CodeLanguage::Java | CodeLanguage::CSharp)
             }
         };
         makes.then_some(NodeId { file: id.file, node: class.get() })
     }
 
     /// Test files that are named after a stem, in lower case, by path.
-    pub(crate) fn testing(&self, stem: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
-        let files = self.store.testing(stem).into_iter().filter_map(|slot| self.store.file(slot));
+    pub(crate) fn find_test_files(&self, stem: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
+        let files = self.store.find_test_files(stem).into_iter().filter_map(|slot| self.store.file_at(slot));
         files.map(|file| (&file.path, &file.facts))
     }
 
     /// Starts questions about callers and callees that share their findings.
-    pub(crate) fn ask(&self) -> Asking<'_> {
-        Asking::new(self)
+    pub(crate) fn start_queries(&self) -> IndexQueries<'_> {
+        IndexQueries::new(self)
     }
 
     /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
-    pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
-        self.ask().callers(id, limit, likely)
+    pub fn find_callers(&self, id: NodeId, limit: usize, likely: bool) -> CallerList {
+        self.start_queries().callers_of(id, limit, likely)
     }
 
     /// Finds the calls of a node, in the order of its lines.
-    pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
-        self.ask().callees(id, likely)
+    pub fn find_callees(&self, id: NodeId, likely: bool) -> Vec<CalleeSite> {
+        self.start_queries().callees_of(id, likely)
     }
 
     /// The tests of a node, at most `limit`.
-    pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        self.ask().tests(id, limit)
+    pub fn find_tests(&self, id: NodeId, limit: usize) -> TestList {
+        self.start_queries().tests_of(id, limit)
     }
 
     /// Lists the imports of a file.
-    pub fn imports(&self, path: &str) -> Vec<Imported> {
-        let Some(slot) = self.store.slot(path) else { return Vec::new() };
-        let Some(facts) = self.store.facts(slot) else { return Vec::new() };
-        let resolver = Resolver::new(&self.store);
-        let mut out: Vec<Imported> = Vec::new();
+    pub fn list_imports(&self, path: &str) -> Vec<ResolvedImport> {
+        let Some(slot) = self.store.slot_of(path) else { return Vec::new() };
+        let Some(facts) = self.store.facts_at(slot) else { return Vec::new() };
+        let resolver = CallResolver::new(&self.store);
+        let mut out: Vec<ResolvedImport> = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
-            let target = resolver.import_file(slot, number).and_then(|file| self.store.file(file));
+            let target = resolver.import_file(slot, number).and_then(|file| self.store.file_at(file));
             let path = target.map(|file| file.path.clone()).filter(|target| &**target != path);
-            let imported = Imported { module: facts.text(import.module).to_owned(), path, line: import.line.get() };
+            let imported =
+                ResolvedImport { module: facts.text_of(import.module).to_owned(), path, line: import.line.get() };
             if !imported.module.is_empty() && !out.contains(&imported) {
                 out.push(imported);
             }
@@ -366,8 +370,8 @@ impl Index {
 
     /// The files that import a file.
     pub fn imported_by(&self, path: &str) -> Vec<Arc<str>> {
-        let Some(slot) = self.store.slot(path) else { return Vec::new() };
-        let resolver = Resolver::new(&self.store);
+        let Some(slot) = self.store.slot_of(path) else { return Vec::new() };
+        let resolver = CallResolver::new(&self.store);
         let files = self.store.paths.iter().filter(|(_, other)| **other != slot);
         files
             .filter(|(_, other)| resolver.imported_files(**other).contains(&slot))
@@ -376,21 +380,22 @@ impl Index {
     }
 
     /// Lists all calls of a file with their targets.
-    pub fn sites(&self, path: &str) -> Vec<Site> {
-        let Some(slot) = self.store.slot(path) else { return Vec::new() };
-        let Some(facts) = self.store.facts(slot) else { return Vec::new() };
-        let resolver = Resolver::new(&self.store);
+    pub fn list_calls(&self, path: &str) -> Vec<ResolvedCall> {
+        let Some(slot) = self.store.slot_of(path) else { return Vec::new() };
+        let Some(facts) = self.store.facts_at(slot) else { return Vec::new() };
+        let resolver = CallResolver::new(&self.store);
         let mut out = Vec::new();
         for call in &facts.calls {
-            let to = resolver.call(slot, call).or_else(|| Some((resolver.likely(slot, call)?, How::Likely)));
-            let name = facts.text(facts.called(call)).to_owned();
-            out.push(Site { name, line: call.line.get(), byte: call.byte.get(), to });
+            let to =
+                resolver.call(slot, call).or_else(|| Some((resolver.find_likely(slot, call)?, EdgeCertainty::Likely)));
+            let name = facts.text_of(facts.called_name(call)).to_owned();
+            out.push(ResolvedCall { name, line: call.line.get(), byte: call.byte.get(), to });
         }
         out
     }
 
     /// The bytes it takes in memory.
-    pub fn memory(&self) -> usize {
-        self.store.memory()
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes()
     }
 }

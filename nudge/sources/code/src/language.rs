@@ -19,14 +19,14 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use grammar::{Grammar, Inside, Shape, Spec, Visit};
-pub(crate) use python::member;
+pub(crate) use grammar::{Grammar, LanguageSpec, SyntaxShape, Visit, WalkExtent};
+pub(crate) use python::member_name;
 
 /// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is its name")]
-pub enum Language {
+pub enum CodeLanguage {
     Rust,
     Python,
     JavaScript,
@@ -41,9 +41,9 @@ pub enum Language {
     Php,
 }
 
-impl Language {
+impl CodeLanguage {
     /// The language of a file, by its extension; none if this build does not read it.
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         let file = path.rsplit('/').next()?;
         let (stem, extension) = file.rsplit_once('.')?;
         if stem.is_empty() {
@@ -86,7 +86,7 @@ impl Language {
         }
     }
 
-    /// Returns the tables of the language.
+    /// Returns its tables.
     pub(crate) fn grammar(self) -> Option<&'static Grammar> {
         macro_rules! table {
             ($spec:expr) => {{
@@ -116,7 +116,7 @@ impl Language {
         }
     }
 
-    /// Returns true for JavaScript and TypeScript, whose files use each other.
+    /// Returns true for JavaScript and TypeScript: their files use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
     }
@@ -127,7 +127,7 @@ impl Language {
     }
 
     /// Returns true if members of one name are told apart by their parameters or the build.
-    pub(crate) fn overloads(self) -> bool {
+    pub(crate) fn has_overloads(self) -> bool {
         matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
     }
 
@@ -136,8 +136,8 @@ impl Language {
         matches!(self, Self::Java | Self::Cpp | Self::CSharp | Self::Ruby)
     }
 
-    /// Returns true if files of both languages may use each other.
-    pub(crate) fn speaks(self, other: Self) -> bool {
+    /// Returns true if files of both may use each other.
+    pub(crate) fn can_use(self, other: Self) -> bool {
         self == other
             || self.is_ecma() && other.is_ecma()
             || matches!((self, other), (Self::C | Self::Cpp, Self::C | Self::Cpp))
@@ -169,17 +169,17 @@ mod tests {
                 .collect();
             all_missing.push(format!("{missing:?}"));
             let fields = spec.shapes.iter().flat_map(|(_, shape)| match *shape {
-                Shape::Member(one, other)
-                | Shape::Static(one, other)
-                | Shape::Invoke(one, other)
-                | Shape::Either(one, other) => vec![one, other],
-                Shape::Call(field)
-                | Shape::CallOr(field, _)
-                | Shape::Of(field)
-                | Shape::Pass(field)
-                | Shape::Inner(field)
-                | Shape::Item(field)
-                | Shape::Apply(field, _) => vec![field],
+                SyntaxShape::Member(one, other)
+                | SyntaxShape::Static(one, other)
+                | SyntaxShape::Invoke(one, other)
+                | SyntaxShape::Either(one, other) => vec![one, other],
+                SyntaxShape::Call(field)
+                | SyntaxShape::CallOr(field, _)
+                | SyntaxShape::Of(field)
+                | SyntaxShape::Pass(field)
+                | SyntaxShape::Inner(field)
+                | SyntaxShape::Item(field)
+                | SyntaxShape::Apply(field, _) => vec![field],
                 _ => Vec::new(),
             });
             let has =
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// The tables, with all grammars that share one: that of C only where C++ is built, too.
-    fn specs() -> Vec<Vec<Spec>> {
+    fn specs() -> Vec<Vec<LanguageSpec>> {
         #[allow(unused_mut, reason = "there are more of them where these are built")]
         let mut all = vec![
             vec![rust::SPEC],

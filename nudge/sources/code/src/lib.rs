@@ -49,10 +49,10 @@ mod walk;
 mod worked;
 
 pub use extract::{EXTRACTOR, Skip, extract};
-pub use facts::{Drift, DriftRule, FileFacts, Hash, Kind, Node, NodeView, Span};
+pub use facts::{CodeNode, DocDrift, DriftRule, FileFacts, Hash, NodeKind, NodeSpan, NodeView};
 pub use index::{
-    Callee, Caller, Callers, Found, How, Imported, Index, NodeId, NodeLookup, Site, TestHow, TestLink, Tests,
-    is_manifest,
+    CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, IndexedNode, NodeId, NodeLookup, ResolvedCall,
+    ResolvedImport, TestHow, TestLink, TestList, is_manifest,
 };
-pub use language::Language;
+pub use language::CodeLanguage;
 pub use source::SOURCE;

@@ -6,9 +6,9 @@ use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{clipped, one_line};
 
 use crate::facts::{FileFacts, NodeView};
-use crate::index::{Caller, NodeId};
-use crate::live::state::Lost;
-use crate::shown::View;
+use crate::index::{CallerSite, NodeId};
+use crate::live::state::LostDefinition;
+use crate::shown::AnswerView;
 
 /// The longest signature and the longest drift detail in a line.
 const SIGNATURE_CHARS: usize = 160;
@@ -21,16 +21,16 @@ const NAMED: usize = 2;
 const COUNTED: usize = 100;
 
 /// Describes a node in a line; `None` when it may not be shown, or differs from the file.
-pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
+pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
     let index = &view.state.index;
-    let found = index.node(id)?;
+    let found = index.find_node(id)?;
     let (path, node) = (found.path, found.view);
-    if view.fresh(path) == crate::live::Fresh::No {
+    if view.check_fresh(path) == crate::live::FileFreshness::No {
         return None;
     }
-    let mut parts = vec![format!("{path}:{} {}", node.node().span.line, declared(&node))];
-    let called = view.calls.callers(id, COUNTED, false);
-    let callees: Vec<_> = callees(view, id).collect();
+    let mut parts = vec![format!("{path}:{} {}", node.node().span.line, format_declaration(&node))];
+    let called = view.calls.callers_of(id, COUNTED, false);
+    let callees: Vec<_> = list_callees(view, id).collect();
     if !callees.is_empty() {
         parts.push(format!("calls {}", callees.join(", ")));
     }
@@ -41,35 +41,35 @@ pub fn of(view: &View<'_>, id: NodeId) -> Option<String> {
         let more = if count > NAMED { ", .." } else { "" };
         parts.push(format!("called by {count} ({}{more})", places.join(", ")));
     }
-    let tests = view.calls.tests(id, NAMED);
-    let linked = tests.links.iter().filter_map(|link| index.node(link.test));
+    let tests = view.calls.tests_of(id, NAMED);
+    let linked = tests.links.iter().filter_map(|link| index.find_node(link.test));
     let linked: Vec<_> = linked.map(|test| format!("{}::{}", test.path, test.view.qual())).collect();
     let named = tests.named.first().filter(|_| linked.is_empty()).map(ToString::to_string);
     let tests: Vec<_> = linked.into_iter().chain(named).collect();
     if !tests.is_empty() {
         parts.push(format!("tests: {}", tests.join(", ")));
     }
-    if let Some(drift) = view.state.drift(path, &node).into_iter().find(|drift| drift.rule.outdated()) {
+    if let Some(drift) = view.state.find_drift(path, &node).into_iter().find(|drift| drift.rule.is_outdated()) {
         parts.push(format!("doc outdated: {}", clipped(&drift.detail, DETAIL_CHARS)));
     }
-    tellable(&parts.join(" | "))
+    to_safe_line(&parts.join(" | "))
 }
 
 /// The first things that a node calls, each once, as they are declared.
-fn callees<'a>(view: &'a View<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
+fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
     let index = &view.state.index;
     let mut seen = HashSet::from([id]);
-    let callees = view.calls.callees(id, false).into_iter().filter(move |callee| seen.insert(callee.to));
+    let callees = view.calls.callees_of(id, false).into_iter().filter(move |callee| seen.insert(callee.to));
     callees.take(NAMED).filter_map(|callee| {
-        let found = index.node(callee.to)?;
-        view.fresh(found.path);
-        let declared = clipped(&declared(&found.view), CALLEE_CHARS);
+        let found = index.find_node(callee.to)?;
+        view.check_fresh(found.path);
+        let declared = clipped(&format_declaration(&found.view), CALLEE_CHARS);
         Some(format!("{declared} in {}:{}", found.path, found.view.node().span.line))
     })
 }
 
 /// The name of a node as it is declared: `Flask.route(rule, **options) -> ..`.
-pub fn declared(node: &NodeView<'_>) -> String {
+pub fn format_declaration(node: &NodeView<'_>) -> String {
     let signature = node.signature();
     let after = signature.find(node.name()).and_then(|at| signature.get(at + node.name().len()..)).unwrap_or_default();
     let after = after.trim_end_matches([':', '{', ';', ' ']);
@@ -78,7 +78,7 @@ pub fn declared(node: &NodeView<'_>) -> String {
 }
 
 /// Something that an edit leaves behind.
-pub struct Left {
+pub struct EditLeftover {
     /// Tells it from all else that is left behind, however often it is seen.
     pub key: String,
     /// The text about it.
@@ -87,54 +87,54 @@ pub struct Left {
 
 /// Finds the leftovers of an edited node: callers that are unchanged since it took other parameters, and documentation
 /// that was true before.
-pub fn edited(view: &View<'_>, id: NodeId, before: &FileFacts) -> Vec<Left> {
-    let Some(found) = view.state.index.node(id) else { return Vec::new() };
+pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> Vec<EditLeftover> {
+    let Some(found) = view.state.index.find_node(id) else { return Vec::new() };
     let (path, node) = (found.path, found.view);
     let Some(was) = before.nodes().find(|old| old.qual() == node.qual()) else { return Vec::new() };
     let mut said = Vec::new();
-    if was.takes() != node.takes() && !node.signature().is_empty() {
-        let made = view.state.index.made_by(id).map(|class| view.calls.callers(class, usize::MAX, false).edges);
-        let called = view.calls.callers(id, usize::MAX, false).edges;
+    if was.params_hash() != node.params_hash() && !node.signature().is_empty() {
+        let made = view.state.index.made_by(id).map(|class| view.calls.callers_of(class, usize::MAX, false).edges);
+        let called = view.calls.callers_of(id, usize::MAX, false).edges;
         let called: Vec<_> = called.into_iter().chain(made.into_iter().flatten()).collect();
         let places: Vec<_> = called.iter().filter(|edge| is_as_it_was(view, edge)).collect();
         let callers = if places.len() == 1 { "1 caller was" } else { &format!("{} callers were", places.len()) };
-        if let Some(places) = listed(places.iter().map(|edge| (&*edge.path, edge.line))) {
+        if let Some(places) = join_places(places.iter().map(|edge| (&*edge.path, edge.line))) {
             let text = format!("the signature has changed, and {callers} written for the old one: {places}");
-            said.push((format!("takes {:08x}", node.takes()), text));
+            said.push((format!("takes {:08x}", node.params_hash()), text));
         }
     }
-    let was_outdated = was.drift().any(|drift| drift.rule.outdated());
-    let drift = view.state.drift(path, &node).into_iter().find(|drift| drift.rule.outdated());
+    let was_outdated = was.list_drift().any(|drift| drift.rule.is_outdated());
+    let drift = view.state.find_drift(path, &node).into_iter().find(|drift| drift.rule.is_outdated());
     if let Some(drift) = drift.filter(|_| !was_outdated) {
         let text = format!("its doc is outdated now: {}", clipped(&drift.detail, DETAIL_CHARS));
         said.push((format!("drift {}", drift.detail), text));
     }
-    let begin = format!("{path}:{} {}", node.node().span.line, declared(&node));
+    let begin = format!("{path}:{} {}", node.node().span.line, format_declaration(&node));
     said.into_iter()
-        .filter_map(|(key, text)| Some(Left { key, line: tellable(&format!("{begin}: {text}"))? }))
+        .filter_map(|(key, text)| Some(EditLeftover { key, line: to_safe_line(&format!("{begin}: {text}"))? }))
         .collect()
 }
 
 /// Describes a definition that is gone while other code still names it.
-pub fn lost(view: &View<'_>, path: &str, lost: &Lost) -> Option<Left> {
+pub fn describe_lost(view: &AnswerView<'_>, path: &str, lost: &LostDefinition) -> Option<EditLeftover> {
     let mut places = Vec::new();
     for (file, within) in &lost.callers {
-        view.fresh(file);
+        view.check_fresh(file);
         let lines = view.calls.leading_nowhere(file, within.as_deref(), &lost.name);
         places.extend(lines.into_iter().map(|line| (&**file, line)));
     }
     let callers = if places.len() == 1 { "1 caller names" } else { &format!("{} callers name", places.len()) };
-    let places = listed(places.iter().copied())?;
-    let line = tellable(&format!("{path} {}: it is gone, and {callers} it still: {places}", lost.qual))?;
-    Some(Left { key: "gone".to_owned(), line })
+    let places = join_places(places.iter().copied())?;
+    let line = to_safe_line(&format!("{path} {}: it is gone, and {callers} it still: {places}", lost.qual))?;
+    Some(EditLeftover { key: "gone".to_owned(), line })
 }
 
 /// Returns true if the calling node is the same as before any edit.
-fn is_as_it_was(view: &View<'_>, edge: &Caller) -> bool {
-    view.fresh(&edge.path);
+fn is_as_it_was(view: &AnswerView<'_>, edge: &CallerSite) -> bool {
+    view.check_fresh(&edge.path);
     let index = &view.state.index;
-    let Some((before, now)) = view.state.before.get(&*edge.path).zip(index.file(&edge.path)) else { return true };
-    match edge.from.and_then(|from| index.node(from)) {
+    let Some((before, now)) = view.state.before.get(&*edge.path).zip(index.file_facts(&edge.path)) else { return true };
+    match edge.from.and_then(|from| index.find_node(from)) {
         Some(from) => {
             before.nodes().any(|old| old.qual() == from.view.qual() && old.node().hash == from.view.node().hash)
         }
@@ -143,14 +143,14 @@ fn is_as_it_was(view: &View<'_>, edge: &Caller) -> bool {
 }
 
 /// The first of some places, in words; `None` without any.
-fn listed<'a>(places: impl ExactSizeIterator<Item = (&'a str, u32)>) -> Option<String> {
+fn join_places<'a>(places: impl ExactSizeIterator<Item = (&'a str, u32)>) -> Option<String> {
     let more = if places.len() > NAMED + 1 { ", .." } else { "" };
     let first: Vec<_> = places.take(NAMED + 1).map(|(path, line)| format!("{path}:{line}")).collect();
     (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
 }
 
 /// A line that is safe to show; `None` for one that holds a secret.
-fn tellable(line: &str) -> Option<String> {
+fn to_safe_line(line: &str) -> Option<String> {
     let line = one_line(line, MAX_CHARS);
     SecretGuard::new().check(None, &line).is_none().then_some(line)
 }

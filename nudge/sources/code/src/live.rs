@@ -1,8 +1,8 @@
 //! A root that is kept up to date: its index, and how that follows the files.
 //!
 //! Readers share the index. They wait for parsing only of files that their answer is about: a file that differs from
-//! the index is read anew, if that is quick. One thread does the rest (`work`). The files on disk are the truth, and an
-//! answer that may be older says so.
+//! the index is read anew, if that is quick. A single thread does the rest (`work`). The files on disk are the truth,
+//! and an answer that may be older says so.
 
 mod progress;
 pub mod state;
@@ -22,17 +22,17 @@ use nudge_core::source::DataDir;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use serde::Serialize;
 
-use crate::cache::{Change, Entry};
-use crate::coverage::Coverage;
+use crate::cache::{CachedFile, Change};
+use crate::coverage::CoverageReader;
 use crate::extract::{Skip, extract};
 use crate::facts::{FileFacts, hash};
 use crate::index::is_manifest;
-use crate::root::Root;
-use crate::stamp::{self, Content};
-use crate::walk::Finder;
-use state::{Known, Read, State};
-use watch::{Inbox, Mode};
-pub use work::Worker;
+use crate::root::ProjectRoot;
+use crate::stamp::{self, MarkedContent};
+use crate::walk::FileFinder;
+use state::{LastRead, ReadResult, RootState};
+use watch::{NewsInbox, WatchMode};
+pub use work::RootWorker;
 
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 512 << 10;
@@ -46,9 +46,9 @@ const LOOK_HOLDS_NS: u64 = 5_000_000_000;
 /// Most files that are read to find out whether something is gone.
 const MAX_UNREAD: usize = 20;
 
-/// The freshness of a file: it is fresh if the index agrees with the disk.
+/// Tells if the index agrees with the disk about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fresh {
+pub enum FileFreshness {
     /// It is.
     Yes,
     /// It is; the file was just read for it.
@@ -57,7 +57,7 @@ pub enum Fresh {
     No,
 }
 
-impl Serialize for Fresh {
+impl Serialize for FileFreshness {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Yes => serializer.serialize_bool(true),
@@ -91,12 +91,12 @@ pub struct AsOf {
 type Owed = (Option<Box<str>>, Box<str>);
 
 /// A live root.
-pub struct Live {
-    root: Root,
+pub struct LiveRoot {
+    root: ProjectRoot,
     clock: Arc<dyn Clock>,
     caches: DataDir,
-    state: RwLock<State>,
-    inbox: Arc<Inbox>,
+    state: RwLock<RootState>,
+    inbox: Arc<NewsInbox>,
     /// Counts reads, so that none replaces a later one.
     orders: AtomicU64,
     /// The rows to be written to the cache.
@@ -107,16 +107,16 @@ pub struct Live {
     /// Files that a client session edited and that nothing could be said of yet.
     owed: Mutex<Vec<Owed>>,
     /// The project's own coverage.
-    pub coverage: Coverage,
+    pub coverage: CoverageReader,
 }
 
 /// The longest wait of a caller that only asks for the status.
 const SOON: Duration = Duration::from_millis(500);
 
-impl Live {
+impl LiveRoot {
     /// A root of which nothing is known yet. `wake` is called when there is something to do.
-    pub fn new(root: Root, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
-        let inbox = Arc::new(Inbox::new(root.clone(), wake));
+    pub fn new(root: ProjectRoot, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        let inbox = Arc::new(NewsInbox::new(root.clone(), wake));
         let used_at = AtomicI64::new(clock.now());
         Self {
             root,
@@ -129,12 +129,12 @@ impl Live {
             cached: Mutex::default(),
             used_at,
             owed: Mutex::default(),
-            coverage: Coverage::default(),
+            coverage: CoverageReader::default(),
         }
     }
 
     /// Returns the root.
-    pub fn root(&self) -> &Root {
+    pub fn root(&self) -> &ProjectRoot {
         &self.root
     }
 
@@ -149,7 +149,7 @@ impl Live {
     }
 
     /// Notes that something may be left to say of a file that a client session edited.
-    pub fn owe(&self, client_session: Option<&str>, path: &str) {
+    pub fn note_owed(&self, client_session: Option<&str>, path: &str) {
         let mut all = self.owed.lock();
         let owed = (client_session.map(Box::from), Box::from(path));
         if !all.contains(&owed) {
@@ -168,29 +168,29 @@ impl Live {
     }
 
     /// Locks the current state for reading.
-    pub fn state(&self) -> RwLockReadGuard<'_, State> {
+    pub fn state(&self) -> RwLockReadGuard<'_, RootState> {
         self.state.read()
     }
 
     /// Locks the state for a status question, which does not wait for long questions: `None` when one runs.
-    pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, State>> {
+    pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, RootState>> {
         self.state.try_read_for(SOON)
     }
 
     /// Describes the state of the cache in words.
-    pub fn cached(&self) -> String {
+    pub fn cache_status(&self) -> String {
         self.cached.lock().clone()
     }
 
     /// How many changes are not looked at yet.
-    fn pending(&self, state: &State) -> usize {
+    fn count_pending(&self, state: &RootState) -> usize {
         state.ahead.len() + self.inbox.count() + usize::from(!state.is_walked)
     }
 
     /// How far an answer from this state can be relied on.
-    pub fn as_of(&self, state: &State) -> AsOf {
-        let pending = self.pending(state);
-        let polls = matches!(state.mode, Mode::Poll(_));
+    pub fn as_of(&self, state: &RootState) -> AsOf {
+        let pending = self.count_pending(state);
+        let polls = matches!(state.mode, WatchMode::Poll(_));
         let is_late = polls && stamp::now_ns().abs_diff(state.looked_ns) > LOOK_HOLDS_NS;
         AsOf {
             indexed_at: state.indexed_at.map(rfc3339::text),
@@ -204,29 +204,29 @@ impl Live {
 
     /// The files that have changed since a file was read, as far as is known, and are not read yet; `None` where any may
     /// have.
-    pub fn unread(&self, state: &State, path: &str) -> Option<Vec<Box<str>>> {
+    pub fn list_unread(&self, state: &RootState, path: &str) -> Option<Vec<Box<str>>> {
         let was_looked_at = match state.mode {
-            Mode::Poll(_) => state.files.get(path).is_some_and(|known| known.read_ns < state.looked_ns),
-            Mode::Watch(_) | Mode::Once => true,
-            Mode::Starting => false,
+            WatchMode::Poll(_) => state.files.get(path).is_some_and(|known| known.read_ns < state.looked_ns),
+            WatchMode::Watch(_) | WatchMode::Once => true,
+            WatchMode::Starting => false,
         };
-        let told = self.inbox.look(|news| (!news.all && !news.git).then(|| news.paths.clone()))?;
+        let told = self.inbox.inspect_news(|news| (!news.all && !news.git).then(|| news.paths.clone()))?;
         let is_known = was_looked_at && state.is_walked && told.len() + state.ahead.len() <= MAX_UNREAD;
         is_known.then(|| told.into_iter().chain(state.ahead.paths().map(Box::from)).collect())
     }
 
     /// Returns true if every file has been read.
     pub fn is_complete(&self) -> bool {
-        self.pending(&self.state()) == 0
+        self.count_pending(&self.state()) == 0
     }
 
     /// Asks for everything to be looked at, now.
     pub fn look_again(&self) {
-        self.inbox.tell(|news| (news.all, news.now) = (true, true));
+        self.inbox.add_news(|news| (news.all, news.now) = (true, true));
     }
 
     /// Waits until every file has been read, at most so long.
-    pub fn wait(&self, at_most: Duration) {
+    pub fn wait_complete(&self, at_most: Duration) {
         self.wait_until(at_most, Self::is_complete);
     }
 
@@ -239,10 +239,13 @@ impl Live {
     }
 
     /// Makes sure that the index agrees with these files, as far as that is quick.
-    pub fn freshen<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> HashMap<Box<str>, Fresh, FixedState> {
+    pub fn freshen_files<'a>(
+        &self,
+        paths: impl IntoIterator<Item = &'a str>,
+    ) -> HashMap<Box<str>, FileFreshness, FixedState> {
         let until = Instant::now() + AT_ONCE;
-        let mut finder = Finder::new(&self.root);
-        let mut found: HashMap<Box<str>, Fresh, FixedState> = HashMap::default();
+        let mut finder = FileFinder::new(&self.root);
+        let mut found: HashMap<Box<str>, FileFreshness, FixedState> = HashMap::default();
         for path in paths {
             if !found.contains_key(path) {
                 found.insert(path.into(), self.freshen_one(path, &mut finder, until));
@@ -251,26 +254,26 @@ impl Live {
         found
     }
 
-    fn freshen_one(&self, path: &str, finder: &mut Finder<'_>, until: Instant) -> Fresh {
+    fn freshen_one(&self, path: &str, finder: &mut FileFinder<'_>, until: Instant) -> FileFreshness {
         let known = self.state().files.get(path).copied();
-        let now = stamp::look(&self.root, path);
+        let now = stamp::read_stamp(&self.root, path);
         match (known, now) {
-            (Some(known), Some(now)) if known.is(&now) => return Fresh::Yes,
-            (None, None) => return Fresh::Yes,
+            (Some(known), Some(now)) if known.is_current(&now) => return FileFreshness::Yes,
+            (None, None) => return FileFreshness::Yes,
             // A new file counts only if a walk would find it.
-            (None, Some(_)) if !finder.finds(path) => return Fresh::Yes,
+            (None, Some(_)) if !finder.finds_file(path) => return FileFreshness::Yes,
             (_, Some(now)) if Instant::now() >= until || now.size > MAX_AT_ONCE_BYTES && !self.has_read(path) => {
-                self.inbox.tell(|news| {
+                self.inbox.add_news(|news| {
                     news.paths.insert(path.into());
                 });
-                return Fresh::No;
+                return FileFreshness::No;
             }
             _ => {}
         }
-        match self.take(path) {
-            Ok(true) => Fresh::Reindexed,
-            Ok(false) => Fresh::Yes,
-            Err(_) => Fresh::No,
+        match self.reread_file(path) {
+            Ok(true) => FileFreshness::Reindexed,
+            Ok(false) => FileFreshness::Yes,
+            Err(_) => FileFreshness::No,
         }
     }
 
@@ -279,76 +282,76 @@ impl Live {
         let content = stamp::read(&self.root, path, MAX_FILE_BYTES).ok();
         let Some(hash) = content.and_then(|content| content.bytes).map(|bytes| hash(&bytes)) else { return false };
         let state = self.state();
-        state.files.get(path).is_some_and(|known| known.hash == hash) || state.remembered(path, &hash).is_some()
+        state.files.get(path).is_some_and(|known| known.hash == hash) || state.find_facts(path, &hash).is_some()
     }
 
     /// Reads a file now and puts its facts; returns true if they have changed.
-    fn take(&self, path: &str) -> io::Result<bool> {
+    fn reread_file(&self, path: &str) -> io::Result<bool> {
         let is_again = self.state().files.contains_key(path);
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
             Ok(content) => content,
             // It is gone, or no file any more, or cannot be read.
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove(path, order)),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove_file(path, order)),
             Err(error) => return Err(error),
         };
         let (hash, read) = self.read(path, &content);
         let skip = match &read {
-            Read::Skipped(skip) => Some(*skip),
-            Read::Same => self.state().files.get(path).and_then(|known| known.skip),
-            Read::Facts(_) | Read::Manifest(_) => None,
+            ReadResult::Skipped(skip) => Some(*skip),
+            ReadResult::Same => self.state().files.get(path).and_then(|known| known.skip),
+            ReadResult::Facts(_) | ReadResult::Manifest(_) => None,
         };
-        let known = Known { stamp: content.stamp, read_ns: content.read_ns, order, is_again, hash, skip };
+        let known = LastRead { stamp: content.stamp, read_ns: content.read_ns, order, is_again, hash, skip };
         let kept = match &read {
-            Read::Facts(facts) => Some(Ok(Arc::clone(facts))),
-            Read::Skipped(skip) => Some(Err(*skip)),
-            Read::Same => self.kept(path, skip),
-            Read::Manifest(_) => None,
+            ReadResult::Facts(facts) => Some(Ok(Arc::clone(facts))),
+            ReadResult::Skipped(skip) => Some(Err(*skip)),
+            ReadResult::Same => self.kept_facts(path, skip),
+            ReadResult::Manifest(_) => None,
         };
         if let Some(read) = kept {
-            let entry = Entry { stamp: content.stamp, read_ns: content.read_ns, hash, read };
+            let entry = CachedFile { stamp: content.stamp, read_ns: content.read_ns, hash, read };
             self.unkept.lock().push((path.into(), Some(entry)));
         }
         let now = self.clock.now();
         let mut state = self.state.write();
         state.indexed_at = Some(now);
-        Ok(state.put(path, known, read))
+        Ok(state.put_file(path, known, read))
     }
 
-    /// Returns the known facts of a file when only its marks have changed.
-    fn kept(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
-        skip.map_or_else(|| self.state().index.file(path).cloned().map(Ok), |skip| Some(Err(skip)))
+    /// Returns the facts of a file after only its marks have changed.
+    fn kept_facts(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
+        skip.map_or_else(|| self.state().index.file_facts(path).cloned().map(Ok), |skip| Some(Err(skip)))
     }
 
-    fn read(&self, path: &str, content: &Content) -> (crate::facts::Hash, Read) {
-        let Some(bytes) = &content.bytes else { return (Default::default(), Read::Skipped(Skip::TooLarge)) };
+    fn read(&self, path: &str, content: &MarkedContent) -> (crate::facts::Hash, ReadResult) {
+        let Some(bytes) = &content.bytes else { return (Default::default(), ReadResult::Skipped(Skip::TooLarge)) };
         let hash = hash(bytes);
         let known = {
             let state = self.state();
             if state.files.get(path).is_some_and(|known| known.hash == hash) {
-                return (hash, Read::Same);
+                return (hash, ReadResult::Same);
             }
-            state.remembered(path, &hash)
+            state.find_facts(path, &hash)
         };
         if let Some(facts) = known {
-            return (hash, Read::Facts(facts));
+            return (hash, ReadResult::Facts(facts));
         }
         if is_manifest(path) {
-            return (hash, Read::Manifest(bytes.clone()));
+            return (hash, ReadResult::Manifest(bytes.clone()));
         }
         // A file that breaks the reader costs itself, and not the thread that reads all others.
         match std::panic::catch_unwind(|| facts_of(path, bytes)) {
-            Ok(Ok(facts)) => (hash, Read::Facts(Arc::new(facts))),
-            Ok(Err(skip)) => (hash, Read::Skipped(skip)),
+            Ok(Ok(facts)) => (hash, ReadResult::Facts(Arc::new(facts))),
+            Ok(Err(skip)) => (hash, ReadResult::Skipped(skip)),
             Err(_) => {
                 self.state.write().last_error = Some(format!("{path} cannot be read by this version; report it"));
-                (hash, Read::Skipped(Skip::TimedOut))
+                (hash, ReadResult::Skipped(Skip::TimedOut))
             }
         }
     }
 
-    fn remove(&self, path: &str, order: u64) -> bool {
-        let was_there = self.state.write().remove(path, order);
+    fn remove_file(&self, path: &str, order: u64) -> bool {
+        let was_there = self.state.write().remove_file(path, order);
         if was_there {
             self.unkept.lock().push((path.into(), None));
         }
@@ -364,10 +367,10 @@ pub fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let has_one = facts.nodes().any(|view| {
         is_secret(view.signature())
             || view.doc().is_some_and(is_secret)
-            || view.drift().any(|drift| is_secret(&drift.detail))
+            || view.list_drift().any(|drift| is_secret(&drift.detail))
     });
     if has_one {
-        facts.withhold(is_secret);
+        facts.withhold_secrets(is_secret);
     }
     Ok(facts)
 }

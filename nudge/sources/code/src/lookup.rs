@@ -9,10 +9,10 @@ use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::wire::shorten;
 
 use crate::index::{NodeId, NodeLookup};
-use crate::live::state::State;
-use crate::live::{Fresh, Live};
-use crate::search::Query;
-use crate::shown::{self, Answer, View};
+use crate::live::state::RootState;
+use crate::live::{FileFreshness, LiveRoot};
+use crate::search::NameQuery;
+use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::stamp;
 
 /// Most nodes that a refusal names.
@@ -22,7 +22,7 @@ const NEAR: usize = 3;
 
 /// A node as a caller names it: `node:PATH:NAME`, `PATH:NAME`, `PATH:LINE`, or a name alone.
 #[derive(Debug, Clone)]
-pub struct Meant {
+pub struct NodeRef {
     /// The file, if it is named.
     pub path: Option<String>,
     name: String,
@@ -31,13 +31,13 @@ pub struct Meant {
     is_fresh: bool,
 }
 
-impl Meant {
+impl NodeRef {
     /// Reads the params of a caller.
     ///
     /// # Errors
     /// `E_INVALID` when that is nothing, or too much.
-    pub fn of(
-        live: &Live,
+    pub fn from_params(
+        live: &LiveRoot,
         cwd: Option<&Path>,
         id: Option<&str>,
         path: Option<&str>,
@@ -49,7 +49,7 @@ impl Meant {
         let mut is_fresh = false;
         let mut asked = |path: &str| {
             let found;
-            (found, is_fresh) = asked(live, cwd, path);
+            (found, is_fresh) = resolve_path(live, cwd, path);
             found
         };
         let (path, name, given) = match (id, path, rest) {
@@ -79,10 +79,14 @@ impl Meant {
     ///
     /// # Errors
     /// The errors of `say`.
-    pub fn fresh<T>(&self, live: &Live, say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
+    pub fn answer_fresh<T>(
+        &self,
+        live: &LiveRoot,
+        say: impl Fn(&AnswerView<'_>) -> Result<T>,
+    ) -> Result<FreshAnswer<T>> {
         let looked = match &self.path {
-            Some(path) if self.is_fresh => HashMap::from_iter([(path.as_str().into(), Fresh::Yes)]),
-            path => live.freshen(path.iter().map(String::as_str)),
+            Some(path) if self.is_fresh => HashMap::from_iter([(path.as_str().into(), FileFreshness::Yes)]),
+            path => live.freshen_files(path.iter().map(String::as_str)),
         };
         shown::fresh_beyond(live, looked, say)
     }
@@ -91,37 +95,37 @@ impl Meant {
     ///
     /// # Errors
     /// `E_NOT_FOUND` with similar names; `E_INVALID` with the candidates when there are several.
-    pub fn find(&self, live: &Live, state: &State) -> Result<NodeId> {
+    pub fn find_node(&self, live: &LiveRoot, state: &RootState) -> Result<NodeId> {
         let found = match &self.path {
             Some(path) => {
-                let is_known = state.index.file(path).is_some();
+                let is_known = state.index.file_facts(path).is_some();
                 let path = if is_known { path } else { state.only_file(path).unwrap_or(path) };
                 match self.name.parse() {
                     Ok(number) => state.index.by_line(path, number).map_or(NodeLookup::Unknown, NodeLookup::One),
                     Err(_) => state.index.by_name(path, &self.name),
                 }
             }
-            None => self.anywhere(state),
+            None => self.find_anywhere(state),
         };
         match found {
             NodeLookup::One(id) => Ok(id),
-            NodeLookup::Ambiguous(candidates) => Err(ambiguous(state, &candidates)),
-            NodeLookup::Unknown => Err(self.unknown(live, state)),
+            NodeLookup::Ambiguous(candidates) => Err(ambiguous_error(state, &candidates)),
+            NodeLookup::Unknown => Err(self.unknown_error(live, state)),
         }
     }
 
     /// The only node of this name, with those around it or without.
-    fn anywhere(&self, state: &State) -> NodeLookup {
+    fn find_anywhere(&self, state: &RootState) -> NodeLookup {
         let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
         let dotted = self.name.replace("::", ".");
         let is_it = |id: &NodeId| {
-            state.index.node(*id).is_some_and(|found| {
+            state.index.find_node(*id).is_some_and(|found| {
                 let qual = found.view.qual();
                 dotted == last || qual == dotted || qual.strip_suffix(&*dotted).is_some_and(|rest| rest.ends_with('.'))
             })
         };
-        let found: Vec<_> = state.index.named(last).into_iter().filter(is_it).collect();
-        let mut found = state.index.defining(&found);
+        let found: Vec<_> = state.index.nodes_by_name(last).into_iter().filter(is_it).collect();
+        let mut found = state.index.keep_definitions(&found);
         match found.len() {
             0 => NodeLookup::Unknown,
             1 => found.pop().map_or(NodeLookup::Unknown, NodeLookup::One),
@@ -129,25 +133,25 @@ impl Meant {
         }
     }
 
-    fn unknown(&self, live: &Live, state: &State) -> Error {
+    fn unknown_error(&self, live: &LiveRoot, state: &RootState) -> Error {
         let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
-        let in_file = self.path.as_deref().and_then(|path| Some((path, state.index.file(path)?)));
+        let in_file = self.path.as_deref().and_then(|path| Some((path, state.index.file_facts(path)?)));
         let mut near: Vec<String> = match in_file {
             Some((path, facts)) => {
                 let name = nearest(&self.name, facts.nodes().map(|node| node.qual()))
                     .or_else(|| nearest(last, facts.nodes().map(|node| node.name())));
                 let of = |name| facts.nodes().find(|node| node.qual() == name || node.name() == name);
-                name.and_then(of).map(|node| shown::id(path, &node)).into_iter().collect()
+                name.and_then(of).map(|node| shown::to_node_id(path, &node)).into_iter().collect()
             }
             None => Vec::new(),
         };
-        let query = Query { text: last, kind: None, path: None, limit: NEAR };
-        near.extend(state.names.find(&state.index, &query).0.iter().map(|hit| shown::id(hit.path, &hit.view)));
+        let query = NameQuery { text: last, kind: None, path: None, limit: NEAR };
+        near.extend(state.names.find(&state.index, &query).0.iter().map(|hit| shown::to_node_id(hit.path, &hit.view)));
         near.dedup();
         near.truncate(NEAR);
         let what = match (&self.path, in_file) {
-            (Some(path), None) => format!("No file `{}` is indexed", tellable(path)),
-            _ => format!("There is no node `{}`", tellable(&self.given)),
+            (Some(path), None) => format!("No file `{}` is indexed", to_safe_text(path)),
+            _ => format!("There is no node `{}`", to_safe_text(&self.given)),
         };
         let pending = live.as_of(state).pending;
         let unread = match pending {
@@ -165,7 +169,7 @@ impl Meant {
     }
 }
 
-fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
+fn ambiguous_error(state: &RootState, candidates: &[NodeId]) -> Error {
     let ids: Vec<_> = candidates.iter().take(NAMED).map(|id| state.index.id_of(*id)).collect();
     let more = candidates.len().saturating_sub(ids.len());
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
@@ -174,21 +178,21 @@ fn ambiguous(state: &State, candidates: &[NodeId]) -> Error {
 }
 
 /// Resolves the file that a caller names, and tells if it is known to be fresh.
-fn asked(live: &Live, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
+fn resolve_path(live: &LiveRoot, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
     // Most callers give a path from an earlier answer, and the file is unchanged: then it is no link.
     let known = live.state().files.get(path).copied();
-    if known.is_some_and(|known| stamp::look(live.root(), path).is_some_and(|now| known.is(&now))) {
+    if known.is_some_and(|known| stamp::read_stamp(live.root(), path).is_some_and(|now| known.is_current(&now))) {
         return (Some(path.to_owned()), true);
     }
-    (live.root().asked(path, cwd), false)
+    (live.root().resolve_path(path, cwd), false)
 }
 
-fn is_known(live: &Live, path: &str) -> bool {
+fn is_known(live: &LiveRoot, path: &str) -> bool {
     live.state().files.contains_key(path) || live.root().join(path).is_file()
 }
 
 /// A text of a caller's, as a refusal may repeat it.
-pub fn tellable(text: &str) -> String {
+pub fn to_safe_text(text: &str) -> String {
     match SecretGuard::new().check(None, text) {
         None => shorten(text),
         Some(_) => "[secret]".to_owned(),

@@ -17,11 +17,11 @@ use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use crate::facts::Kind;
-use crate::live::Live;
-use crate::lookup::Meant;
+use crate::facts::NodeKind;
+use crate::live::LiveRoot;
+use crate::lookup::NodeRef;
 use crate::report;
-use crate::source::Code;
+use crate::source::CodeSource;
 
 /// The method that finds nodes.
 pub const SEARCH: &str = "nudge.code.search";
@@ -30,67 +30,67 @@ pub const NODE: &str = "nudge.code.node";
 /// The method that tells of a file.
 pub const FILE: &str = "nudge.code.file";
 
-pub static TABLE: Table<Code> = Table(&[
+pub static TABLE: Table<CodeSource> = Table(&[
     &Row {
         method: Method::new(
             SEARCH,
             "Search code",
             "Definitions by the words of their names, in this project: signature, place, why it fits.",
-            schema::<Search>,
+            schema::<CodeSearchParams>,
         )
         .tool()
         .reads()
         .inferred()
-        .reports(report::found),
-        run: |code, _, params| answer(params, |params: Search| code.search(params)),
+        .reports(report::report_search),
+        run: |code, _, params| answer(params, |params: CodeSearchParams| code.answer_search(params)),
     },
     &Row {
         method: Method::new(
             NODE,
             "Look at code",
             "One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is outdated.",
-            schema::<Node>,
+            schema::<CodeNodeParams>,
         )
         .tool()
         .reads()
         .argument("id")
         .inferred()
-        .reports(report::node),
-        run: |code, _, params| answer(params, |params: Node| code.node(params)),
+        .reports(report::report_node),
+        run: |code, _, params| answer(params, |params: CodeNodeParams| code.answer_node(params)),
     },
     &Row {
         method: Method::new(
             "nudge.code.tests",
             "Find tests",
             "The tests of a definition, of a file, or of what changed since HEAD, with the command that runs them.",
-            schema::<Tests>,
+            schema::<CodeTestsParams>,
         )
         .tool()
         .reads()
         .argument("id")
         .inferred()
-        .reports(report::tests),
-        run: |code, _, params| answer(params, |params: Tests| code.tests(params)),
+        .reports(report::report_tests),
+        run: |code, _, params| answer(params, |params: CodeTestsParams| code.tests(params)),
     },
     &Row {
-        method: Method::new("nudge.code.file", "Look at a file", "What a file defines, imports, and is imported by.", schema::<File>)
+        method: Method::new("nudge.code.file", "Look at a file", "What a file defines, imports, and is imported by.", schema::<CodeFileParams>)
             .reads()
             .inferred()
-            .reports(report::file),
-        run: |code, _, params| answer(params, |params: File| code.file(params)),
+            .reports(report::report_file),
+        run: |code, _, params| answer(params, |params: CodeFileParams| code.answer_file(params)),
     },
     &Row {
         method: Method::new(
             "nudge.code.callers",
             "Find callers",
             "Who calls a definition, directly or over others, and how certain that is.",
-            schema::<Callers>,
+            schema::<CodeCallersParams>,
         )
         .reads()
         .argument("id")
         .inferred()
-        .reports(report::callers),
-        run: |code, _, params| answer(params, |params: Callers| code.callers(params)),
+        .reports(report::report_callers),
+        run: |code, _, params| answer(params, |params: CodeCallersParams| code.answer_callers(params)),
     },
     &Row {
         method: Method::new(
@@ -102,33 +102,33 @@ pub static TABLE: Table<Code> = Table(&[
         .reads()
         .argument("prompt")
         .inferred()
-        .reports(report::context),
-        run: |code, _, params| answer(params, |params: ForPrompt| code.context(params)),
+        .reports(report::report_context),
+        run: |code, _, params| answer(params, |params: ForPrompt| code.answer_context(params)),
     },
     &Row {
         method: Method::new(
             "nudge.code.status",
             "Status of the code index",
             "What is indexed of this project, what is not, and why.",
-            schema::<Status>,
+            schema::<CodeStatusParams>,
         )
         .reads()
         .vital()
         .inferred()
-        .reports(report::status),
-        run: |code, _, params| answer(params, |params: Status| code.status_of(params)),
+        .reports(report::report_status),
+        run: |code, _, params| answer(params, |params: CodeStatusParams| code.status_of(params)),
     },
     &Row {
         method: Method::new(
             "nudge.code.refresh",
             "Refresh the code index",
             "Look at every file of this project now, or at one.",
-            schema::<Refresh>,
+            schema::<CodeRefreshParams>,
         )
         .idempotent()
         .inferred()
-        .reports(report::refreshed),
-        run: |code, _, params| answer(params, |params: Refresh| code.refresh(params)),
+        .reports(report::report_refresh),
+        run: |code, _, params| answer(params, |params: CodeRefreshParams| code.answer_refresh(params)),
     },
 ]);
 
@@ -136,7 +136,7 @@ pub static TABLE: Table<Code> = Table(&[
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(dead_code, reason = "a schema alone")]
-enum AnyKind {
+enum NodeKindSchema {
     Function,
     Method,
     Class,
@@ -149,7 +149,7 @@ enum AnyKind {
 }
 
 /// Reads a kind: absent, null and "" are none.
-fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Kind>, D::Error> {
+fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NodeKind>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     let Some(word) = given.filter(|word| !word.is_empty()) else { return Ok(None) };
     let unknown = |_| serde::de::Error::custom("this word is not one of those that there are");
@@ -159,13 +159,13 @@ fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Kind>, D::E
 /// Params of `nudge.code.search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct CodeSearchParams {
     /// A name, parts of it, or words.
     pub query: String,
     /// Only these.
-    #[serde(default, deserialize_with = "kind")]
-    #[schemars(with = "Option<AnyKind>")]
-    pub kind: Option<Kind>,
+    #[serde(default, deserialize_with = "deserialize_kind")]
+    #[schemars(with = "Option<NodeKindSchema>")]
+    pub kind: Option<NodeKind>,
     /// Only files that match this glob, such as `src/**/*.py`.
     #[serde(default, deserialize_with = "wire::given")]
     pub path: Option<String>,
@@ -185,7 +185,7 @@ pub struct Search {
 /// Params of `nudge.code.node`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Node {
+pub struct CodeNodeParams {
     /// `PATH:NAME`, `PATH:LINE`, or a name alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<String>,
@@ -208,7 +208,7 @@ pub struct Node {
 /// Params of `nudge.code.callers`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Callers {
+pub struct CodeCallersParams {
     /// `PATH:NAME`, `PATH:LINE`, or a name alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<String>,
@@ -242,7 +242,7 @@ pub struct Callers {
 /// Params of `nudge.code.tests`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tests {
+pub struct CodeTestsParams {
     /// `PATH:NAME`, `PATH:LINE`, or a name alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<String>,
@@ -268,7 +268,7 @@ pub struct Tests {
 /// Params of `nudge.code.file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct CodeFileParams {
     /// The file, or a folder to list.
     pub path: String,
     /// The project's folder; absent: the one around you.
@@ -308,7 +308,7 @@ pub struct ForPrompt {
 /// Params of `nudge.code.status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Status {
+pub struct CodeStatusParams {
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
@@ -321,7 +321,7 @@ pub struct Status {
 /// Params of `nudge.code.refresh`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Refresh {
+pub struct CodeRefreshParams {
     /// This file alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub path: Option<String>,
@@ -335,34 +335,40 @@ pub struct Refresh {
 }
 
 /// The root of a call, and the caller's context.
-pub(crate) struct Here {
-    pub(crate) live: Arc<Live>,
+pub(crate) struct CallRoot {
+    pub(crate) live: Arc<LiveRoot>,
     pub(crate) context: Context,
 }
 
-impl Here {
-    fn of(code: &Code, root: Option<&str>, context: ContextSpec) -> Result<Self> {
+impl CallRoot {
+    fn resolve_root(code: &CodeSource, root: Option<&str>, context: ContextSpec) -> Result<Self> {
         let context = context.build()?;
-        Ok(Self { live: code.live(root, &context)?, context })
+        Ok(Self { live: code.find_live(root, &context)?, context })
     }
 
     fn cwd(&self) -> Option<&Path> {
         self.context.cwd().map(Path::new)
     }
 
-    fn meant(&self, id: Option<&str>, path: Option<&str>, name: Option<&str>, line: Option<u32>) -> Result<Meant> {
-        Meant::of(&self.live, self.cwd(), id, path, name, line)
+    fn read_node_ref(
+        &self,
+        id: Option<&str>,
+        path: Option<&str>,
+        name: Option<&str>,
+        line: Option<u32>,
+    ) -> Result<NodeRef> {
+        NodeRef::from_params(&self.live, self.cwd(), id, path, name, line)
     }
 
     /// The name of a file that the caller gives.
-    fn path(&self, given: &str) -> Result<String> {
+    fn resolve_path(&self, given: &str) -> Result<String> {
         let outside = || Error::not_found("This path does not lead to a file of the project; give one relative to it.");
-        self.live.root().asked(given, self.cwd()).ok_or_else(outside)
+        self.live.root().resolve_path(given, self.cwd()).ok_or_else(outside)
     }
 }
 
 /// Checks how much a caller wants.
-fn limit(given: Option<usize>, name: &str, usual: usize, most: usize) -> Result<usize> {
+fn check_limit(given: Option<usize>, name: &str, usual: usize, most: usize) -> Result<usize> {
     let limit = given.unwrap_or(usual);
     if (1..=most).contains(&limit) {
         return Ok(limit);

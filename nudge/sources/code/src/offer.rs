@@ -10,13 +10,13 @@ use serde_json::value::to_raw_value;
 
 use crate::index::NodeId;
 use crate::line;
-use crate::live::state::State;
-use crate::live::{Fresh, Live};
+use crate::live::state::RootState;
+use crate::live::{FileFreshness, LiveRoot};
 use crate::method::{FILE, NODE};
-use crate::prompt::{Candidate, Wanted, candidates};
-use crate::search::Query;
-use crate::shown::{self, View};
-use crate::source::{Code, SOURCE};
+use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
+use crate::search::NameQuery;
+use crate::shown::{self, AnswerView};
+use crate::source::{CodeSource, SOURCE};
 
 /// Most nodes that one prompt or error draws.
 const MAX_NODES: usize = 6;
@@ -34,7 +34,7 @@ const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "ne
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
 
 /// The offers at this moment.
-pub fn offers(code: &Code, request: &SuggestRequest) -> Offers {
+pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> Offers {
     if !code.is_on() {
         return Offers::default();
     }
@@ -44,18 +44,20 @@ pub fn offers(code: &Code, request: &SuggestRequest) -> Offers {
     }
     let Some(live) = code.alive_or_kept(&request.context) else { return Offers::default() };
     let mut left = match request.moment {
-        Moment::Prompt | Moment::Failure | Moment::Tool => edited(&live, request),
+        Moment::Prompt | Moment::Failure | Moment::Tool => offer_edits(&live, request),
         Moment::Recall | Moment::Start | Moment::Stop => Offers::default(),
     };
     let said = match request.moment {
-        Moment::Prompt => {
-            told(&live, request, MAX_NODES, |state| candidates(&live, state, &request.text, &[], Wanted::Anything))
-        }
-        Moment::Failure if is_test(request.command.as_deref()) => told(&live, request, MAX_BESIDE_FAILURE, |state| {
-            candidates(&live, state, &request.error, &[], Wanted::Named)
+        Moment::Prompt => offer_nodes(&live, request, MAX_NODES, |state| {
+            find_candidates(&live, state, &request.text, &[], WantedNodes::Anything)
         }),
+        Moment::Failure if is_test(request.command.as_deref()) => {
+            offer_nodes(&live, request, MAX_BESIDE_FAILURE, |state| {
+                find_candidates(&live, state, &request.error, &[], WantedNodes::Named)
+            })
+        }
         Moment::Recall => {
-            told(&live, request, request.limit.min(MAX_NODES), |state| recalled(&live, state, &request.text))
+            offer_nodes(&live, request, request.limit.min(MAX_NODES), |state| recall_nodes(&live, state, &request.text))
         }
         Moment::Failure | Moment::Tool | Moment::Start | Moment::Stop => Offers::default(),
     };
@@ -69,13 +71,13 @@ fn is_test(command: Option<&str>) -> bool {
 }
 
 /// Recalls the nodes that a question brings to mind, and those that a search for it finds.
-fn recalled(live: &Live, state: &State, text: &str) -> Vec<Candidate> {
-    let mut found = candidates(live, state, text, &[], Wanted::Anything);
-    let (hits, _) = state.names.find(&state.index, &Query { text, kind: None, path: None, limit: MAX_NODES });
+fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandidate> {
+    let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
+    let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
     for hit in hits.into_iter().filter(|hit| hit.score >= RECALLED) {
         let crate::index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
         if !found.iter().any(|one| one.id == id) {
-            found.push(Candidate {
+            found.push(NodeCandidate {
                 id,
                 score: hit.score,
                 parts: Parts::from([("name", hit.score)]),
@@ -86,13 +88,18 @@ fn recalled(live: &Live, state: &State, text: &str) -> Vec<Candidate> {
     found
 }
 
-fn told(live: &Live, request: &SuggestRequest, most: usize, find: impl Fn(&State) -> Vec<Candidate>) -> Offers {
+fn offer_nodes(
+    live: &LiveRoot,
+    request: &SuggestRequest,
+    most: usize,
+    find: impl Fn(&RootState) -> Vec<NodeCandidate>,
+) -> Offers {
     let room = request.max_bytes.saturating_mul(MAX_PERCENT) / 100;
-    let answer = shown::fresh(live, &[], |view| {
+    let answer = shown::answer_fresh(live, &[], |view| {
         let mut offers: Vec<Offer> = Vec::new();
         let (mut bytes, mut omitted) = (0, 0);
         for candidate in find(view.state) {
-            let Some(offer) = offer(view, &candidate) else { continue };
+            let Some(offer) = offer_node(view, &candidate) else { continue };
             if request.is_needless(SOURCE.name, &offer.id) {
                 continue;
             }
@@ -109,17 +116,25 @@ fn told(live: &Live, request: &SuggestRequest, most: usize, find: impl Fn(&State
 }
 
 /// Makes the offer of a node. The hash of its text is part of its id: a changed node is another offer.
-fn offer(view: &View<'_>, candidate: &Candidate) -> Option<Offer> {
-    let found = view.state.index.node(candidate.id)?;
-    let line = line::of(view, candidate.id)?;
-    let id = shown::id(found.path, &found.view);
+fn offer_node(view: &AnswerView<'_>, candidate: &NodeCandidate) -> Option<Offer> {
+    let found = view.state.index.find_node(candidate.id)?;
+    let line = line::describe_node(view, candidate.id)?;
+    let id = shown::to_node_id(found.path, &found.view);
     let stamp = FixedState::default().hash_one(found.view.node().hash);
     let (why, parts) = (candidate.reason.clone(), candidate.parts.clone());
-    Some(made(view, candidate.id, format!("{id} {stamp:016x}"), line, why, parts, stamp))
+    Some(build_offer(view, candidate.id, format!("{id} {stamp:016x}"), line, why, parts, stamp))
 }
 
-fn made(view: &View<'_>, node: NodeId, id: String, line: String, why: String, parts: Parts, stamp: u64) -> Offer {
-    let found = view.state.index.node(node);
+fn build_offer(
+    view: &AnswerView<'_>,
+    node: NodeId,
+    id: String,
+    line: String,
+    why: String,
+    parts: Parts,
+    stamp: u64,
+) -> Offer {
+    let found = view.state.index.find_node(node);
     let (path, name) = found.map(|found| (found.path.to_owned(), found.view.qual().to_owned())).unwrap_or_default();
     let node = view.state.index.id_of(node);
     Offer {
@@ -140,10 +155,10 @@ fn made(view: &View<'_>, node: NodeId, id: String, line: String, why: String, pa
 
 /// Offers the leftovers of edits: callers of changed or lost definitions, and documentation that is now outdated. A
 /// file that is too large to be read at once waits for the next event.
-fn edited(live: &Live, request: &SuggestRequest) -> Offers {
+fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> Offers {
     let is_edit = request.moment == Moment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
     let cwd = request.context.cwd().map(std::path::Path::new);
-    let file = request.file.as_deref().filter(|_| is_edit).and_then(|file| live.root().asked(file, cwd));
+    let file = request.file.as_deref().filter(|_| is_edit).and_then(|file| live.root().resolve_path(file, cwd));
     let client_session = request.client_session.as_deref();
     let mut paths = live.take_owed(client_session);
     if let Some(file) = file.map(Box::<str>::from).filter(|file| !paths.contains(file)) {
@@ -153,10 +168,10 @@ fn edited(live: &Live, request: &SuggestRequest) -> Offers {
         return Offers::default();
     }
     let first: Vec<&str> = paths.iter().map(|path| &**path).collect();
-    let answer = shown::fresh(live, &first, |view| {
+    let answer = shown::answer_fresh(live, &first, |view| {
         let (mut offers, mut owed) = (Vec::new(), Vec::new());
         for path in &paths {
-            let gone = if view.fresh(path) == Fresh::No {
+            let gone = if view.check_fresh(path) == FileFreshness::No {
                 None
             } else {
                 offers.extend(left_behind(view, path));
@@ -173,21 +188,21 @@ fn edited(live: &Live, request: &SuggestRequest) -> Offers {
     });
     let Ok((offers, owed)) = answer.map(|answer| answer.said) else { return Offers::default() };
     for path in owed {
-        live.owe(client_session, path);
+        live.note_owed(client_session, path);
     }
     offers
 }
 
 /// All that the edits of a file have left behind.
-fn left_behind(view: &View<'_>, path: &str) -> Vec<Offer> {
+fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     let index = &view.state.index;
-    let Some((before, now)) = view.state.before.get(path).zip(index.file(path)) else { return Vec::new() };
+    let Some((before, now)) = view.state.before.get(path).zip(index.file_facts(path)) else { return Vec::new() };
     let mut offers = Vec::new();
     for node in now.nodes() {
         let crate::index::NodeLookup::One(id) = index.by_name(path, node.qual()) else { continue };
-        for left in line::edited(view, id, before) {
-            let (key, stamp) = edit(path, node.qual(), &left.key);
-            let offer = made(view, id, key, left.line, GO_BY.into(), Parts::from([("edited", 1.0)]), stamp);
+        for left in line::find_leftovers(view, id, before) {
+            let (key, stamp) = make_edit_id(path, node.qual(), &left.key);
+            let offer = build_offer(view, id, key, left.line, GO_BY.into(), Parts::from([("edited", 1.0)]), stamp);
             offers.push(Offer { must: true, ..offer });
         }
     }
@@ -195,8 +210,8 @@ fn left_behind(view: &View<'_>, path: &str) -> Vec<Offer> {
 }
 
 /// Offers the definitions that a file lost and others still name; `None` while an unread file may have them now.
-fn all_gone(live: &Live, view: &View<'_>, path: &str) -> Option<Vec<Offer>> {
-    let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file(path)) else {
+fn all_gone(live: &LiveRoot, view: &AnswerView<'_>, path: &str) -> Option<Vec<Offer>> {
+    let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file_facts(path)) else {
         return Some(Vec::new());
     };
     let is_there = |qual: &str| now.nodes().any(|node| node.qual() == qual);
@@ -206,28 +221,28 @@ fn all_gone(live: &Live, view: &View<'_>, path: &str) -> Option<Vec<Offer>> {
     if lost.is_empty() {
         return Some(Vec::new());
     }
-    let is_read = |path: &str| view.fresh(path) != Fresh::No;
+    let is_read = |path: &str| view.check_fresh(path) != FileFreshness::No;
     // Each is asked, so that all are read.
-    let unread = live.unread(view.state, path)?.iter().filter(|path| !is_read(path)).count();
+    let unread = live.list_unread(view.state, path)?.iter().filter(|path| !is_read(path)).count();
     if unread > 0 {
         return None;
     }
     let told = lost.into_iter().filter_map(|lost| {
-        let left = line::lost(view, path, lost)?;
-        let (key, stamp) = edit(path, &lost.qual, &left.key);
-        Some(gone(path, &lost.qual, key, left.line, stamp))
+        let left = line::describe_lost(view, path, lost)?;
+        let (key, stamp) = make_edit_id(path, &lost.qual, &left.key);
+        Some(offer_gone(path, &lost.qual, key, left.line, stamp))
     });
     Some(told.collect())
 }
 
 /// Makes the id and the stamp of a leftover.
-fn edit(path: &str, qual: &str, key: &str) -> (String, u64) {
+fn make_edit_id(path: &str, qual: &str, key: &str) -> (String, u64) {
     let stamp = FixedState::default().hash_one(key);
     (format!("edited node:{path}:{qual} {stamp:016x}"), stamp)
 }
 
 /// Makes the offer about a lost definition.
-fn gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
+fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
     let parts = Parts::from([("edited", 1.0)]);
     let reasons = vec![GO_BY.to_owned()];
     Offer {

@@ -10,9 +10,9 @@ use nudge_core::explain::Parts;
 use nudge_core::words::{Weight, words};
 
 use crate::index::{NodeId, NodeLookup};
-use crate::live::Live;
-use crate::live::state::State;
-use crate::search::parts;
+use crate::live::LiveRoot;
+use crate::live::state::RootState;
+use crate::search::split_name;
 
 /// The least score of a node to be told.
 pub const FLOOR: f64 = 0.5;
@@ -32,7 +32,7 @@ const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
 /// Words that look like names, of which other spellings are looked for.
 const MAX_SHAPED: usize = 50;
-/// The most nodes of a file that is named without a line, and the most nodes whose calls are looked at.
+/// The most nodes of a file that is named without a line, and the most nodes with calls to look at.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
 /// Most folders of a path elsewhere, and those that hold other people's code.
@@ -45,7 +45,7 @@ const MAX_SAME: usize = 8;
 
 /// A node that comes to mind.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct NodeCandidate {
     /// The node.
     pub id: NodeId,
     /// The score.
@@ -58,38 +58,44 @@ pub struct Candidate {
 
 /// The kind of mention that a text is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedNodes {
     /// Whatever a person may mean.
     Anything,
     /// Places and names alone, as an error names them.
     Named,
 }
 
-struct Finder<'a> {
-    live: &'a Live,
-    state: &'a State,
-    found: HashMap<NodeId, Candidate, FixedState>,
+struct PromptFinder<'a> {
+    live: &'a LiveRoot,
+    state: &'a RootState,
+    found: HashMap<NodeId, NodeCandidate, FixedState>,
 }
 
 /// The nodes that a text and some files bring to mind, best first.
-pub fn candidates(live: &Live, state: &State, text: &str, files: &[String], wanted: Wanted) -> Vec<Candidate> {
+pub fn find_candidates(
+    live: &LiveRoot,
+    state: &RootState,
+    text: &str,
+    files: &[String],
+    wanted: WantedNodes,
+) -> Vec<NodeCandidate> {
     let mut from = text.len().saturating_sub(MAX_BYTES);
     while !text.is_char_boundary(from) {
         from += 1;
     }
     let text = text.get(from..).unwrap_or_default();
-    let mut finder = Finder { live, state, found: HashMap::default() };
+    let mut finder = PromptFinder { live, state, found: HashMap::default() };
     let tokens: Vec<_> = text.split(is_between).filter(|token| !token.is_empty()).take(MAX_TOKENS).collect();
     for (at, token) in tokens.iter().enumerate() {
-        if !finder.place(token, tokens.get(at + 1..).unwrap_or_default(), wanted) {
+        if !finder.take_place(token, tokens.get(at + 1..).unwrap_or_default(), wanted) {
             finder.name(token);
         }
     }
     for file in files {
-        finder.file(file);
+        finder.take_file(file);
     }
-    if wanted == Wanted::Anything {
-        finder.words(&tokens);
+    if wanted == WantedNodes::Anything {
+        finder.take_words(&tokens);
     }
     finder.add_up()
 }
@@ -99,19 +105,19 @@ fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"',;<>[]{}|!?=".contains(c)
 }
 
-impl Finder<'_> {
-    fn take(&mut self, id: NodeId, name: &'static str, score: f64, reason: String) {
+impl PromptFinder<'_> {
+    fn add_node(&mut self, id: NodeId, name: &'static str, score: f64, reason: String) {
         if self.found.get(&id).is_some_and(|own| own.score >= score) {
             return;
         }
-        self.found.insert(id, Candidate { id, score, parts: Parts::from([(name, score)]), reason });
+        self.found.insert(id, NodeCandidate { id, score, parts: Parts::from([(name, score)]), reason });
     }
 
     /// Takes a path, with a line or without; says whether it is one. `rest` may hold the line, as Python writes it.
-    fn place(&mut self, token: &str, rest: &[&str], wanted: Wanted) -> bool {
+    fn take_place(&mut self, token: &str, rest: &[&str], wanted: WantedNodes) -> bool {
         let token = token.trim_matches(|c: char| "`().*".contains(c)).trim_end_matches(':');
         if let Some((path, name)) = token.split_once("::")
-            && self.part(path, name)
+            && self.take_test(path, name)
         {
             return true;
         }
@@ -125,39 +131,39 @@ impl Finder<'_> {
         let Some(path) = self.known_path(path) else { return false };
         let Some(line) = line else {
             // A test runner lists all its files, but a failure gives a line.
-            if wanted == Wanted::Anything {
-                self.file(&path);
+            if wanted == WantedNodes::Anything {
+                self.take_file(&path);
             }
             return true;
         };
         // Lines before a node are about it.
         let near = (line..line.saturating_add(BEFORE)).find_map(|line| self.state.index.by_line(&path, line));
         if let Some(id) = near {
-            self.take(id, "place", PLACE, format!("{path}:{line} is named"));
+            self.add_node(id, "place", PLACE, format!("{path}:{line} is named"));
         }
         true
     }
 
     /// Takes a test as runners name it, `tests/test_app.py::TestApp::test_route[1]`; returns true if it exists.
-    fn part(&mut self, path: &str, name: &str) -> bool {
+    fn take_test(&mut self, path: &str, name: &str) -> bool {
         let Some(path) = self.known_path(path) else { return false };
         let name = name.split('[').next().unwrap_or(name).replace("::", ".");
         let NodeLookup::One(id) = self.state.index.by_name(&path, &name) else { return false };
-        self.take(id, "place", PLACE, format!("{path}::{name} is named"));
+        self.add_node(id, "place", PLACE, format!("{path}::{name} is named"));
         true
     }
 
     /// The file that is meant: by its whole path, or by the end of it, if that is one file's alone.
     fn known_path(&self, given: &str) -> Option<String> {
-        let is_ours = |path: &String| self.state.index.file(path).is_some();
-        if let Some(path) = self.live.root().asked(given, None).filter(is_ours) {
+        let is_ours = |path: &String| self.state.index.file_facts(path).is_some();
+        if let Some(path) = self.live.root().resolve_path(given, None).filter(is_ours) {
             return Some(path);
         }
         if given.starts_with('/') {
             if given.split('/').any(|folder| OTHERS.contains(&folder)) {
                 return None;
             }
-            // A path of another machine, such as a container: its end may be a path of this root.
+            // A path of another machine, such as a container: its end may be a path of ours.
             let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
         }
@@ -165,9 +171,9 @@ impl Finder<'_> {
     }
 
     /// Takes the largest parts of a file.
-    fn file(&mut self, path: &str) {
-        let Some(path) = self.live.root().asked(path, None) else { return };
-        let Some(facts) = self.state.index.file(&path) else { return };
+    fn take_file(&mut self, path: &str) {
+        let Some(path) = self.live.root().resolve_path(path, None) else { return };
+        let Some(facts) = self.state.index.file_facts(&path) else { return };
         let mut nodes: Vec<_> = facts.nodes().filter(|node| !node.qual().contains('.')).collect();
         nodes.sort_by_key(|node| {
             (
@@ -177,7 +183,7 @@ impl Finder<'_> {
         });
         for node in nodes.iter().take(OF_A_FILE) {
             if let NodeLookup::One(id) = self.state.index.by_name(&path, node.qual()) {
-                self.take(id, "file", PLACE, format!("{path} is named"));
+                self.add_node(id, "file", PLACE, format!("{path} is named"));
             }
         }
     }
@@ -185,7 +191,7 @@ impl Finder<'_> {
     /// Takes a word that looks like a name.
     fn name(&mut self, token: &str) {
         let is_marked = token.contains('`') || token.contains("()");
-        let name = bare(token).replace("::", ".");
+        let name = trim_token(token).replace("::", ".");
         if !is_marked && !has_shape(&name) {
             return;
         }
@@ -193,9 +199,9 @@ impl Finder<'_> {
         if last.is_empty() {
             return;
         }
-        let all = self.state.index.defining(&self.state.index.named(last));
+        let all = self.state.index.keep_definitions(&self.state.index.nodes_by_name(last));
         let is_whole = |id: &NodeId| {
-            self.state.index.node(*id).is_some_and(|found| {
+            self.state.index.find_node(*id).is_some_and(|found| {
                 found.view.qual() == name
                     || found.view.qual().strip_suffix(&*name).is_some_and(|rest| rest.ends_with('.'))
             })
@@ -218,22 +224,22 @@ impl Finder<'_> {
             count => format!("`{name}` is named, one of {count}"),
         };
         for id in meant {
-            self.take(id, "name", score, reason.clone());
+            self.add_node(id, "name", score, reason.clone());
         }
     }
 
-    /// Takes the names whose words are all in the text. A word that looks like a name counts only as a whole:
+    /// Takes names with all their words in the text. A word that looks like a name counts only as a whole:
     /// `client_max_body_size` does not mention `maxSize`, but `maxSize` mentions `max_size`.
-    fn words(&mut self, tokens: &[&str]) {
-        let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(bare(token)));
-        self.said(&plain.join(" "), false);
+    fn take_words(&mut self, tokens: &[&str]) {
+        let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(trim_token(token)));
+        self.take_said(&plain.join(" "), false);
         for name in names.into_iter().take(MAX_SHAPED) {
-            self.said(bare(name).rsplit(['.', ':']).next().unwrap_or_default(), true);
+            self.take_said(trim_token(name).rsplit(['.', ':']).next().unwrap_or_default(), true);
         }
     }
 
     /// Takes the names that have no other words than these; with `all`, the names that have all of them.
-    fn said(&mut self, text: &str, all: bool) {
+    fn take_said(&mut self, text: &str, all: bool) {
         let said: HashSet<String, FixedState> = words(text)
             .into_iter()
             .filter(|word| word.weight() == Weight::Full && word.folded.len() > 2)
@@ -243,17 +249,19 @@ impl Finder<'_> {
         if said.len() < 2 {
             return;
         }
-        let wanted: Vec<String> = if all { parts(text) } else { Vec::new() };
+        let wanted: Vec<String> = if all { split_name(text) } else { Vec::new() };
         let mut counts: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         for word in &said {
-            for (path, node) in self.state.names.with(word).take(MAX_NAMES) {
+            for (path, node) in self.state.names.nodes_with(word).take(MAX_NAMES) {
                 *counts.entry((path, node)).or_default() += 1;
             }
         }
         let mut same: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
         for ((path, node), _) in counts.into_iter().filter(|(_, count)| *count >= 2) {
-            let Some(view) = self.state.index.file(path).and_then(|facts| facts.node(node)) else { continue };
-            let own = parts(view.name());
+            let Some(view) = self.state.index.file_facts(path).and_then(|facts| facts.node_by_number(node)) else {
+                continue;
+            };
+            let own = split_name(view.name());
             let is_meant = if all { own == wanted } else { own.iter().all(|part| said.contains(part)) };
             if is_meant && let NodeLookup::One(id) = self.state.index.by_name(path, view.qual()) {
                 same.entry(own.join(" ")).or_default().push(id);
@@ -261,25 +269,25 @@ impl Finder<'_> {
         }
         for (words, ids) in same.into_iter().filter(|(_, ids)| ids.len() <= 2) {
             for id in ids {
-                self.take(id, "words", WORDS, format!("says {words}"));
+                self.add_node(id, "words", WORDS, format!("says {words}"));
             }
         }
     }
 
     /// Adds the additional scores of the found nodes.
-    fn add_up(mut self) -> Vec<Candidate> {
+    fn add_up(mut self) -> Vec<NodeCandidate> {
         let index = &self.state.index;
         let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
         centres.sort_unstable();
         let mut connected = HashSet::new();
-        let calls = index.ask();
+        let calls = index.start_queries();
         for centre in centres.iter().take(MAX_CENTRES).filter(|_| self.found.len() > 1) {
             connected
-                .extend(calls.callers(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
-            connected.extend(calls.callees(*centre, false).into_iter().map(|callee| callee.to));
+                .extend(calls.callers_of(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
+            connected.extend(calls.callees_of(*centre, false).into_iter().map(|callee| callee.to));
         }
         for one in self.found.values_mut() {
-            let path = index.node(one.id).map(|found| found.path).unwrap_or_default();
+            let path = index.find_node(one.id).map(|found| found.path).unwrap_or_default();
             if self.state.before.contains_key(path) {
                 one.parts.push("changed", CHANGED);
                 one.reason += "; its file was changed";
@@ -297,7 +305,7 @@ impl Finder<'_> {
 }
 
 /// Strips a token of the characters around a name.
-fn bare(token: &str) -> &str {
+fn trim_token(token: &str) -> &str {
     let token = token.split('(').next().unwrap_or_default();
     token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))
 }

@@ -4,9 +4,9 @@ use nudge_core::report::{Report, list, rows, text};
 use serde_json::Value;
 
 /// Reports the result of a search.
-pub fn found(answer: &Value) -> Report {
+pub fn report_search(answer: &Value) -> Report {
     let rows = rows(&answer["nodes"], |node| {
-        let (path, name) = place(&node["id"]);
+        let (path, name) = split_id(&node["id"]);
         vec![
             name,
             text(&node["kind"]),
@@ -30,9 +30,9 @@ pub fn found(answer: &Value) -> Report {
 }
 
 /// Reports a node.
-pub fn node(answer: &Value) -> Report {
+pub fn report_node(answer: &Value) -> Report {
     let node = &answer["node"];
-    let (path, name) = place(&node["id"]);
+    let (path, name) = split_id(&node["id"]);
     let mut lines =
         vec![format!("{path}:{} {} {name}", text(&node["line"]), text(&node["kind"])), text(&node["signature"])];
     lines.extend(node["doc"].as_str().map(|doc| doc.lines().next().unwrap_or_default().to_owned()));
@@ -43,24 +43,24 @@ pub fn node(answer: &Value) -> Report {
     let mut rows = rows(&answer["callers"], edge("called by"));
     rows.extend(list(&answer["callees"]).iter().map(edge("calls")));
     let test = |link: &Value| {
-        let (path, name) = place(&link["id"]);
+        let (path, name) = split_id(&link["id"]);
         vec!["tested by".to_owned(), name, path, text(&link["how"])]
     };
     rows.extend(list(&answer["tests"]["links"]).iter().map(test));
-    let notes = unsure(answer).into_iter().chain(tests_notes(&answer["tests"])).chain(as_of(answer)).collect();
+    let notes = list_doubts(answer).into_iter().chain(tests_notes(&answer["tests"])).chain(as_of(answer)).collect();
     Report { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..Report::default() }
 }
 
 /// Reports a file.
-pub fn file(answer: &Value) -> Report {
+pub fn report_file(answer: &Value) -> Report {
     if !answer["folders"].is_null() {
-        return folder(answer);
+        return report_folder(answer);
     }
     let rows = rows(&answer["nodes"], |node| {
         vec![
             text(&node["line"]),
             text(&node["kind"]),
-            place(&node["id"]).1,
+            split_id(&node["id"]).1,
             text(&node["signature"]),
             text(&node["complexity"]),
         ]
@@ -86,7 +86,7 @@ pub fn file(answer: &Value) -> Report {
 }
 
 /// Reports a folder.
-fn folder(answer: &Value) -> Report {
+fn report_folder(answer: &Value) -> Report {
     let inner =
         |one: &Value| vec![format!("{}/", text(&one["path"])), String::new(), format!("{} files", text(&one["files"]))];
     let own = |one: &Value| {
@@ -102,14 +102,14 @@ fn folder(answer: &Value) -> Report {
 }
 
 /// Reports callers.
-pub fn callers(answer: &Value) -> Report {
+pub fn report_callers(answer: &Value) -> Report {
     let rows = rows(&answer["callers"], |edge| {
         let mut row = edge_row("", edge);
         row.remove(0);
         row.push(text(&edge["depth"]));
         row
     });
-    let notes = unsure(answer).into_iter().chain(as_of(answer)).collect();
+    let notes = list_doubts(answer).into_iter().chain(as_of(answer)).collect();
     if rows.is_empty() {
         return Report { notes, ..Report::line("no caller found") };
     }
@@ -117,9 +117,9 @@ pub fn callers(answer: &Value) -> Report {
 }
 
 /// Reports tests.
-pub fn tests(answer: &Value) -> Report {
+pub fn report_tests(answer: &Value) -> Report {
     let rows = rows(&answer["links"], |link| {
-        let (path, name) = place(&link["id"]);
+        let (path, name) = split_id(&link["id"]);
         vec![name, path, text(&link["how"]), text(&link["depth"])]
     });
     let lines = answer["command"].as_str().map(str::to_owned).into_iter().collect();
@@ -129,14 +129,14 @@ pub fn tests(answer: &Value) -> Report {
 }
 
 /// Reports the nodes that a prompt brings to mind.
-pub fn context(answer: &Value) -> Report {
+pub fn report_context(answer: &Value) -> Report {
     let lines: Vec<_> = list(&answer["lines"]).iter().map(text).collect();
     let lines = if lines.is_empty() { vec!["nothing comes to mind".to_owned()] } else { lines };
     Report { lines, notes: as_of(answer), ..Report::default() }
 }
 
 /// Reports the status.
-pub fn status(answer: &Value) -> Report {
+pub fn report_status(answer: &Value) -> Report {
     let counts = |of: &Value| {
         let counts: Vec<_> =
             of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
@@ -159,18 +159,18 @@ pub fn status(answer: &Value) -> Report {
 }
 
 /// Reports a refresh.
-pub fn refreshed(answer: &Value) -> Report {
+pub fn report_refresh(answer: &Value) -> Report {
     let line = format!("✔ {} files, {} nodes", text(&answer["files"]), text(&answer["nodes"]));
     Report { notes: as_of(answer), ..Report::line(line) }
 }
 
 fn edge_row(how: &str, edge: &Value) -> Vec<String> {
-    let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { place(&edge["id"]).1 };
+    let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { split_id(&edge["id"]).1 };
     vec![how.to_owned(), name, format!("{}:{}", text(&edge["path"]), text(&edge["line"])), text(&edge["how"])]
 }
 
 /// Lists the reasons why an answer about callers may be incomplete.
-fn unsure(answer: &Value) -> Vec<String> {
+fn list_doubts(answer: &Value) -> Vec<String> {
     let count = |name: &str| answer[name].as_u64().filter(|count| *count > 0);
     let omitted = count("omitted").map(|more| format!("{more} more callers"));
     let same = count("unresolved_same_name").map(|calls| format!("{calls} more calls of this name may mean it, too"));
@@ -197,7 +197,7 @@ fn as_of(answer: &Value) -> Vec<String> {
 }
 
 /// The file and the name in an id.
-fn place(id: &Value) -> (String, String) {
+fn split_id(id: &Value) -> (String, String) {
     let id = id.as_str().unwrap_or_default();
     let bare = id.strip_prefix("node:").unwrap_or(id);
     let (path, name) = bare.rsplit_once(':').unwrap_or((bare, ""));
@@ -213,21 +213,22 @@ mod tests {
     #[test]
     fn answers_in_a_persons_words() {
         let as_of = json!({"pending": 3, "truncated": false});
-        let told = found(&json!({"nodes": [], "omitted": 0, "as_of": as_of}));
+        let told = report_search(&json!({"nodes": [], "omitted": 0, "as_of": as_of}));
         assert_eq!((&*told.lines[0], &*told.notes[0]), ("nothing found", "3 files are not read yet; ask again"));
         let broken =
             json!({"path": "a.py", "language": "python", "nodes": [], "parse_errors": true, "as_of": {"pending": 0}});
-        assert!(file(&broken).notes[0].starts_with("parts of it are not valid"));
+        assert!(report_file(&broken).notes[0].starts_with("parts of it are not valid"));
         let late = json!({"nodes": [], "as_of": {"pending": 0, "complete": false, "looked_at": "T"}});
-        assert!(found(&late).notes[0].starts_with("changes since T may not be seen yet"));
+        assert!(report_search(&late).notes[0].starts_with("changes since T may not be seen yet"));
         let edge = json!({"id": "node:b.py:g", "path": "b.py", "line": 7, "how": "imported", "certain": true});
         let shown = json!({"id": "node:a.py:f", "kind": "function", "line": 1, "signature": "f(x)", "drift": [{"rule": "R1", "detail": "names `y`"}]});
-        let told =
-            node(&json!({"node": shown, "callers": [edge], "unresolved_same_name": 2, "tests": {"note": "none"}}));
+        let told = report_node(
+            &json!({"node": shown, "callers": [edge], "unresolved_same_name": 2, "tests": {"note": "none"}}),
+        );
         assert_eq!(told.lines, ["a.py:1 function f", "f(x)", "doc: names `y` (R1)"]);
         assert_eq!(told.rows, [["called by", "g", "b.py:7", "imported"]]);
         assert_eq!(told.notes, ["2 more calls of this name may mean it, too", "tests: none"]);
-        let told = tests(&json!({"links": [], "command": "pytest a.py", "named": ["a.py"]}));
+        let told = report_tests(&json!({"links": [], "command": "pytest a.py", "named": ["a.py"]}));
         assert_eq!((told.lines, told.notes), (vec!["pytest a.py".to_owned()], vec!["named after it: a.py".to_owned()]));
     }
 }

@@ -20,9 +20,9 @@ mod twins;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::facts::{Bound, Call, Expr, ExprId, FileFacts, Kind, Name};
-use crate::index::{How, NodeId, Store};
-use crate::language::Language;
+use crate::facts::{BindingTarget, CallFact, Expr, ExprId, FileFacts, NameId, NodeKind};
+use crate::index::{EdgeCertainty, FileStore, NodeId};
+use crate::language::CodeLanguage;
 
 /// Steps of one question: more is taken only by code that is made to take more.
 const FUEL: u32 = 20_000;
@@ -31,25 +31,25 @@ const DEPTH_MAX: u32 = 48;
 
 /// A module: a file, or one inside a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct ModulePlace {
     pub file: u32,
     pub module: Option<u32>,
 }
 
 /// The known value of an expression.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Val {
+pub(crate) enum ExprValue {
     /// Nothing is known.
     Unknown,
     /// Nothing: `None`, `null`.
     Null,
-    Place(Place),
+    Place(ModulePlace),
     /// A folder that holds modules.
     Folder(Rc<str>),
     /// A class, function or constant itself, with the arguments of its type.
     Def(NodeId, Args),
     /// A method with its receiver.
-    Method(NodeId, Rc<Val>),
+    Method(NodeId, Rc<ExprValue>),
     /// A value of a class.
     Of(NodeId, Args),
     /// The bases of a class, as `super`.
@@ -59,33 +59,33 @@ pub(crate) enum Val {
     /// A value from outside.
     Outer(Rc<str>, Args),
     /// A function without a name, by its result.
-    Function(At, ExprId),
+    Function(ExprPlace, ExprId),
     /// A function from outside that gives this.
-    Giving(Rc<Val>),
+    Giving(Rc<ExprValue>),
     /// A type that is all of these, or a value of one.
     Any(Args),
     OfAny(Args),
 }
 
-pub(crate) type Args = Rc<[Val]>;
+pub(crate) type Args = Rc<[ExprValue]>;
 
 /// The place of an expression, and the value of `self` there if it is known better than by the place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct At {
+pub(crate) struct ExprPlace {
     pub file: u32,
     pub byte: u32,
-    pub this: Option<Rc<Val>>,
+    pub this: Option<Rc<ExprValue>>,
 }
 
-impl At {
+impl ExprPlace {
     pub fn new(file: u32, byte: u32) -> Self {
         Self { file, byte, this: None }
     }
 }
 
-/// The kind of names that a question means.
+/// The kind of names that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Space {
+pub(crate) enum NameSpace {
     Value,
     /// A value that is called.
     Called,
@@ -93,26 +93,26 @@ pub(crate) enum Space {
     Macro,
 }
 
-pub(crate) struct Resolver<'a> {
-    pub store: &'a Store,
+pub(crate) struct CallResolver<'a> {
+    pub store: &'a FileStore,
     fuel: Cell<u32>,
     depth: Cell<u32>,
-    memo: memo::Memo,
+    memo: memo::ResolverMemo,
 }
 
 /// A member of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
+enum ClassMember {
     Node(NodeId),
     /// The number of a field of the file.
-    Field(u32, Name, u32),
+    Field(u32, NameId, u32),
     /// There are several of that name.
     Unclear,
 }
 
-impl<'a> Resolver<'a> {
-    pub fn new(store: &'a Store) -> Self {
-        Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0), memo: memo::Memo::default() }
+impl<'a> CallResolver<'a> {
+    pub fn new(store: &'a FileStore) -> Self {
+        Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0), memo: memo::ResolverMemo::default() }
     }
 
     /// Begins a new question.
@@ -121,43 +121,51 @@ impl<'a> Resolver<'a> {
         self.depth.set(0);
     }
 
-    /// Finds the node that a call calls.
-    pub fn call(&self, file: u32, call: &Call) -> Option<(NodeId, How)> {
+    /// Finds the target of a call.
+    pub fn call(&self, file: u32, call: &CallFact) -> Option<(NodeId, EdgeCertainty)> {
         self.reset();
-        let facts = self.store.facts(file)?;
-        let at = At::new(file, call.byte.get());
+        let facts = self.store.facts_at(file)?;
+        let at = ExprPlace::new(file, call.byte.get());
         let (node, how) = match facts.exprs.get(call.callee)? {
-            Expr::Name(name) => self.bare(&at, facts, name, call)?,
-            Expr::SelfType => match self.eval(&at, call.callee, Space::Type) {
-                Val::Def(id, _) => (id, How::SelfMember),
+            Expr::Name(name) => self.resolve_bare(&at, facts, name, call)?,
+            Expr::SelfType => match self.eval_expr(&at, call.callee, NameSpace::Type) {
+                ExprValue::Def(id, _) => (id, EdgeCertainty::SelfMember),
                 _ => return None,
             },
             Expr::Member(of, name) => self.member_call(&at, facts, of, name, false)?,
             Expr::Static(of, name) if call.macro_ => {
-                match self.exported_macro(&self.eval(&at, of, Space::Type), facts.text(name))? {
-                    Val::Def(id, _) => (id, if id.file == file { How::Local } else { How::Imported }),
+                match self.exported_macro(&self.eval_expr(&at, of, NameSpace::Type), facts.text_of(name))? {
+                    ExprValue::Def(id, _) => {
+                        (id, if id.file == file { EdgeCertainty::Local } else { EdgeCertainty::Imported })
+                    }
                     _ => return None,
                 }
             }
             Expr::Static(of, name) => self.member_call(&at, facts, of, name, true)?,
             _ => return None,
         };
-        let kind = self.kind(node)?;
-        if facts.language == Language::Rust && (kind == Kind::Macro) != call.macro_ {
+        let kind = self.node_kind(node)?;
+        if facts.language == CodeLanguage::Rust && (kind == NodeKind::Macro) != call.macro_ {
             return None;
         }
-        (kind != Kind::Module).then_some((node, how))
+        (kind != NodeKind::Module).then_some((node, how))
     }
 
-    fn bare(&self, at: &At, facts: &FileFacts, name: Name, call: &Call) -> Option<(NodeId, How)> {
-        let space = if call.macro_ { Space::Macro } else { Space::Called };
-        let hits = self.lookup(at, name, space);
+    fn resolve_bare(
+        &self,
+        at: &ExprPlace,
+        facts: &FileFacts,
+        name: NameId,
+        call: &CallFact,
+    ) -> Option<(NodeId, EdgeCertainty)> {
+        let space = if call.macro_ { NameSpace::Macro } else { NameSpace::Called };
+        let hits = self.lookup_name(at, name, space);
         let mut found = None;
         for hit in &hits {
             let one = match hit.bound {
-                Bound::Node(node) => Some((NodeId { file: at.file, node }, How::Local)),
-                Bound::Import(number) => match self.imported(at.file, number, space) {
-                    Val::Def(id, _) | Val::Method(id, _) => Some((id, How::Imported)),
+                BindingTarget::Node(node) => Some((NodeId { file: at.file, node }, EdgeCertainty::Local)),
+                BindingTarget::Import(number) => match self.resolve_import(at.file, number, space) {
+                    ExprValue::Def(id, _) | ExprValue::Method(id, _) => Some((id, EdgeCertainty::Imported)),
                     _ => None,
                 },
                 // A local binding hides the outer node of that name.
@@ -170,72 +178,81 @@ impl<'a> Resolver<'a> {
             }
         }
         if found.is_none() && hits.is_empty() {
-            found = self.unbound(at, facts.text(name), space);
+            found = self.resolve_unbound(at, facts.text_of(name), space);
         }
         found.filter(|(id, _)| self.fits_call(*id))
     }
 
     /// A macro is no function, a type without values cannot be called.
     fn fits_call(&self, id: NodeId) -> bool {
-        self.kind(id).is_some_and(|kind| kind != Kind::Module && kind != Kind::Type)
+        self.node_kind(id).is_some_and(|kind| kind != NodeKind::Module && kind != NodeKind::Type)
     }
 
-    fn member_call(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name, path: bool) -> Option<(NodeId, How)> {
+    fn member_call(
+        &self,
+        at: &ExprPlace,
+        facts: &FileFacts,
+        of: ExprId,
+        name: NameId,
+        path: bool,
+    ) -> Option<(NodeId, EdgeCertainty)> {
         if self.is_assigned(at, facts, of, name) {
             return None;
         }
-        let space = if path { Space::Type } else { Space::Value };
-        let base = self.eval(at, of, space);
+        let space = if path { NameSpace::Type } else { NameSpace::Value };
+        let base = self.eval_expr(at, of, space);
         let how = match &base {
-            Val::Place(place) if place.file == at.file => How::Local,
-            Val::Place(_) | Val::Folder(_) => How::Imported,
-            Val::Super(_) => How::SelfMember,
-            _ if self.is_this(at, facts, of) => How::SelfMember,
-            _ => How::Typed,
+            ExprValue::Place(place) if place.file == at.file => EdgeCertainty::Local,
+            ExprValue::Place(_) | ExprValue::Folder(_) => EdgeCertainty::Imported,
+            ExprValue::Super(_) => EdgeCertainty::SelfMember,
+            _ if self.is_this(at, facts, of) => EdgeCertainty::SelfMember,
+            _ => EdgeCertainty::Typed,
         };
-        let found = self.member(at, &base, facts.text(name), Space::Called)?;
+        let found = self.find_member(at, &base, facts.text_of(name), NameSpace::Called)?;
         if !path
-            && facts.language == Language::Rust
-            && outside::is_of_pointers(facts.text(name))
-            && matches!(base, Val::Of(..))
+            && facts.language == CodeLanguage::Rust
+            && outside::is_of_pointers(facts.text_of(name))
+            && matches!(base, ExprValue::Of(..))
             && !self.is_plain(at, facts, of)
         {
             return None;
         }
         if path
-            && facts.language == Language::Rust
-            && let (Val::Def(class, _), Val::Method(method, _)) = (&base, &found)
-            && self.kind(*class) == Some(Kind::Trait)
+            && facts.language == CodeLanguage::Rust
+            && let (ExprValue::Def(class, _), ExprValue::Method(method, _)) = (&base, &found)
+            && self.node_kind(*class) == Some(NodeKind::Trait)
             && self.has_bodies(*method)
-            && how != How::SelfMember
+            && how != EdgeCertainty::SelfMember
         {
             return None;
         }
         match found {
-            Val::Def(id, _) | Val::Method(id, _) => Some((id, how)),
+            ExprValue::Def(id, _) | ExprValue::Method(id, _) => Some((id, how)),
             _ => None,
         }
         .filter(|(id, _)| self.fits_call(*id))
     }
 
     /// Returns true if an assignment in sight replaces a member of a name: `a.f = ..`.
-    fn is_assigned(&self, at: &At, facts: &FileFacts, of: ExprId, name: Name) -> bool {
+    fn is_assigned(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId, name: NameId) -> bool {
         let Some(Expr::Name(of)) = facts.exprs.get(of) else { return false };
-        facts.language == Language::Python
+        facts.language == CodeLanguage::Python
             && facts
                 .names
-                .find(&crate::language::member(facts.text(of), facts.text(name)))
-                .is_some_and(|member| !self.lookup(at, member, Space::Value).is_empty())
+                .find(&crate::language::member_name(facts.text_of(of), facts.text_of(name)))
+                .is_some_and(|member| !self.lookup_name(at, member, NameSpace::Value).is_empty())
     }
 
     /// Returns true if an expression is `self` or stands for the class around it.
-    fn is_this(&self, at: &At, facts: &FileFacts, of: ExprId) -> bool {
+    fn is_this(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId) -> bool {
         match facts.exprs.get(of) {
             Some(Expr::This | Expr::SelfType | Expr::Super) => true,
-            Some(Expr::Name(name)) => self.lookup(at, name, Space::Value).first().is_some_and(|hit| match hit.bound {
-                Bound::Value(value) => matches!(facts.exprs.get(value), Some(Expr::This | Expr::SelfType)),
-                _ => false,
-            }),
+            Some(Expr::Name(name)) => {
+                self.lookup_name(at, name, NameSpace::Value).first().is_some_and(|hit| match hit.bound {
+                    BindingTarget::Value(value) => matches!(facts.exprs.get(value), Some(Expr::This | Expr::SelfType)),
+                    _ => false,
+                })
+            }
             _ => false,
         }
     }
@@ -250,19 +267,19 @@ impl<'a> Resolver<'a> {
         found
     }
 
-    pub fn kind(&self, id: NodeId) -> Option<Kind> {
-        Some(self.store.facts(id.file)?.nodes.get(id.node as usize)?.kind)
+    pub fn node_kind(&self, id: NodeId) -> Option<NodeKind> {
+        Some(self.store.facts_at(id.file)?.nodes.get(id.node as usize)?.kind)
     }
 
-    fn language(&self, file: u32) -> Option<Language> {
-        Some(self.store.facts(file)?.language)
+    fn file_language(&self, file: u32) -> Option<CodeLanguage> {
+        Some(self.store.facts_at(file)?.language)
     }
 
     /// Runs a question within a question, if there is still fuel.
-    fn deeper<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
+    fn run_with_fuel<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
         let (fuel, depth) = (self.fuel.get(), self.depth.get());
         if fuel == 0 || depth >= DEPTH_MAX {
-            self.memo.cut();
+            self.memo.note_cut();
             return otherwise;
         }
         self.fuel.set(fuel - 1);

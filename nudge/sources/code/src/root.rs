@@ -32,25 +32,25 @@ pub const MAX_PATH_BYTES: usize = 4 << 10;
 
 /// The top of a project.
 #[derive(Debug, Clone)]
-pub struct Root {
+pub struct ProjectRoot {
     path: Arc<Path>,
     git_dir: Option<Arc<Path>>,
 }
 
 /// Both paths have no links and no `..`, so that their bytes tell; each call compares them.
-impl PartialEq for Root {
+impl PartialEq for ProjectRoot {
     fn eq(&self, other: &Self) -> bool {
         let git_dirs = [self, other].map(|root| root.git_dir.as_deref().map(Path::as_os_str));
         self.path.as_os_str() == other.path.as_os_str() && git_dirs[0] == git_dirs[1]
     }
 }
 
-impl Root {
+impl ProjectRoot {
     /// The root that a folder lies in.
     ///
     /// # Errors
     /// `E_NOT_FOUND` where there is none; `E_INVALID` for one that is too much.
-    pub fn of(folder: &Path, detector: &mut Detector) -> Result<Self> {
+    pub fn find_root(folder: &Path, detector: &mut Detector) -> Result<Self> {
         let Ok(folder) = folder.canonicalize() else {
             return Err(Error::not_found("There is no such folder; name one that is there as `root`."));
         };
@@ -114,7 +114,7 @@ impl Root {
 
     /// The name of the file that a caller means: absolute, relative to the root, or to the folder where they are. Links
     /// are followed as long as they stay inside. A file that is gone has the name that it would have.
-    pub fn asked(&self, given: &str, cwd: Option<&Path>) -> Option<String> {
+    pub fn resolve_path(&self, given: &str, cwd: Option<&Path>) -> Option<String> {
         if given.is_empty() || given.len() > MAX_PATH_BYTES {
             return None;
         }
@@ -125,16 +125,19 @@ impl Root {
     }
 
     /// The commit that HEAD stands for, if git's files say it.
-    pub fn head(&self) -> Option<String> {
+    pub fn read_head(&self) -> Option<String> {
         let git_dir = self.git_dir.as_deref()?;
         let head = pointer(&git_dir.join("HEAD"))?;
-        let Some(name) = head.strip_prefix("ref: ") else { return commit(&head) };
+        let Some(name) = head.strip_prefix("ref: ") else { return parse_commit(&head) };
         // Names with `..` lead elsewhere.
         if name.split('/').any(|part| part == "..") || name.starts_with('/') {
             return None;
         }
         let common = common_dir(git_dir);
-        [git_dir, &common].iter().find_map(|dir| commit(&pointer(&dir.join(name))?)).or_else(|| packed(&common, name))
+        [git_dir, &common]
+            .iter()
+            .find_map(|dir| parse_commit(&pointer(&dir.join(name))?))
+            .or_else(|| find_packed_ref(&common, name))
     }
 }
 
@@ -147,15 +150,16 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-fn commit(text: &str) -> Option<String> {
+fn parse_commit(text: &str) -> Option<String> {
     let is_one = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_one.then(|| text.to_owned())
 }
 
 /// Looks a name up among the refs that share one file.
-fn packed(common: &Path, name: &str) -> Option<String> {
+fn find_packed_ref(common: &Path, name: &str) -> Option<String> {
     let text = foreign::read_text(&common.join("packed-refs"), Links::Followed, 8 << 20).ok()?;
-    text.lines().find_map(|line| line.split_once(' ').filter(|(_, own)| *own == name).and_then(|(id, _)| commit(id)))
+    text.lines()
+        .find_map(|line| line.split_once(' ').filter(|(_, own)| *own == name).and_then(|(id, _)| parse_commit(id)))
 }
 
 #[cfg(test)]
@@ -174,10 +178,10 @@ mod tests {
         fs::write(at.join(".git/config"), "").unwrap();
     }
 
-    fn root(at: &Path) -> Result<Root> {
+    fn root(at: &Path) -> Result<ProjectRoot> {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        Root::of(at, &mut Detector::with_env(env))
+        ProjectRoot::find_root(at, &mut Detector::with_env(env))
     }
 
     #[test]
@@ -219,17 +223,17 @@ mod tests {
             ("src/a\nb.py", None),
             ("", None),
         ] {
-            assert_eq!(root.asked(given, Some(&cwd)).as_deref(), name, "{given:?}");
+            assert_eq!(root.resolve_path(given, Some(&cwd)).as_deref(), name, "{given:?}");
         }
         let absolute = at.join("one/src/a.py");
-        assert_eq!(root.asked(absolute.to_str().unwrap(), None).as_deref(), Some("src/a.py"));
+        assert_eq!(root.resolve_path(absolute.to_str().unwrap(), None).as_deref(), Some("src/a.py"));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("src/a.py", at.join("one/link.py")).unwrap();
             std::os::unix::fs::symlink(at.join("secret.py"), at.join("one/out.py")).unwrap();
-            assert_eq!(root.asked("link.py", None).as_deref(), Some("src/a.py"));
+            assert_eq!(root.resolve_path("link.py", None).as_deref(), Some("src/a.py"));
             // It has a name of its own, and is no regular file: nobody reads it.
-            assert_eq!(root.asked("out.py", None).as_deref(), Some("out.py"));
+            assert_eq!(root.resolve_path("out.py", None).as_deref(), Some("out.py"));
         }
     }
 
@@ -239,15 +243,15 @@ mod tests {
         let at = folder.path().canonicalize().unwrap();
         repository(&at);
         let root = root(&at).unwrap();
-        assert_eq!(root.head(), None);
+        assert_eq!(root.read_head(), None);
         let (one, two) = ("1".repeat(40), "2".repeat(40));
         fs::write(at.join(".git/packed-refs"), format!("# pack-refs\n{one} refs/heads/dev\n")).unwrap();
-        assert_eq!(root.head().as_ref(), Some(&one));
+        assert_eq!(root.read_head().as_ref(), Some(&one));
         fs::write(at.join(".git/refs/heads/dev"), format!("{two}\n")).unwrap();
-        assert_eq!(root.head().as_ref(), Some(&two));
+        assert_eq!(root.read_head().as_ref(), Some(&two));
         fs::write(at.join(".git/HEAD"), format!("{one}\n")).unwrap();
-        assert_eq!(root.head(), Some(one));
+        assert_eq!(root.read_head(), Some(one));
         fs::write(at.join(".git/HEAD"), "ref: ../../etc/passwd\n").unwrap();
-        assert_eq!(root.head(), None);
+        assert_eq!(root.read_head(), None);
     }
 }

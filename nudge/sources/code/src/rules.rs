@@ -5,7 +5,7 @@ use std::path::Path;
 pub use nudge_core::walk::{FILES, Rules};
 use nudge_core::walk::{RuleSources, common_dir};
 
-use crate::root::Root;
+use crate::root::ProjectRoot;
 
 /// The folders that are left out if there is no git to ignore them.
 const NOT_SOURCE: &[&str] = &["node_modules", "target", "dist", "build", ".venv", "venv", "vendor", "__pycache__"];
@@ -15,19 +15,19 @@ const ATTRIBUTES: &[&str] = &["linguist-generated", "linguist-vendored"];
 const REASONS: [&str; 2] = ["generated", "vendored"];
 
 /// Calls `run` with the sources of a root's rules.
-pub fn with_sources<T>(root: &Root, run: impl FnOnce(&RuleSources<'_>) -> T) -> T {
+pub fn with_sources<T>(root: &ProjectRoot, run: impl FnOnce(&RuleSources<'_>) -> T) -> T {
     let common = root.git_dir().map(common_dir);
     run(&RuleSources { git: common.as_deref(), first: &[], attributes: ATTRIBUTES })
 }
 
 /// Returns true if an entry is source by its name.
-pub fn counts(root: &Root, path: &Path, is_folder: bool) -> bool {
+pub fn is_source(root: &ProjectRoot, path: &Path, is_folder: bool) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_built = is_folder && root.git_dir().is_none() && NOT_SOURCE.contains(&name);
     !(name.starts_with('.') || is_built)
 }
 
 /// The reason for leaving out a file that is not ignored, if there is one.
-pub fn attributed(rules: &Rules, path: &Path) -> Option<&'static str> {
+pub fn skip_reason(rules: &Rules, path: &Path) -> Option<&'static str> {
     REASONS.get(rules.attribute(path)?).copied()
 }

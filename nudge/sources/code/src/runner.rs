@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nudge_core::foreign::{self, Links};
 use serde_json::Value;
 
-use crate::language::Language;
-use crate::root::Root;
+use crate::language::CodeLanguage;
+use crate::root::ProjectRoot;
 
 /// Longest manifest that is read.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
@@ -14,23 +14,23 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 const MAX_BYTES: usize = 2_000;
 
 /// The command for these tests, each a file and a qualified name, and for all of these files. Run in the root.
-pub fn command(root: &Root, tests: &[(String, String)], files: &[String]) -> Option<String> {
-    let mut of: BTreeMap<Runner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
+pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[String]) -> Option<String> {
+    let mut of: BTreeMap<TestRunner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
     let named = files.iter().filter(|file| !tests.iter().any(|(path, _)| path == *file));
     let all = tests.iter().map(|(path, qual)| (&**path, Some(&**qual))).chain(named.map(|path| (&**path, None)));
     for (path, qual) in all {
-        if let Some(runner) = Runner::of(root, path) {
+        if let Some(runner) = TestRunner::find_runner(root, path) {
             of.entry(runner).or_default().push((path, qual));
         }
     }
-    let commands: Vec<_> = of.iter().map(|(runner, tests)| runner.command(tests)).collect();
+    let commands: Vec<_> = of.iter().map(|(runner, tests)| runner.to_command(tests)).collect();
     let command = commands.join(" && ");
     (!command.is_empty() && command.len() <= MAX_BYTES).then_some(command)
 }
 
-/// A test runner, with the package or folder that it runs.
+/// A test runner and its package or folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Runner {
+enum TestRunner {
     Pytest,
     /// By the package.
     Cargo(String),
@@ -40,19 +40,19 @@ enum Runner {
     Node(&'static str, String),
 }
 
-impl Runner {
-    fn of(root: &Root, path: &str) -> Option<Self> {
-        match Language::of(path)? {
-            Language::Python => Some(Self::Pytest),
-            Language::Rust => {
+impl TestRunner {
+    fn find_runner(root: &ProjectRoot, path: &str) -> Option<Self> {
+        match CodeLanguage::from_path(path)? {
+            CodeLanguage::Python => Some(Self::Pytest),
+            CodeLanguage::Rust => {
                 let name = |_: &str, text: &str| {
                     let manifest: toml::Table = text.parse().ok()?;
                     Some(manifest.get("package")?.get("name")?.as_str()?.to_owned())
                 };
-                above(root, path, "Cargo.toml", name).map(Self::Cargo)
+                find_above(root, path, "Cargo.toml", name).map(Self::Cargo)
             }
-            Language::Go => Some(Self::Go(path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned())),
-            Language::JavaScript | Language::TypeScript | Language::Tsx => {
+            CodeLanguage::Go => Some(Self::Go(path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned())),
+            CodeLanguage::JavaScript | CodeLanguage::TypeScript | CodeLanguage::Tsx => {
                 let runner = |folder: &str, text: &str| {
                     let manifest: Value = serde_json::from_str(text).ok()?;
                     let uses = |name: &str| {
@@ -63,16 +63,16 @@ impl Runner {
                     let runner = ["vitest", "jest"].into_iter().find(|name| uses(name))?;
                     Some(Self::Node(runner, folder.to_owned()))
                 };
-                above(root, path, "package.json", runner)
+                find_above(root, path, "package.json", runner)
             }
             _ => None,
         }
     }
 
-    fn command(&self, tests: &[(&str, Option<&str>)]) -> String {
+    fn to_command(&self, tests: &[(&str, Option<&str>)]) -> String {
         let words = |words: &mut dyn Iterator<Item = String>| {
             let mut said: Vec<String> = Vec::new();
-            for word in words.map(|word| quoted(&word)) {
+            for word in words.map(|word| quote_word(&word)) {
                 if !said.contains(&word) {
                     said.push(word);
                 }
@@ -89,19 +89,22 @@ impl Runner {
                 });
                 format!("pytest {}", words(&mut ids))
             }
-            Self::Cargo(package) if all => format!("cargo test -p {}", quoted(package)),
-            Self::Cargo(package) => format!("cargo test -p {} -- {}", quoted(package), words(&mut names())),
+            Self::Cargo(package) if all => format!("cargo test -p {}", quote_word(package)),
+            Self::Cargo(package) => format!("cargo test -p {} -- {}", quote_word(package), words(&mut names())),
             Self::Go(folder) => {
                 let folder = if folder == "." { folder.clone() } else { format!("./{folder}") };
                 let names: Vec<_> = names().collect();
-                let run =
-                    if all { String::new() } else { format!(" -run {}", quoted(&format!("^({})$", names.join("|")))) };
-                format!("go test {}{run}", quoted(&folder))
+                let run = if all {
+                    String::new()
+                } else {
+                    format!(" -run {}", quote_word(&format!("^({})$", names.join("|"))))
+                };
+                format!("go test {}{run}", quote_word(&folder))
             }
             Self::Node(runner, folder) => {
                 let inside = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
                 let run = if *runner == "vitest" { "vitest run" } else { runner };
-                let cd = if folder.is_empty() { String::new() } else { format!("cd {} && ", quoted(folder)) };
+                let cd = if folder.is_empty() { String::new() } else { format!("cd {} && ", quote_word(folder)) };
                 format!("{cd}npx {run} {}", words(&mut tests.iter().map(|(path, _)| inside(path))))
             }
         }
@@ -109,7 +112,7 @@ impl Runner {
 }
 
 /// Asks the manifests of this name, in the folder of a file and above, nearest first; returns the first answer.
-fn above<T>(root: &Root, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
+fn find_above<T>(root: &ProjectRoot, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
     let mut folder = path;
     while !folder.is_empty() {
         folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
@@ -123,7 +126,7 @@ fn above<T>(root: &Root, path: &str, name: &str, says: impl Fn(&str, &str) -> Op
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
@@ -153,7 +156,7 @@ mod tests {
             fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
             fs::write(at.join(path), text).unwrap();
         }
-        let root = Root::of(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
+        let root = ProjectRoot::find_root(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
         for (tests, files, says) in [
             (
                 &[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..],
@@ -182,7 +185,7 @@ mod tests {
         ] {
             let tests: Vec<_> = tests.iter().map(|(path, qual)| ((*path).to_owned(), (*qual).to_owned())).collect();
             let files: Vec<_> = files.iter().map(|path| (*path).to_owned()).collect();
-            assert_eq!(command(&root, &tests, &files).as_deref(), says);
+            assert_eq!(test_command(&root, &tests, &files).as_deref(), says);
         }
     }
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use globset::GlobMatcher;
 
-use crate::facts::{FileFacts, Kind, NodeView};
-use crate::index::Index;
-pub use words::parts;
-use words::{Words, whole};
+use crate::facts::{FileFacts, NodeKind, NodeView};
+use crate::index::CodeIndex;
+pub use words::split_name;
+use words::{NameWords, fold_name};
 
 /// Most words of a query that are looked for.
 const MAX_WORDS: usize = 8;
@@ -37,58 +37,58 @@ const TEST: f64 = 0.9;
 
 /// A node, by the numbers of its file among these and of itself in the file, with the length of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct At {
+struct NodePosting {
     file: u32,
     /// A file has 20,000 nodes at most.
     node_and_length: u32,
 }
 
-impl At {
+impl NodePosting {
     fn new(file: u32, view: &NodeView<'_>) -> Self {
         let length = u32::try_from(view.name().len()).unwrap_or(u32::MAX).clamp(1, 255);
         Self { file, node_and_length: (view.number() << 8) | length }
     }
 
-    fn node(self) -> u32 {
+    fn node_number(self) -> u32 {
         self.node_and_length >> 8
     }
 
-    fn length(self) -> usize {
+    fn name_length(self) -> usize {
         (self.node_and_length & 0xFF) as usize
     }
 }
 
 /// The names of all nodes, by their words. A changed file costs its own names.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct NameIndex {
     paths: Vec<Option<Arc<str>>>,
     free: Vec<u32>,
     numbers: HashMap<Arc<str>, u32, FixedState>,
-    words: BTreeMap<Box<str>, Vec<At>>,
+    words: BTreeMap<Box<str>, Vec<NodePosting>>,
 }
 
 /// A search for nodes.
-pub struct Query<'a> {
+pub struct NameQuery<'a> {
     /// Words, parts of names, whole names.
     pub text: &'a str,
     /// Only these.
-    pub kind: Option<Kind>,
+    pub kind: Option<NodeKind>,
     /// Only in files that match.
     pub path: Option<&'a GlobMatcher>,
     /// Most results.
     pub limit: usize,
 }
 
-impl Query<'_> {
-    fn takes(&self, path: &str, view: &NodeView<'_>) -> bool {
+impl NameQuery<'_> {
+    fn accepts_node(&self, path: &str, view: &NodeView<'_>) -> bool {
         self.kind.is_none_or(|kind| kind == view.kind()) && self.path.is_none_or(|glob| glob.is_match(path))
     }
 }
 
 /// A node that was found.
 #[derive(Debug, Clone)]
-pub struct Hit<'a> {
-    /// The path of its file.
+pub struct NodeHit<'a> {
+    /// The file.
     pub path: &'a str,
     /// The node.
     pub view: NodeView<'a>,
@@ -98,11 +98,11 @@ pub struct Hit<'a> {
     pub reason: String,
 }
 
-impl Names {
+impl NameIndex {
     /// Puts the names of a file in the place of those that it had.
-    pub fn replace(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
+    pub fn replace_file(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
-            for (word, _) in Words::of(old).each() {
+            for (word, _) in NameWords::from_facts(old).iter_words() {
                 if let Some(entries) = self.words.get_mut(word) {
                     entries.retain(|at| at.file != number);
                     if entries.is_empty() {
@@ -120,9 +120,9 @@ impl Names {
             }
             return;
         };
-        let number = self.number(path);
-        for (word, nodes) in Words::of(new).each() {
-            let nodes = nodes.filter_map(|node| Some(At::new(number, &new.node(node)?)));
+        let number = self.file_number(path);
+        for (word, nodes) in NameWords::from_facts(new).iter_words() {
+            let nodes = nodes.filter_map(|node| Some(NodePosting::new(number, &new.node_by_number(node)?)));
             match self.words.get_mut(word) {
                 Some(entries) => entries.extend(nodes),
                 None => drop(self.words.insert(word.into(), nodes.collect())),
@@ -130,7 +130,7 @@ impl Names {
         }
     }
 
-    fn number(&mut self, path: &str) -> u32 {
+    fn file_number(&mut self, path: &str) -> u32 {
         if let Some(number) = self.numbers.get(path) {
             return *number;
         }
@@ -147,15 +147,15 @@ impl Names {
     }
 
     /// The nodes that fit best, best first, and how many more fit.
-    pub fn find<'a>(&'a self, index: &'a Index, query: &Query<'_>) -> (Vec<Hit<'a>>, usize) {
-        let asked = Asked::of(query.text);
-        let mut likely = self.likely(&asked);
-        let view = |at: &At| {
+    pub fn find<'a>(&'a self, index: &'a CodeIndex, query: &NameQuery<'_>) -> (Vec<NodeHit<'a>>, usize) {
+        let asked = ParsedQuery::parse_query(query.text);
+        let mut likely = self.rank_by_words(&asked);
+        let view = |at: &NodePosting| {
             let path = self.paths.get(at.file as usize)?.as_deref()?;
-            Some((path, index.file(path)?.node(at.node())?))
+            Some((path, index.file_facts(path)?.node_by_number(at.node_number())?))
         };
         if query.kind.is_some() || query.path.is_some() {
-            likely.retain(|(_, at)| view(at).is_some_and(|(path, view)| query.takes(path, &view)));
+            likely.retain(|(_, at)| view(at).is_some_and(|(path, view)| query.accepts_node(path, &view)));
         }
         let looked_at = query.limit * LOOKED_AT + LOOKED_AT_LEAST;
         let unseen = likely.len().saturating_sub(looked_at);
@@ -165,7 +165,7 @@ impl Names {
             });
             likely.truncate(looked_at);
         }
-        let score = |(_, at): &(f64, At)| {
+        let score = |(_, at): &(f64, NodePosting)| {
             let (path, view) = view(at)?;
             Some((asked.score(path, &view)?, path, view))
         };
@@ -177,14 +177,14 @@ impl Names {
         });
         let omitted = hits.len().saturating_sub(query.limit) + unseen;
         hits.truncate(query.limit);
-        let told = |(score, path, view)| Hit { path, view, score, reason: asked.reason(path, &view) };
+        let told = |(score, path, view)| NodeHit { path, view, score, reason: asked.reason(path, &view) };
         (hits.into_iter().map(told).collect(), omitted)
     }
 
-    /// Ranks the nodes whose names have words of a query, with an estimated score: by the words alone, without looking
-    /// at the nodes.
-    fn likely(&self, asked: &Asked<'_>) -> Vec<(f64, At)> {
-        let mut sums: HashMap<At, f64, FixedState> = HashMap::default();
+    /// Ranks the nodes that have words of a query in their names, with an estimated score: by the words alone, without
+    /// the nodes.
+    fn rank_by_words(&self, asked: &ParsedQuery<'_>) -> Vec<(f64, NodePosting)> {
+        let mut sums: HashMap<NodePosting, f64, FixedState> = HashMap::default();
         for word in &asked.words {
             let begin = self.words.range::<str, _>((Bound::Included(&**word), Bound::Unbounded));
             let begin = begin.take_while(|(own, _)| own.starts_with(&**word));
@@ -193,24 +193,26 @@ impl Names {
                 entries.iter().map(move |at| (*at, counts))
             });
             // The whole of several words counts as all of them.
-            let times = if *word == asked.whole { asked.count() } else { 1.0 };
+            let times = if *word == asked.whole { asked.count_words() } else { 1.0 };
             for (at, counts) in entries.take(MAX_ENTRIES) {
                 *sums.entry(at).or_default() += counts * times;
             }
         }
-        let coverage = |at: At| 1.0 - COVERAGE + COVERAGE * (ratio(asked.whole.len()) / ratio(at.length())).min(1.0);
+        let coverage = |at: NodePosting| {
+            1.0 - COVERAGE + COVERAGE * (length_ratio(asked.whole.len()) / length_ratio(at.name_length())).min(1.0)
+        };
         sums.into_iter().map(|(at, sum)| (sum * coverage(at), at)).collect()
     }
 
-    /// Returns the nodes whose names have this word: their files, and their numbers in these.
-    pub fn with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
+    /// Returns the nodes with this word in their names: their files, and their numbers in these.
+    pub fn nodes_with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
-        entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node())))
+        entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node_number())))
     }
 }
 
 /// A query, read.
-struct Asked<'a> {
+struct ParsedQuery<'a> {
     text: &'a str,
     words: Vec<String>,
     /// All of it as one name.
@@ -219,23 +221,23 @@ struct Asked<'a> {
 
 /// The place where a query word matches.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum WordPlace {
     Name,
     Beginning,
     Around,
     Path,
 }
 
-impl<'a> Asked<'a> {
-    fn of(text: &'a str) -> Self {
+impl<'a> ParsedQuery<'a> {
+    fn parse_query(text: &'a str) -> Self {
         let text = text.trim();
         let mut words = Vec::new();
-        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).flat_map(parts) {
+        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).flat_map(split_name) {
             if !words.contains(&word) && words.len() < MAX_WORDS {
                 words.push(word);
             }
         }
-        let whole = whole(text);
+        let whole = fold_name(text);
         // Several words may be one name, written apart.
         if words.len() > 1 && !words.contains(&whole) {
             words.push(whole.clone());
@@ -248,8 +250,8 @@ impl<'a> Asked<'a> {
     }
 
     /// How many words there are.
-    fn count(&self) -> f64 {
-        ratio(self.single_words().count().max(1))
+    fn count_words(&self) -> f64 {
+        length_ratio(self.single_words().count().max(1))
     }
 
     /// Without the name as a whole.
@@ -258,18 +260,18 @@ impl<'a> Asked<'a> {
         self.words.iter().filter(move |word| !many || **word != self.whole).map(String::as_str)
     }
 
-    fn place(word: &str, path: &str, view: &NodeView<'_>, own: &[String]) -> Option<Place> {
+    fn find_place(word: &str, path: &str, view: &NodeView<'_>, own: &[String]) -> Option<WordPlace> {
         if own.iter().any(|part| part == word) {
-            return Some(Place::Name);
+            return Some(WordPlace::Name);
         }
         if own.iter().any(|part| part.starts_with(word)) {
-            return Some(Place::Beginning);
+            return Some(WordPlace::Beginning);
         }
-        let around = parts(view.qual());
+        let around = split_name(view.qual());
         if around.iter().any(|part| part == word) {
-            return Some(Place::Around);
+            return Some(WordPlace::Around);
         }
-        parts(path).iter().any(|part| part == word).then_some(Place::Path)
+        split_name(path).iter().any(|part| part == word).then_some(WordPlace::Path)
     }
 
     fn score(&self, path: &str, view: &NodeView<'_>) -> Option<f64> {
@@ -277,32 +279,32 @@ impl<'a> Asked<'a> {
         if self.is_same(view) {
             return Some(SAME * test);
         }
-        let name = whole(view.name());
-        if name == self.whole || whole(view.qual()) == self.whole {
+        let name = fold_name(view.name());
+        if name == self.whole || fold_name(view.qual()) == self.whole {
             return Some(SAME_BUT_FOR_CASE * test);
         }
-        let own = parts(view.name());
+        let own = split_name(view.name());
         let (mut sum, mut count, mut covered) = (0.0, 0_u32, 0_usize);
         for word in self.single_words() {
             count += 1;
-            sum += match Self::place(word, path, view, &own) {
-                Some(Place::Name) => {
+            sum += match Self::find_place(word, path, view, &own) {
+                Some(WordPlace::Name) => {
                     covered += word.len();
                     IN_NAME
                 }
-                Some(Place::Beginning) => {
+                Some(WordPlace::Beginning) => {
                     covered += word.len();
                     BEGINS
                 }
-                Some(Place::Around) => AROUND,
-                Some(Place::Path) => IN_PATH,
+                Some(WordPlace::Around) => AROUND,
+                Some(WordPlace::Path) => IN_PATH,
                 None => 0.0,
             };
         }
         if name.starts_with(&self.whole) {
             (sum, count, covered) = ((sum / f64::from(count.max(1))).max(BEGINS), 1, covered.max(self.whole.len()));
         }
-        let coverage = (ratio(covered) / ratio(name.len().max(1))).min(1.0);
+        let coverage = (length_ratio(covered) / length_ratio(name.len().max(1))).min(1.0);
         let score = sum / f64::from(count.max(1)) * (1.0 - COVERAGE + COVERAGE * coverage) * test;
         (score > 0.0).then_some(score)
     }
@@ -311,20 +313,20 @@ impl<'a> Asked<'a> {
         if self.is_same(view) {
             return "the very name".to_owned();
         }
-        if whole(view.name()) == self.whole || whole(view.qual()) == self.whole {
+        if fold_name(view.name()) == self.whole || fold_name(view.qual()) == self.whole {
             return "the name but for case and separators".to_owned();
         }
-        let own = parts(view.name());
-        let found: Vec<_> = self.single_words().map(|word| (word, Self::place(word, path, view, &own))).collect();
-        let of = |places: &[Place]| {
+        let own = split_name(view.name());
+        let found: Vec<_> = self.single_words().map(|word| (word, Self::find_place(word, path, view, &own))).collect();
+        let of = |places: &[WordPlace]| {
             let words = found.iter().filter(|(_, place)| place.is_some_and(|place| places.contains(&place)));
             words.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
         };
         let said = [
-            ("name holds", of(&[Place::Name])),
-            ("name has words that begin with", of(&[Place::Beginning])),
-            ("stands in", of(&[Place::Around])),
-            ("path holds", of(&[Place::Path])),
+            ("name holds", of(&[WordPlace::Name])),
+            ("name has words that begin with", of(&[WordPlace::Beginning])),
+            ("stands in", of(&[WordPlace::Around])),
+            ("path holds", of(&[WordPlace::Path])),
         ];
         let said: Vec<_> =
             said.iter().filter(|(_, words)| !words.is_empty()).map(|(what, words)| format!("{what} {words}")).collect();
@@ -333,6 +335,6 @@ impl<'a> Asked<'a> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
-fn ratio(length: usize) -> f64 {
+fn length_ratio(length: usize) -> f64 {
     length as f64
 }

@@ -9,11 +9,11 @@ use nudge_core::error::Result;
 use nudge_core::text::hex;
 use serde::Serialize;
 
-use crate::facts::{DriftRule, Kind, NodeView};
-use crate::index::{Asking, How, NodeId};
-use crate::live::state::{Paths, State};
-use crate::live::{AsOf, Fresh, Live};
-use crate::root::Root;
+use crate::facts::{DriftRule, NodeKind, NodeView};
+use crate::index::{EdgeCertainty, IndexQueries, NodeId};
+use crate::live::state::{Paths, RootState};
+use crate::live::{AsOf, FileFreshness, LiveRoot};
+use crate::root::ProjectRoot;
 use crate::stamp;
 
 /// How often an answer is worked out anew because a file that it tells of had changed.
@@ -22,40 +22,40 @@ const ROUNDS: usize = 3;
 const DOC_CHARS: usize = 160;
 
 /// Files with their freshness.
-pub type Looked = HashMap<Box<str>, Fresh, FixedState>;
+pub type Looked = HashMap<Box<str>, FileFreshness, FixedState>;
 
 /// A state as an answer is made of it, and the files that it tells of.
-pub struct View<'a> {
+pub struct AnswerView<'a> {
     /// The current state.
-    pub state: &'a State,
+    pub state: &'a RootState,
     /// Questions about its calls.
-    pub(crate) calls: Asking<'a>,
-    root: &'a Root,
+    pub(crate) calls: IndexQueries<'a>,
+    root: &'a ProjectRoot,
     looked: RefCell<Looked>,
     /// Files that are to be looked at more closely.
     unseen: RefCell<Paths>,
 }
 
-impl View<'_> {
+impl AnswerView<'_> {
     /// Notes that the answer is about a file, and returns the file's freshness.
-    pub fn fresh(&self, path: &str) -> Fresh {
+    pub fn check_fresh(&self, path: &str) -> FileFreshness {
         if let Some(fresh) = self.looked.borrow().get(path) {
             return *fresh;
         }
         // Most files are unchanged, and a look at their marks tells so.
         let known = self.state.files.get(path);
-        if known.is_some_and(|known| stamp::look(self.root, path).is_some_and(|now| known.is(&now))) {
-            self.looked.borrow_mut().insert(path.into(), Fresh::Yes);
-            return Fresh::Yes;
+        if known.is_some_and(|known| stamp::read_stamp(self.root, path).is_some_and(|now| known.is_current(&now))) {
+            self.looked.borrow_mut().insert(path.into(), FileFreshness::Yes);
+            return FileFreshness::Yes;
         }
         self.unseen.borrow_mut().insert(path.into());
-        Fresh::No
+        FileFreshness::No
     }
 }
 
 /// An answer, and how far it can be relied on.
 #[derive(Debug, Serialize)]
-pub struct Answer<T> {
+pub struct FreshAnswer<T> {
     #[serde(flatten)]
     pub said: T,
     /// How far it can be relied on.
@@ -63,20 +63,28 @@ pub struct Answer<T> {
 }
 
 /// Works out an answer until each file that it tells of has been looked at. `first` are files that it is sure to tell of.
-pub fn fresh<T>(live: &Live, first: &[&str], say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
-    fresh_beyond(live, live.freshen(first.iter().copied()), say)
+pub fn answer_fresh<T>(
+    live: &LiveRoot,
+    first: &[&str],
+    say: impl Fn(&AnswerView<'_>) -> Result<T>,
+) -> Result<FreshAnswer<T>> {
+    fresh_beyond(live, live.freshen_files(first.iter().copied()), say)
 }
 
 /// The same, of which some files have just been looked at.
-pub fn fresh_beyond<T>(live: &Live, mut looked: Looked, say: impl Fn(&View<'_>) -> Result<T>) -> Result<Answer<T>> {
+pub fn fresh_beyond<T>(
+    live: &LiveRoot,
+    mut looked: Looked,
+    say: impl Fn(&AnswerView<'_>) -> Result<T>,
+) -> Result<FreshAnswer<T>> {
     let mut rounds = 0;
     loop {
         rounds += 1;
         let (said, unseen, as_of) = {
             let state = live.state();
-            let view = View {
+            let view = AnswerView {
                 state: &state,
-                calls: state.index.ask(),
+                calls: state.index.start_queries(),
                 root: live.root(),
                 looked: RefCell::new(looked),
                 unseen: RefCell::default(),
@@ -86,19 +94,19 @@ pub fn fresh_beyond<T>(live: &Live, mut looked: Looked, say: impl Fn(&View<'_>) 
             (said, view.unseen.into_inner(), live.as_of(&state))
         };
         if unseen.is_empty() || rounds == ROUNDS {
-            return Ok(Answer { said: said?, as_of });
+            return Ok(FreshAnswer { said: said?, as_of });
         }
-        looked.extend(live.freshen(unseen.iter().map(|path| &**path)));
+        looked.extend(live.freshen_files(unseen.iter().map(|path| &**path)));
     }
 }
 
 /// A node, as answers show it.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct ShownNode {
     /// The id.
     pub id: String,
     /// The kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The line of the name.
     pub line: u32,
     /// The last line.
@@ -112,7 +120,7 @@ pub struct Shown {
     pub complexity: u32,
     /// The hash of its text.
     pub source_hash: String,
-    /// Its base classes and interfaces.
+    /// Base classes and interfaces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<String>,
     /// Is true for a test.
@@ -126,7 +134,7 @@ pub struct Shown {
     pub docstring_incomplete: bool,
     /// The contradictions, by rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drift: Vec<Drifted>,
+    pub drift: Vec<ShownDrift>,
     /// When it came, where this session saw it come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
@@ -134,12 +142,12 @@ pub struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_changed: Option<String>,
     /// The freshness of the file.
-    pub fresh: Fresh,
+    pub fresh: FileFreshness,
 }
 
 /// A documentation that does not fit.
 #[derive(Debug, Serialize)]
-pub struct Drifted {
+pub struct ShownDrift {
     /// The rule that it breaks.
     pub rule: DriftRule,
     /// The contradiction.
@@ -148,11 +156,11 @@ pub struct Drifted {
 
 /// A node among many.
 #[derive(Debug, Serialize)]
-pub struct Brief {
+pub struct BriefNode {
     /// The id.
     pub id: String,
     /// The kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The line of the name.
     pub line: u32,
     /// How it is declared.
@@ -163,7 +171,7 @@ pub struct Brief {
 
 /// A call.
 #[derive(Debug, Serialize)]
-pub struct Edge {
+pub struct ShownCall {
     /// The node at the other end; absent for a call outside of any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -172,32 +180,32 @@ pub struct Edge {
     /// The line of the call; for a callee, the line of its name.
     pub line: u32,
     /// How that is known.
-    pub how: How,
+    pub how: EdgeCertainty,
     /// Is true if certain.
     pub certain: bool,
     /// The freshness of the file.
-    pub fresh: Fresh,
+    pub fresh: FileFreshness,
 }
 
 /// The id of a node.
-pub fn id(path: &str, view: &NodeView<'_>) -> String {
+pub fn to_node_id(path: &str, view: &NodeView<'_>) -> String {
     crate::index::node_id(path, view)
 }
 
-impl Shown {
+impl ShownNode {
     /// All that is shown of one node.
-    pub fn of(view: &View<'_>, id: NodeId) -> Option<Self> {
-        let found = view.state.index.node(id)?;
+    pub fn from_id(view: &AnswerView<'_>, id: NodeId) -> Option<Self> {
+        let found = view.state.index.find_node(id)?;
         let (path, node) = (found.path, found.view);
         let drift: Vec<_> = view
             .state
-            .drift(path, &node)
+            .find_drift(path, &node)
             .into_iter()
-            .map(|drift| Drifted { rule: drift.rule, detail: drift.detail })
+            .map(|drift| ShownDrift { rule: drift.rule, detail: drift.detail })
             .collect();
-        let seen = view.state.seen(path, node.qual());
+        let seen = view.state.history_of(path, node.qual());
         Some(Self {
-            id: self::id(path, &node),
+            id: self::to_node_id(path, &node),
             kind: node.kind(),
             line: node.node().span.line,
             end_line: node.node().span.end_line,
@@ -207,21 +215,21 @@ impl Shown {
             source_hash: hex(&node.node().hash),
             bases: node.bases().collect(),
             test: node.is_test(),
-            docstring_outdated: drift.iter().any(|drift| drift.rule.outdated()),
-            docstring_incomplete: drift.iter().any(|drift| !drift.rule.outdated()),
+            docstring_outdated: drift.iter().any(|drift| drift.rule.is_outdated()),
+            docstring_incomplete: drift.iter().any(|drift| !drift.rule.is_outdated()),
             drift,
             first_seen: seen.first.map(rfc3339::text),
             last_changed: seen.changed.map(rfc3339::text),
-            fresh: view.fresh(path),
+            fresh: view.check_fresh(path),
         })
     }
 }
 
-impl Brief {
+impl BriefNode {
     /// Shows a node among many.
-    pub fn of(path: &str, node: &NodeView<'_>) -> Self {
+    pub fn from_view(path: &str, node: &NodeView<'_>) -> Self {
         Self {
-            id: self::id(path, node),
+            id: self::to_node_id(path, node),
             kind: node.kind(),
             line: node.node().span.line,
             signature: node.signature().to_owned(),

@@ -18,12 +18,12 @@ use nudge_core::table::{Table, TableService};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use crate::cache::Cache;
-use crate::live::{Live, Worker};
+use crate::cache::IndexCache;
+use crate::live::{LiveRoot, RootWorker};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
-use crate::root::Root;
-use crate::worked::worked;
+use crate::root::ProjectRoot;
+use crate::worked::thread_cpu_time;
 
 /// The code, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
@@ -45,7 +45,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     // The thread begins with the first root: a session that never asks for code has none.
     works: false,
     open: |host| {
-        let code: Arc<Code> = Arc::new_cyclic(|own| Code::open(host, own.clone()));
+        let code: Arc<CodeSource> = Arc::new_cyclic(|own| CodeSource::open(host, own.clone()));
         Ok(code)
     },
 };
@@ -68,7 +68,7 @@ const ENDING: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_hours(1);
 
 /// The source, open.
-pub struct Code {
+pub struct CodeSource {
     own: Weak<Self>,
     clock: Arc<dyn Clock>,
     caches: DataDir,
@@ -77,22 +77,22 @@ pub struct Code {
     is_alone: bool,
     detector: Mutex<Detector>,
     /// The root of the folder that was asked about last, and when it was found.
-    last: Mutex<Option<(PathBuf, Instant, Root)>>,
-    roots: Mutex<Vec<Arc<Live>>>,
+    last: Mutex<Option<(PathBuf, Instant, ProjectRoot)>>,
+    roots: Mutex<Vec<Arc<LiveRoot>>>,
     /// The flag of the thread that works, once there is one; told when there is something to do.
     worker: Arc<OnceLock<StopFlag>>,
     /// A channel without messages: it closes when the worker thread ends.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
     /// In a process that answers one call, the workers that did its work.
-    finished: Mutex<Vec<Worker>>,
-    given: Mutex<Given>,
+    finished: Mutex<Vec<RootWorker>>,
+    given: Mutex<GivenItems>,
 }
 
 /// The hashes of items given to named client sessions: the latest ones, oldest first.
 #[derive(Default)]
-struct Given(VecDeque<u64>);
+struct GivenItems(VecDeque<u64>);
 
-impl Code {
+impl CodeSource {
     fn open(host: Host<'_>, own: Weak<Self>) -> Self {
         let Host { clock, session, cache, settings, .. } = host;
         Self {
@@ -115,8 +115,8 @@ impl Code {
     /// caller, else the only one.
     ///
     /// # Errors
-    /// `E_INVALID` when code is switched off; the errors of [`Root::of`].
-    pub(crate) fn live(&self, named: Option<&str>, context: &Context) -> Result<Arc<Live>> {
+    /// `E_INVALID` when code is switched off; the errors of [`ProjectRoot::find_root`].
+    pub(crate) fn find_live(&self, named: Option<&str>, context: &Context) -> Result<Arc<LiveRoot>> {
         if !self.is_on {
             return Err(Error::invalid(
                 "Code is not indexed: `code.on` is off; set NUDGE_CODE=1 and start nudge again.",
@@ -135,29 +135,29 @@ impl Code {
         if !folder.is_absolute() {
             return Err(Error::invalid("`root` must be an absolute folder."));
         }
-        let live = self.begin(self.root_of(&folder)?);
+        let live = self.begin_root(self.root_of(&folder)?);
         if !live.state().is_caught_up {
-            live.wait(BEGINNING);
+            live.wait_complete(BEGINNING);
         }
         Ok(live)
     }
 
     /// Finds the root of a folder. A second question at once does not read git's files again.
-    fn root_of(&self, folder: &Path) -> Result<Root> {
+    fn root_of(&self, folder: &Path) -> Result<ProjectRoot> {
         if let Some((known, at, root)) = &*self.last.lock()
             && known.as_os_str() == folder.as_os_str()
             && at.elapsed() < SAME_ROOT
         {
             return Ok(root.clone());
         }
-        let root = Root::of(folder, &mut self.detector.lock())?;
+        let root = ProjectRoot::find_root(folder, &mut self.detector.lock())?;
         *self.last.lock() = Some((folder.to_owned(), Instant::now(), root.clone()));
         Ok(root)
     }
 
     /// Finds the root around the caller, if it is alive: a caller that did not ask for code does not wait for a root to
     /// begin.
-    pub(crate) fn alive(&self, context: &Context) -> Option<Arc<Live>> {
+    pub(crate) fn find_alive(&self, context: &Context) -> Option<Arc<LiveRoot>> {
         if self.roots.lock().is_empty() {
             return None;
         }
@@ -169,13 +169,13 @@ impl Code {
 
     /// Finds the root around the caller, if it is alive or has a cache: an agent's session goes on when its server ends
     /// or lets the root go, and no start event follows.
-    pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<Live>> {
-        if let Some(live) = self.alive(context) {
+    pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<LiveRoot>> {
+        if let Some(live) = self.find_alive(context) {
             return Some(live);
         }
         let cwd = context.cwd().filter(|_| self.is_on && !self.is_alone)?;
-        let root = self.root_of(Path::new(cwd)).ok().filter(|root| Cache::is_kept(&self.caches, root))?;
-        let live = self.begin(root);
+        let root = self.root_of(Path::new(cwd)).ok().filter(|root| IndexCache::is_kept(&self.caches, root))?;
+        let live = self.begin_root(root);
         live.wait_until(KEPT, |live| live.state().is_walked);
         Some(live)
     }
@@ -183,13 +183,13 @@ impl Code {
     /// Begins with the root around the caller, if there is one.
     pub(crate) fn begin_around(&self, context: &Context) {
         let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };
-        let root = Root::of(Path::new(cwd), &mut self.detector.lock());
+        let root = ProjectRoot::find_root(Path::new(cwd), &mut self.detector.lock());
         if let Ok(root) = root {
-            self.begin(root);
+            self.begin_root(root);
         }
     }
 
-    fn begin(&self, root: Root) -> Arc<Live> {
+    fn begin_root(&self, root: ProjectRoot) -> Arc<LiveRoot> {
         let mut roots = self.roots.lock();
         if let Some(live) = roots.iter().find(|live| *live.root() == root) {
             live.touch();
@@ -206,12 +206,12 @@ impl Code {
                 worker.tell_news();
             }
         };
-        let live = Arc::new(Live::new(root, Arc::clone(&self.clock), self.caches.clone(), Box::new(wake)));
+        let live = Arc::new(LiveRoot::new(root, Arc::clone(&self.clock), self.caches.clone(), Box::new(wake)));
         roots.push(Arc::clone(&live));
         drop(roots);
         if self.is_alone {
-            let mut worker = Worker::new(Arc::clone(&live));
-            worker.finish();
+            let mut worker = RootWorker::new(Arc::clone(&live));
+            worker.finish_all();
             self.finished.lock().push(worker);
         } else {
             self.work_on();
@@ -228,7 +228,7 @@ impl Code {
                 *self.ended.lock() = Some(ended);
                 let work = move || {
                     let _until_ended: mpsc::Sender<()> = until_ended;
-                    own.work(&flag);
+                    own.run_workers(&flag);
                 };
                 // Without a thread nothing is read, and every answer says so.
                 let _ = std::thread::Builder::new().name("nudge-code".into()).spawn(work);
@@ -239,26 +239,26 @@ impl Code {
     }
 
     /// Works for the roots until it is told to stop.
-    fn work(&self, stop: &StopFlag) {
+    fn run_workers(&self, stop: &StopFlag) {
         give_way();
         let mut workers = Vec::new();
         loop {
-            self.assign(&mut workers);
-            let begun = worked();
+            self.assign_workers(&mut workers);
+            let begun = thread_cpu_time();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
             // At most half of a processor: the user's own work needs the rest.
-            let pause = || worked().saturating_sub(begun);
+            let pause = || thread_cpu_time().saturating_sub(begun);
             let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
                 break;
             }
         }
-        workers.iter_mut().for_each(Worker::close);
+        workers.iter_mut().for_each(RootWorker::close);
     }
 
     /// Notes that a client session is given something; says whether it was before.
     pub(crate) fn was_given(&self, what: u64) -> bool {
-        let Given(given) = &mut *self.given.lock();
+        let GivenItems(given) = &mut *self.given.lock();
         if given.contains(&what) {
             return true;
         }
@@ -280,7 +280,7 @@ impl Code {
     }
 
     /// Makes the workers those of the roots that are alive.
-    fn assign(&self, workers: &mut Vec<Worker>) {
+    fn assign_workers(&self, workers: &mut Vec<RootWorker>) {
         let roots = self.roots.lock().clone();
         workers.retain_mut(|worker| {
             let is_alive = roots.iter().any(|live| Arc::ptr_eq(live, worker.live()));
@@ -291,13 +291,13 @@ impl Code {
         });
         for live in roots {
             if !workers.iter().any(|worker| Arc::ptr_eq(&live, worker.live())) {
-                workers.push(Worker::new(live));
+                workers.push(RootWorker::new(live));
             }
         }
     }
 }
 
-impl TableService for Code {
+impl TableService for CodeSource {
     const TABLE: &'static Table<Self> = &TABLE;
 
     // A refresh changes only the index, which can be made again.
@@ -306,9 +306,9 @@ impl TableService for Code {
     }
 }
 
-impl Source for Code {
+impl Source for CodeSource {
     fn offers(&self, request: &SuggestRequest) -> Offers {
-        offer::offers(self, request)
+        offer::make_offers(self, request)
     }
 
     fn in_use(&self) -> bool {
@@ -324,7 +324,7 @@ impl Source for Code {
         for live in &roots {
             let state = live.state();
             files += state.files.len();
-            nodes += state.nodes();
+            nodes += state.node_count();
             pending += live.as_of(&state).pending;
         }
         let counts = json!({"roots": roots.len(), "files": files, "nodes": nodes, "pending": pending});
@@ -340,13 +340,13 @@ impl Source for Code {
         }
     }
 
-    /// Ends the worker, and waits a moment for it to write its cache; a hanging disk delays the end no longer.
+    /// Ends the worker, and waits a moment for it to write its cache; a hanging disk does not delay the end further.
     fn close(&self) {
         self.worker.get().inspect(|worker| worker.set());
         if let Some(ended) = self.ended.lock().take() {
             let _ = ended.recv_timeout(ENDING);
         }
-        self.finished.lock().iter_mut().for_each(Worker::close);
+        self.finished.lock().iter_mut().for_each(RootWorker::close);
         self.roots.lock().clear();
     }
 }

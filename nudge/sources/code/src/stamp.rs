@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use nudge_core::foreign::{self, Links};
 use serde::{Deserialize, Serialize};
 
-use crate::root::Root;
+use crate::root::ProjectRoot;
 
 /// How long after a change a file may change again without another time: file systems count in ticks, some in seconds.
 const RACY_NS: i64 = 2_000_000_000;
@@ -17,7 +17,7 @@ const TRIES: usize = 3;
 /// The marks of a file that change with its content. The time of change is one of them because any program may set the
 /// time of modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct FileMarks {
     /// Bytes.
     pub size: u64,
     /// When its content was changed, in nanoseconds since 1970.
@@ -28,14 +28,14 @@ pub struct Stamp {
     pub inode: u64,
 }
 
-impl Stamp {
+impl FileMarks {
     /// The marks of a regular file; `None` for anything else.
-    pub fn of(meta: &Metadata) -> Option<Self> {
-        meta.is_file().then(|| Self::marks(meta))
+    pub fn from_metadata(meta: &Metadata) -> Option<Self> {
+        meta.is_file().then(|| Self::read_marks(meta))
     }
 
     #[cfg(unix)]
-    fn marks(meta: &Metadata) -> Self {
+    fn read_marks(meta: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
         Self {
@@ -47,8 +47,8 @@ impl Stamp {
     }
 
     #[cfg(not(unix))]
-    fn marks(meta: &Metadata) -> Self {
-        let modified_ns = meta.modified().map_or(0, ns);
+    fn read_marks(meta: &Metadata) -> Self {
+        let modified_ns = meta.modified().map_or(0, to_ns);
         Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
     }
 
@@ -60,26 +60,26 @@ impl Stamp {
 
 /// The time by the system's clock, which files are marked with.
 pub fn now_ns() -> i64 {
-    ns(SystemTime::now())
+    to_ns(SystemTime::now())
 }
 
-fn ns(time: SystemTime) -> i64 {
+fn to_ns(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// The marks of one of the root's files as it is now; `None` when there is no such regular file.
-pub fn look(root: &Root, path: &str) -> Option<Stamp> {
-    Stamp::of(&root.join(path).symlink_metadata().ok()?)
+pub fn read_stamp(root: &ProjectRoot, path: &str) -> Option<FileMarks> {
+    FileMarks::from_metadata(&root.join(path).symlink_metadata().ok()?)
 }
 
 /// The content of a file at one moment, with its marks of then.
 #[derive(Debug)]
-pub struct Content {
+pub struct MarkedContent {
     /// The bytes; `None` when there are more than were asked for.
     pub bytes: Option<Vec<u8>>,
     /// The marks.
-    pub stamp: Stamp,
+    pub stamp: FileMarks,
     /// When it was read.
     pub read_ns: i64,
 }
@@ -89,7 +89,7 @@ pub struct Content {
 /// # Errors
 /// Errors of opening and reading; `InvalidInput` for anything but a regular file inside the root, `Interrupted` for one
 /// that changes all the time.
-pub fn read(root: &Root, path: &str, max_bytes: u64) -> io::Result<Content> {
+pub fn read(root: &ProjectRoot, path: &str, max_bytes: u64) -> io::Result<MarkedContent> {
     let place = root.join(path);
     // A folder on the way may have become a link to elsewhere.
     if place.canonicalize()? != place {
@@ -102,14 +102,14 @@ pub fn read(root: &Root, path: &str, max_bytes: u64) -> io::Result<Content> {
         }
         let read_ns = now_ns();
         let (mut file, meta) = foreign::open(&place, Links::Refused)?;
-        let Some(stamp) = Stamp::of(&meta) else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let Some(stamp) = FileMarks::from_metadata(&meta) else { return Err(io::ErrorKind::InvalidInput.into()) };
         if stamp.size > max_bytes {
-            return Ok(Content { bytes: None, stamp, read_ns });
+            return Ok(MarkedContent { bytes: None, stamp, read_ns });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or_default() + 1);
         (&mut file).take(max_bytes + 1).read_to_end(&mut bytes)?;
-        if Stamp::of(&file.metadata()?) == Some(stamp) && bytes.len() as u64 == stamp.size {
-            return Ok(Content { bytes: Some(bytes), stamp, read_ns });
+        if FileMarks::from_metadata(&file.metadata()?) == Some(stamp) && bytes.len() as u64 == stamp.size {
+            return Ok(MarkedContent { bytes: Some(bytes), stamp, read_ns });
         }
     }
     Err(io::ErrorKind::Interrupted.into())

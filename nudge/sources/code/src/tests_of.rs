@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use crate::extract::is_test_path;
 use crate::facts::flag;
-use crate::index::{Asking, Index, NodeId, TestHow, TestLink, Tests, stem};
+use crate::index::{CodeIndex, IndexQueries, NodeId, TestHow, TestLink, TestList, module_stem};
 
 /// The most calls between a test and the tested node.
 const DEPTH_MAX: u8 = 3;
-/// The most callers of one node that are followed, and the most nodes in all: a node with more callers tells little
-/// about its tests.
+/// The most callers to follow of one node, and of all nodes: code that everything uses tells nothing of its tests.
 const CALLERS_MAX: usize = 50;
 const REACHED_MAX: usize = 400;
 /// Calls that are looked at in all.
 const SITES_MAX: usize = 8_000;
 
 /// The tests of a node by its certain callers.
-pub(crate) fn tests(asking: &Asking<'_>, id: NodeId) -> Tests {
+pub(crate) fn find_tests(asking: &IndexQueries<'_>, id: NodeId) -> TestList {
     let index = asking.index;
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
     let mut links: Vec<TestLink> = Vec::new();
@@ -26,7 +25,7 @@ pub(crate) fn tests(asking: &Asking<'_>, id: NodeId) -> Tests {
     for depth in 1..=DEPTH_MAX {
         let mut next: Vec<NodeId> = Vec::new();
         for node in edge {
-            for caller in callers(asking, node, &mut budget) {
+            for caller in list_callers(asking, node, &mut budget) {
                 if depths.len() >= REACHED_MAX || depths.contains_key(&caller) {
                     continue;
                 }
@@ -42,45 +41,45 @@ pub(crate) fn tests(asking: &Asking<'_>, id: NodeId) -> Tests {
         edge = next;
     }
     let place =
-        |link: &TestLink| index.node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
+        |link: &TestLink| index.find_node(link.test).map(|found| (found.path.to_owned(), found.view.node().span.line));
     links.sort_by_cached_key(|link| (link.depth, place(link)));
-    Tests { links, named: named(index, id), omitted: 0 }
+    TestList { links, named: find_named_tests(index, id), omitted: 0 }
 }
 
 /// Nodes that call a node, or ask for it as a fixture.
-fn callers(asking: &Asking<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
+fn list_callers(asking: &IndexQueries<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
     let mut out: Vec<NodeId> = asking
         .callers_within(id, CALLERS_MAX, false, budget)
         .edges
         .into_iter()
         .filter_map(|caller| caller.from)
         .collect();
-    let fixture = asking.index.node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
+    let fixture = asking.index.find_node(id).is_some_and(|found| found.view.node().flags & flag::FIXTURE != 0);
     if fixture {
         out.extend(asking.asking_for(id));
     }
     out
 }
 
-fn is_test(index: &Index, id: NodeId) -> bool {
-    index.node(id).is_some_and(|found| found.view.is_test() && found.view.kind() != crate::Kind::Class)
+fn is_test(index: &CodeIndex, id: NodeId) -> bool {
+    index.find_node(id).is_some_and(|found| found.view.is_test() && found.view.kind() != crate::NodeKind::Class)
 }
 
 /// Test files named after the file of a node: `test_app.py`, `app_test.go`, `app.test.ts`, `AppTest.java` for `app`.
-fn named(index: &Index, id: NodeId) -> Vec<Arc<str>> {
-    let Some(found) = index.node(id) else { return Vec::new() };
-    let own = stem(found.path).to_ascii_lowercase();
+fn find_named_tests(index: &CodeIndex, id: NodeId) -> Vec<Arc<str>> {
+    let Some(found) = index.find_node(id) else { return Vec::new() };
+    let own = module_stem(found.path).to_ascii_lowercase();
     if own.is_empty() || is_test_path(found.path) {
         return Vec::new();
     }
     let language = found.facts.language;
-    let is_one = |path: &str| tested(path).is_some_and(|stem| stem == own);
-    let files = index.testing(&own).filter(|(path, facts)| facts.language.speaks(language) && is_one(path));
+    let is_one = |path: &str| tested_stem(path).is_some_and(|stem| stem == own);
+    let files = index.find_test_files(&own).filter(|(path, facts)| facts.language.can_use(language) && is_one(path));
     files.map(|(path, _)| path.clone()).take(5).collect()
 }
 
 /// Returns the stem that a test file is named after, in lower case: `app` for `tests/test_app.py`.
-pub(crate) fn tested(path: &str) -> Option<String> {
+pub(crate) fn tested_stem(path: &str) -> Option<String> {
     if !is_test_path(path) {
         return None;
     }

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use nudge_core::walk::{self, Found, Plan};
 
 use crate::index::is_manifest;
-use crate::language::Language;
-use crate::root::Root;
+use crate::language::CodeLanguage;
+use crate::root::ProjectRoot;
 use crate::rules::{self, Rules};
-use crate::stamp::{Stamp, look};
+use crate::stamp::{FileMarks, read_stamp};
 
 /// Most files that are indexed.
 pub const MAX_FILES: usize = 20_000;
 
 /// The result of a walk.
 #[derive(Debug, Default)]
-pub struct Walked {
+pub struct WalkResult {
     /// Files of code, and manifests, by their names.
-    pub files: BTreeMap<Box<str>, Stamp>,
+    pub files: BTreeMap<Box<str>, FileMarks>,
     /// The folders that may hold more.
     pub folders: Vec<PathBuf>,
     /// How many files were left out, by reason.
@@ -33,11 +33,11 @@ pub struct Walked {
 }
 
 /// Walks a root. It ends early, and says nothing, when `is_over`.
-pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
+pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkResult> {
     let begun = Instant::now();
-    let mut walked = Walked::default();
+    let mut walked = WalkResult::default();
     let counts = |path: &Path, is_folder: bool| {
-        rules::counts(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
+        rules::is_source(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
     };
     // A submodule, or another repository, is a root of its own.
     let plan = Plan { enters_repositories: false, counts: &counts, is_over, ..Plan::default() };
@@ -46,9 +46,10 @@ pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
             Found::Folder(_) if is_over() => return ControlFlow::Break(()),
             Found::Folder(folder) => walked.folders.push(folder.to_owned()),
             Found::File(file) => {
-                walked.take(root, file.path, file.rules, || Stamp::of(&file.entry.metadata().ok()?));
+                walked
+                    .take_file(root, file.path, file.rules, || FileMarks::from_metadata(&file.entry.metadata().ok()?));
             }
-            Found::PassedOver(..) => walked.skip("rules_not_read"),
+            Found::PassedOver(..) => walked.count_skip("rules_not_read"),
         }
         ControlFlow::Continue(())
     };
@@ -57,36 +58,36 @@ pub fn walk(root: &Root, is_over: &dyn Fn() -> bool) -> Option<Walked> {
         walk::Walked::Cut => walked.is_truncated = true,
         walk::Walked::Ended => return None,
     }
-    walked.limit();
+    walked.keep_newest();
     walked.took = begun.elapsed();
     Some(walked)
 }
 
 /// Tells if a walk would find a file, without a walk for each new file. The rules of a folder are read once, so it is
 /// good for a moment.
-pub struct Finder<'a> {
-    root: &'a Root,
+pub struct FileFinder<'a> {
+    root: &'a ProjectRoot,
     /// The rules of the entered folders; none for a folder that a walk would not enter.
     entered: HashMap<PathBuf, Option<Rules>>,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> FileFinder<'a> {
     /// Makes a finder that has read nothing yet.
-    pub fn new(root: &'a Root) -> Self {
+    pub fn new(root: &'a ProjectRoot) -> Self {
         Self { root, entered: HashMap::new() }
     }
 
     /// Returns true if a walk would find this file.
-    pub fn finds(&mut self, path: &str) -> bool {
+    pub fn finds_file(&mut self, path: &str) -> bool {
         let place = self.root.join(path);
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
         if !is_of_use(name) || !parent.starts_with(self.root.path()) {
             return false;
         }
         let Some(rules) = self.rules_in(parent) else { return false };
-        let mut found = Walked::default();
-        if rules::counts(self.root, &place, false) && !rules.ignores(&place, false) {
-            found.take(self.root, &place, &rules, || look(self.root, path));
+        let mut found = WalkResult::default();
+        if rules::is_source(self.root, &place, false) && !rules.ignores(&place, false) {
+            found.take_file(self.root, &place, &rules, || read_stamp(self.root, path));
         }
         !found.files.is_empty()
     }
@@ -114,7 +115,7 @@ impl<'a> Finder<'a> {
     fn is_entered(&self, folder: &Path, around: &Rules) -> bool {
         let is_real = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let is_repository = || folder.join(".git").symlink_metadata().is_ok();
-        let counts = || rules::counts(self.root, folder, true) && !around.ignores(folder, true);
+        let counts = || rules::is_source(self.root, folder, true) && !around.ignores(folder, true);
         is_real && (folder == self.root.path() || (!is_repository() && counts()))
     }
 }
@@ -122,27 +123,27 @@ impl<'a> Finder<'a> {
 /// Returns true if a file of this name may have facts or be a manifest.
 pub fn is_of_use(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    Language::of(&name).is_some() || is_manifest(&name)
+    CodeLanguage::from_path(&name).is_some() || is_manifest(&name)
 }
 
-impl Walked {
-    fn take(&mut self, root: &Root, path: &Path, rules: &Rules, stamp: impl FnOnce() -> Option<Stamp>) {
-        let Some(stamp) = stamp() else { return self.skip("not_a_regular_file") };
-        let Some(name) = root.name(path) else { return self.skip("name_not_text") };
-        match rules::attributed(rules, path).filter(|_| !is_manifest(&name)) {
-            Some(reason) => self.skip(reason),
+impl WalkResult {
+    fn take_file(&mut self, root: &ProjectRoot, path: &Path, rules: &Rules, stamp: impl FnOnce() -> Option<FileMarks>) {
+        let Some(stamp) = stamp() else { return self.count_skip("not_a_regular_file") };
+        let Some(name) = root.name(path) else { return self.count_skip("name_not_text") };
+        match rules::skip_reason(rules, path).filter(|_| !is_manifest(&name)) {
+            Some(reason) => self.count_skip(reason),
             None => {
                 self.files.insert(name.into(), stamp);
             }
         }
     }
 
-    fn skip(&mut self, reason: &'static str) {
+    fn count_skip(&mut self, reason: &'static str) {
         *self.skipped.entry(reason).or_default() += 1;
     }
 
     /// Keeps the files that were changed last.
-    fn limit(&mut self) {
+    fn keep_newest(&mut self) {
         if self.files.len() <= MAX_FILES {
             return;
         }
@@ -151,7 +152,7 @@ impl Walked {
         by_age.sort_unstable_by(|one, other| other.cmp(one));
         for (_, path) in by_age.drain(MAX_FILES..) {
             self.files.remove(&path);
-            self.skip("too_many_files");
+            self.count_skip("too_many_files");
         }
     }
 }
@@ -164,10 +165,10 @@ mod tests {
 
     use super::*;
 
-    fn root(at: &Path) -> Root {
+    fn root(at: &Path) -> ProjectRoot {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        Root::of(at, &mut Detector::with_env(env)).unwrap()
+        ProjectRoot::find_root(at, &mut Detector::with_env(env)).unwrap()
     }
 
     fn write(at: &Path, files: &[(&str, &str)]) {
@@ -179,10 +180,10 @@ mod tests {
     }
 
     /// The names that a walk finds; asked one by one, it is the same ones.
-    fn names(root: &Root) -> Vec<String> {
-        let walked = walk(root, &|| false).unwrap();
+    fn names(root: &ProjectRoot) -> Vec<String> {
+        let walked = walk_root(root, &|| false).unwrap();
         let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();
-        assert!(names.iter().all(|name| Finder::new(root).finds(name)), "{names:?}");
+        assert!(names.iter().all(|name| FileFinder::new(root).finds_file(name)), "{names:?}");
         names
     }
 
@@ -209,10 +210,10 @@ mod tests {
         }
         let root = root(at);
         assert_eq!(names(&root), kept);
-        assert!(!left_out.iter().any(|path| Finder::new(&root).finds(path)));
-        let walked = walk(&root, &|| false).unwrap();
+        assert!(!left_out.iter().any(|path| FileFinder::new(&root).finds_file(path)));
+        let walked = walk_root(&root, &|| false).unwrap();
         assert_eq!(walked.skipped, BTreeMap::from([("generated", 1), ("vendored", 1)]));
-        assert!(walk(&root, &|| true).is_none());
+        assert!(walk_root(&root, &|| true).is_none());
     }
 
     #[test]
@@ -221,11 +222,11 @@ mod tests {
         let at = &folder.path().canonicalize().unwrap();
         write(at, &[("setup.py", ""), ("a/b.py", ""), ("a/c.py", ""), ("out/d.py", ""), (".gitignore", "out/\n")]);
         let root = root(at);
-        let mut finder = Finder::new(&root);
-        assert!(finder.finds("a/b.py") && !finder.finds("out/d.py"));
+        let mut finder = FileFinder::new(&root);
+        assert!(finder.finds_file("a/b.py") && !finder.finds_file("out/d.py"));
         write(at, &[(".gitignore", "a/\n")]);
-        assert!(finder.finds("a/c.py") && !finder.finds("out/d.py"), "it has read them");
-        assert!(!Finder::new(&root).finds("a/c.py"));
+        assert!(finder.finds_file("a/c.py") && !finder.finds_file("out/d.py"), "it has read them");
+        assert!(!FileFinder::new(&root).finds_file("a/c.py"));
     }
 
     #[test]
@@ -255,7 +256,7 @@ mod tests {
         pipe(&at.join(".gitignore"));
         fs::write(at.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
         assert_eq!(names(&root(at)), ["a/b.py", "setup.py"]);
-        let walked = walk(&root(at), &|| false).unwrap();
+        let walked = walk_root(&root(at), &|| false).unwrap();
         assert_eq!(
             walked.skipped,
             BTreeMap::from([("name_not_text", 2), ("not_a_regular_file", 2), ("rules_not_read", 1)])

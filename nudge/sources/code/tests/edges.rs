@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use nudge_code::{Index, Language, extract, is_manifest};
+use nudge_code::{CodeIndex, CodeLanguage, extract, is_manifest};
 
 #[derive(Default)]
 struct Case<'a> {
@@ -39,15 +39,15 @@ fn cases(text: &str) -> Vec<Case<'_>> {
     cases
 }
 
-fn index(case: &Case<'_>) -> Index {
-    let mut index = Index::new();
+fn index(case: &Case<'_>) -> CodeIndex {
+    let mut index = CodeIndex::new();
     for (path, content) in &case.files {
         if is_manifest(path) {
             index.put_manifest(path, content.as_bytes());
         } else {
             let facts =
                 extract(path, content.as_bytes()).unwrap_or_else(|skip| panic!("{}: {path}: {skip}", case.title));
-            index.put(path, Arc::new(facts));
+            index.put_file(path, Arc::new(facts));
         }
     }
     index
@@ -64,10 +64,10 @@ fn check(file: &str, text: &str) {
             let (name, target) =
                 wanted.split_once(" -> ").unwrap_or_else(|| panic!("{file}: {}: {wanted}", case.title));
             let said: Vec<String> = index
-                .sites(path)
+                .list_calls(path)
                 .into_iter()
                 .filter(|site| site.line == *line && site.name == name)
-                .map(|site| match site.to.and_then(|(id, how)| Some((index.node(id)?, how))) {
+                .map(|site| match site.to.and_then(|(id, how)| Some((index.find_node(id)?, how))) {
                     Some((to, how)) => {
                         let at = if to.path == *path { String::new() } else { format!("{}:", to.path) };
                         let how = serde_json::to_string(&how).expect("a name");
@@ -107,16 +107,16 @@ fn a_chain_of_names_ends() {
     text.push_str("x9.m()\nx2999.m()\n");
     let case = Case { title: "chain", files: vec![("a.py", text)], ..Case::default() };
     let known: Vec<bool> =
-        index(&case).sites("a.py").iter().filter(|site| site.name == "m").map(|site| site.to.is_some()).collect();
+        index(&case).list_calls("a.py").iter().filter(|site| site.name == "m").map(|site| site.to.is_some()).collect();
     assert_eq!(known, [true, false], "one that is short, and one that no machine's stack would take");
 }
 
 #[test]
 fn each_language_is_read() {
     for path in ["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"] {
-        let language = Language::of(path).expect(path);
+        let language = CodeLanguage::from_path(path).expect(path);
         assert_eq!(extract(path, b"\n").expect(path).language, language);
     }
-    assert_eq!(Language::of("a.unknown"), None);
-    assert_eq!(Language::of(".py"), None);
+    assert_eq!(CodeLanguage::from_path("a.unknown"), None);
+    assert_eq!(CodeLanguage::from_path(".py"), None);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nudge_code::{FileFacts, Index, Skip, extract};
+use nudge_code::{CodeIndex, FileFacts, Skip, extract};
 use proptest::prelude::*;
 
 const PATHS: &[&str] = &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"];
@@ -23,14 +23,14 @@ fn read(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
         assert!(usize::try_from(node.span.end).is_ok_and(|end| end <= bytes.len()));
         assert!(view.params().count() <= bytes.len() && view.bases().count() <= bytes.len());
     }
-    let mut index = Index::new();
-    index.put(path, Arc::new(facts.clone()));
-    let sites = index.sites(path).len();
-    assert_eq!(sites, facts.calls());
-    index.imports(path);
+    let mut index = CodeIndex::new();
+    index.put_file(path, Arc::new(facts.clone()));
+    let sites = index.list_calls(path).len();
+    assert_eq!(sites, facts.count_calls());
+    index.list_imports(path);
     for found in index.nodes() {
-        index.callers(found.id, 10, true);
-        index.tests(found.id, 10);
+        index.find_callers(found.id, 10, true);
+        index.find_tests(found.id, 10);
     }
     Ok(facts)
 }
@@ -99,17 +99,17 @@ fn no_file_is_skipped_because_the_machine_is_busy() {
 /// Each call looks at each loop and each binding once, not at each loop for each binding.
 #[test]
 fn a_file_of_loops_alone_is_asked_in_time() {
-    let mut index = Index::new();
+    let mut index = CodeIndex::new();
     let text = "for x in x: x()\n".repeat(3_000);
-    index.put("a.py", Arc::new(extract("a.py", text.as_bytes()).expect("a file")));
+    index.put_file("a.py", Arc::new(extract("a.py", text.as_bytes()).expect("a file")));
     let start = Instant::now();
-    assert_eq!(index.sites("a.py").len(), 3_000);
+    assert_eq!(index.list_calls("a.py").len(), 3_000);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
 fn what_goes_round_ends() {
-    let mut index = Index::new();
+    let mut index = CodeIndex::new();
     let files = [
         ("a.py", "from b import *\nfrom b import f\nclass A(B): pass\ndef g():\n    f()\n    A().m()\n"),
         ("b.py", "from a import *\nfrom a import f, A\nclass B(A):\n    x = x\n    def h(self): return self.h().x.x\n"),
@@ -119,12 +119,12 @@ fn what_goes_round_ends() {
         ("src/a.rs", "pub use super::*; pub use super::f; fn g() { f(); let x = x; x.y(); }"),
     ];
     for (path, text) in files {
-        index.put(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
+        index.put_file(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
     }
     let start = Instant::now();
     for (path, _) in files {
-        index.sites(path);
-        index.imports(path);
+        index.list_calls(path);
+        index.list_imports(path);
         index.imported_by(path);
     }
     assert!(start.elapsed() < Duration::from_secs(5));
@@ -144,10 +144,10 @@ fn secrets_are_withheld_where_they_are_found() {
     let secret = ["sk", "live", "0123456789"].join("_");
     let text = format!("def f(key='{secret}'):\n    \"\"\"Uses {secret}.\"\"\"\ndef g(): pass\n");
     let mut facts = extract("a.py", text.as_bytes()).expect("a file");
-    facts.withhold(|text| text.contains(&secret));
-    assert_eq!(facts.node(0).expect("f").signature(), "");
-    assert_eq!(facts.node(0).expect("f").doc(), None);
-    assert_eq!(facts.node(1).expect("g").signature(), "def g()");
+    facts.withhold_secrets(|text| text.contains(&secret));
+    assert_eq!(facts.node_by_number(0).expect("f").signature(), "");
+    assert_eq!(facts.node_by_number(0).expect("f").doc(), None);
+    assert_eq!(facts.node_by_number(1).expect("g").signature(), "def g()");
     assert!(!format!("{facts:?}").contains(&secret));
 }
 

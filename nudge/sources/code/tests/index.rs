@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use nudge_code::{How, Index, NodeId, NodeLookup, TestHow, extract};
+use nudge_code::{CodeIndex, EdgeCertainty, NodeId, NodeLookup, TestHow, extract};
 use proptest::prelude::*;
 
 const FILES: &[(&str, &str)] = &[
@@ -21,15 +21,15 @@ const FILES: &[(&str, &str)] = &[
     ("tests/test_util.py", "from pkg.util import h\ndef test_h():\n    h(1)\n"),
 ];
 
-fn index(files: &[(&str, &str)]) -> Index {
-    let mut index = Index::new();
+fn index(files: &[(&str, &str)]) -> CodeIndex {
+    let mut index = CodeIndex::new();
     for (path, text) in files {
-        index.put(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
+        index.put_file(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
     }
     index
 }
 
-fn one(index: &Index, id: &str) -> NodeId {
+fn one(index: &CodeIndex, id: &str) -> NodeId {
     match index.by_id(id) {
         NodeLookup::One(id) => id,
         other => panic!("{id}: {other:?}"),
@@ -37,23 +37,23 @@ fn one(index: &Index, id: &str) -> NodeId {
 }
 
 /// All that an index answers, in words.
-fn all(index: &Index) -> String {
+fn all(index: &CodeIndex) -> String {
     let mut out = String::new();
     let name = |id: NodeId| index.id_of(id);
     for (path, facts) in index.files() {
-        writeln!(out, "{path} {:?} {:?}", facts.language, index.imports(path)).expect("a string");
+        writeln!(out, "{path} {:?} {:?}", facts.language, index.list_imports(path)).expect("a string");
         writeln!(out, "  imported by {:?}", index.imported_by(path)).expect("a string");
-        for site in index.sites(path) {
+        for site in index.list_calls(path) {
             writeln!(out, "  {}:{} {:?}", site.line, site.name, site.to.map(|(id, how)| (name(id), how)))
                 .expect("a string");
         }
     }
     for found in index.nodes() {
-        let callers = index.callers(found.id, 10, true);
+        let callers = index.find_callers(found.id, 10, true);
         let from: Vec<_> = callers.edges.iter().map(|edge| (edge.from.map(name), edge.line, edge.how)).collect();
-        let certain = index.callers(found.id, 10, false).edges.len();
-        let called: Vec<_> = index.callees(found.id, false).iter().map(|edge| name(edge.to)).collect();
-        let tests = index.tests(found.id, 10);
+        let certain = index.find_callers(found.id, 10, false).edges.len();
+        let called: Vec<_> = index.find_callees(found.id, false).iter().map(|edge| name(edge.to)).collect();
+        let tests = index.find_tests(found.id, 10);
         let links: Vec<_> = tests.links.iter().map(|link| (name(link.test), link.how, link.depth)).collect();
         let (id, more) = (name(found.id), callers.unresolved_same_name);
         writeln!(out, "{id} {certain} of {from:?} {more} {called:?} {links:?} {:?}", tests.named).expect("a string");
@@ -72,30 +72,30 @@ fn nodes_are_found_by_id_name_and_line() {
     assert!(matches!(index.by_id("src/pkg/core.py:C.m#2"), NodeLookup::One(_)));
     assert_eq!(index.by_id("src/pkg/core.py:none"), NodeLookup::Unknown);
     assert_eq!(index.by_line("src/pkg/core.py", 99), None);
-    assert_eq!(index.named("m").len(), 2);
+    assert_eq!(index.nodes_by_name("m").len(), 2);
 }
 
 #[test]
 fn callers_say_how_and_what_is_not_known() {
     let index = index(FILES);
     let f = one(&index, "src/pkg/core.py:f");
-    let callers = index.callers(f, 10, false);
+    let callers = index.find_callers(f, 10, false);
     let lines: Vec<_> = callers.edges.iter().map(|edge| (&*edge.path, edge.line, edge.how)).collect();
     assert_eq!(
         lines,
         [
-            ("src/pkg/core.py", 5, How::Local),
-            ("src/pkg/util.py", 3, How::Imported),
-            ("tests/test_core.py", 3, How::Imported),
-            ("tests/test_core.py", 7, How::Imported),
+            ("src/pkg/core.py", 5, EdgeCertainty::Local),
+            ("src/pkg/util.py", 3, EdgeCertainty::Imported),
+            ("tests/test_core.py", 3, EdgeCertainty::Imported),
+            ("tests/test_core.py", 7, EdgeCertainty::Imported),
         ]
     );
     assert_eq!(callers.unresolved_same_name, 1, "x.f()");
-    let few = index.callers(f, 1, false);
+    let few = index.find_callers(f, 1, false);
     assert_eq!((few.edges.len(), few.omitted), (1, 3));
     let m = one(&index, "src/pkg/core.py:C.m#2");
-    assert_eq!(index.callers(m, 10, false).edges[0].how, How::Typed);
-    let calls = index.callees(f, false);
+    assert_eq!(index.find_callers(m, 10, false).edges[0].how, EdgeCertainty::Typed);
+    let calls = index.find_callees(f, false);
     assert_eq!(calls.len(), 1);
     assert_eq!(index.id_of(calls[0].to), "node:src/pkg/core.py:g");
 }
@@ -103,7 +103,7 @@ fn callers_say_how_and_what_is_not_known() {
 #[test]
 fn tests_are_found_by_calls_fixtures_and_names() {
     let index = index(FILES);
-    let tests = index.tests(one(&index, "src/pkg/core.py:g"), 10);
+    let tests = index.find_tests(one(&index, "src/pkg/core.py:g"), 10);
     let links: Vec<_> = tests.links.iter().map(|link| (index.id_of(link.test), link.how, link.depth)).collect();
     assert_eq!(
         links,
@@ -114,7 +114,7 @@ fn tests_are_found_by_calls_fixtures_and_names() {
         ]
     );
     assert_eq!(tests.named.iter().map(|path| &**path).collect::<Vec<_>>(), ["tests/test_core.py"]);
-    let class = index.tests(one(&index, "src/pkg/core.py:C"), 10);
+    let class = index.find_tests(one(&index, "src/pkg/core.py:C"), 10);
     assert!(class.links.iter().any(|link| index.id_of(link.test).ends_with("test_c")), "through the fixture");
 }
 
@@ -129,7 +129,7 @@ fn tests_are_found_in_each_language() {
         ("tests/test_a.py", "def f(): pass\ndef test_f(): f()\n", "f"),
     ] {
         let index = index(&[(path, text)]);
-        let tests = index.tests(one(&index, &format!("{path}:{id}")), 5);
+        let tests = index.find_tests(one(&index, &format!("{path}:{id}")), 5);
         assert_eq!(tests.links.len(), 1, "{path}: {tests:?}");
         assert_eq!(tests.links[0].how, TestHow::Calls, "{path}");
     }
@@ -138,7 +138,7 @@ fn tests_are_found_in_each_language() {
 #[test]
 fn imports_lead_to_files_and_back() {
     let index = index(FILES);
-    let imports = index.imports("src/pkg/util.py");
+    let imports = index.list_imports("src/pkg/util.py");
     assert_eq!(imports[0].path.as_deref(), Some("src/pkg/__init__.py"));
     let by = index.imported_by("src/pkg/core.py");
     assert_eq!(by.iter().map(|path| &**path).collect::<Vec<_>>(), ["src/pkg/__init__.py", "tests/conftest.py"]);
@@ -161,7 +161,7 @@ fn an_import_is_of_the_module_that_it_names() {
         ("src/a/b.rs", "pub struct S;\n"),
     ];
     let index = index(files);
-    let of = |path: &str| index.imports(path).into_iter().map(|import| import.path).collect::<Vec<_>>();
+    let of = |path: &str| index.list_imports(path).into_iter().map(|import| import.path).collect::<Vec<_>>();
     let some = |path: &str| Some(path.into());
     assert_eq!(
         of("main.py"),
@@ -183,7 +183,7 @@ fn an_import_is_of_the_module_that_it_names() {
 fn facts_of_a_node() {
     let text = "import x\n@deco\nasync def f(a, b: int = 1, *c, **d) -> int:\n    '''Does it.\n\n    More.'''\n    if a and b:\n        return 1\n";
     let facts = extract("a.py", text.as_bytes()).expect("a file");
-    let view = facts.node(0).expect("f");
+    let view = facts.node_by_number(0).expect("f");
     assert_eq!(view.signature(), "async def f(a, b: int = 1, *c, **d) -> int");
     assert_eq!(view.doc(), Some("Does it.\n\nMore."));
     assert_eq!(view.params().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
@@ -202,7 +202,7 @@ fn signatures_are_whole() {
         ("a.go", "package a\nfunc f(x int) (int, error) { return x, nil }", "func f(x int) (int, error)"),
     ] {
         let facts = extract(path, text.as_bytes()).expect(path);
-        assert_eq!(facts.node(0).expect(text).signature(), wanted);
+        assert_eq!(facts.node_by_number(0).expect(text).signature(), wanted);
     }
 }
 
@@ -211,7 +211,7 @@ proptest! {
 
     #[test]
     fn any_history_gives_the_same(steps in prop::collection::vec((0..FILES.len(), any::<bool>(), any::<bool>()), 0..24)) {
-        let mut lived = Index::new();
+        let mut lived = CodeIndex::new();
         let mut there = vec![false; FILES.len()];
         for (file, put, is_asked) in steps {
             // What was known before a change is not what is told after it.
@@ -220,9 +220,9 @@ proptest! {
             }
             let (path, text) = FILES[file];
             if put {
-                lived.put(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
+                lived.put_file(path, Arc::new(extract(path, text.as_bytes()).expect(path)));
             } else {
-                prop_assert_eq!(lived.remove(path), there[file]);
+                prop_assert_eq!(lived.remove_file(path), there[file]);
             }
             there[file] = put;
         }

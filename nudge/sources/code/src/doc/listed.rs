@@ -2,7 +2,7 @@
 
 /// The lists that a documentation has.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed<'a> {
+pub(super) struct DocumentedItems<'a> {
     /// The parameters with their texts.
     pub params: Vec<(&'a str, String)>,
     pub returns: bool,
@@ -11,7 +11,7 @@ pub(super) struct Listed<'a> {
 
 /// The part of a documentation that a line is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Section {
+enum DocSection {
     None,
     Params,
     Returns,
@@ -19,26 +19,26 @@ enum Section {
 }
 
 /// Reads `:param x:`, `@param x`, `Args:` of Google, `Parameters` underlined of numpy, `# Arguments` of Rust.
-pub(super) fn read(doc: &str) -> Listed<'_> {
-    let mut out = Listed::default();
+pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
+    let mut out = DocumentedItems::default();
     let lines: Vec<&str> = doc.lines().collect();
-    let (mut section, mut indent, mut entry) = (Section::None, 0, None);
+    let (mut section, mut indent, mut entry) = (DocSection::None, 0, None);
     for (number, line) in lines.iter().enumerate() {
         let text = line.trim();
         let depth = line.len() - line.trim_start().len();
         if let Some(field) = text.strip_prefix([':', '@', '\\'])
-            && tag(field, text, &mut out)
+            && read_tag(field, text, &mut out)
         {
-            section = Section::None;
+            section = DocSection::None;
             continue;
         }
-        if let Some(next) = heading(text, lines.get(number + 1).copied().unwrap_or_default()) {
+        if let Some(next) = parse_heading(text, lines.get(number + 1).copied().unwrap_or_default()) {
             (section, indent, entry) = (next, depth, None);
-            out.returns |= next == Section::Returns;
+            out.returns |= next == DocSection::Returns;
             continue;
         }
-        if section == Section::None {
-            describe(&mut out, text);
+        if section == DocSection::None {
+            extend_last_param(&mut out, text);
             continue;
         }
         if text.is_empty() || text.chars().all(|c| c == '-') {
@@ -46,18 +46,18 @@ pub(super) fn read(doc: &str) -> Listed<'_> {
         }
         // Another heading, or text that is no longer indented.
         let bullet = text.strip_prefix(['*', '-']).map(str::trim_start);
-        if depth < indent || depth == indent && bullet.is_none() && !numpy(text) {
-            section = Section::None;
+        if depth < indent || depth == indent && bullet.is_none() && !is_numpy_entry(text) {
+            section = DocSection::None;
             continue;
         }
         if entry.is_some_and(|entry| depth > entry) {
-            describe(&mut out, text);
+            extend_last_param(&mut out, text);
             continue;
         }
         entry = Some(depth);
         match (section, name(bullet.unwrap_or(text))) {
-            (Section::Params, Some(name)) => out.params.push((name, text.to_owned())),
-            (Section::Raises, Some(name)) => out.raises.push(name),
+            (DocSection::Params, Some(name)) => out.params.push((name, text.to_owned())),
+            (DocSection::Raises, Some(name)) => out.raises.push(name),
             _ => {}
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn read(doc: &str) -> Listed<'_> {
 }
 
 /// A line that goes on about the last parameter.
-fn describe(out: &mut Listed<'_>, text: &str) {
+fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     if let Some((_, said)) = out.params.last_mut()
         && !text.is_empty()
         && said.len() < 400
@@ -76,7 +76,7 @@ fn describe(out: &mut Listed<'_>, text: &str) {
 }
 
 /// `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`
-fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
+fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bool {
     let word = field.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let rest = field.get(word.len()..).unwrap_or_default().trim_start();
     match word {
@@ -86,7 +86,7 @@ fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
                 let rest = rest.strip_prefix(':').unwrap_or(rest);
                 rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
             } else {
-                untyped(rest).split_whitespace().next()
+                skip_type(rest).split_whitespace().next()
             };
             let name = name.map(|name| name.trim_start_matches(['*', '[', '\\']));
             let name = name.and_then(|name| name.split(['.', '=', ']', ',', ':', '[']).next());
@@ -100,7 +100,7 @@ fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
             true
         }
         "raises" | "raise" | "throws" | "exception" => {
-            let name = untyped(rest).split([':', ' ']).next().unwrap_or_default();
+            let name = skip_type(rest).split([':', ' ']).next().unwrap_or_default();
             let braced = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
             out.raises.extend(Some(braced.unwrap_or(name)).filter(|name| is_path(name)));
             true
@@ -111,7 +111,7 @@ fn tag<'a>(field: &'a str, text: &str, out: &mut Listed<'a>) -> bool {
 }
 
 /// Returns the text after a type in braces.
-fn untyped(text: &str) -> &str {
+fn skip_type(text: &str) -> &str {
     if !text.starts_with('{') {
         return text;
     }
@@ -129,21 +129,21 @@ fn untyped(text: &str) -> &str {
     ""
 }
 
-fn heading(text: &str, next: &str) -> Option<Section> {
+fn parse_heading(text: &str, next: &str) -> Option<DocSection> {
     let underlined = next.trim().len() > 2 && next.trim().bytes().all(|b| b == b'-');
     let plain = text.trim_start_matches('#').trim();
     let marked = text.starts_with('#') || underlined || text.ends_with(':');
     match plain.trim_end_matches(':') {
-        "Args" | "Arguments" | "Parameters" | "Params" | "Keyword Args" if marked => Some(Section::Params),
-        "Returns" | "Return" if marked => Some(Section::Returns),
-        "Raises" | "Throws" if marked => Some(Section::Raises),
-        _ if underlined || text.starts_with('#') => Some(Section::None),
+        "Args" | "Arguments" | "Parameters" | "Params" | "Keyword Args" if marked => Some(DocSection::Params),
+        "Returns" | "Return" if marked => Some(DocSection::Returns),
+        "Raises" | "Throws" if marked => Some(DocSection::Raises),
+        _ if underlined || text.starts_with('#') => Some(DocSection::None),
         _ => None,
     }
 }
 
 /// `x : int` and `x` as numpy lists them.
-fn numpy(text: &str) -> bool {
+fn is_numpy_entry(text: &str) -> bool {
     text.split_once(" : ").map_or_else(|| is_name(text), |(name, _)| name.split(',').all(|name| is_name(name.trim())))
 }
 

@@ -1,20 +1,20 @@
-//! Names that are assigned anew, and so are not what they were declared as.
+//! Names that are assigned anew: their declaration no longer holds.
 
-use crate::facts::{Binding, Bound, ExprId, FileFacts, Kind, Name, Number, flag};
+use crate::facts::{BindingTarget, CompactNumber, ExprId, FileFacts, NameBinding, NameId, NodeKind, flag};
 
 /// Most assignments of a file that are looked at.
 const MAX_LOOKED_AT: usize = 5_000;
 
 /// Marks names that are assigned anew: from then on nothing is known of them. The bindings are in the order of their
 /// names.
-pub(super) fn bind(facts: &mut FileFacts, all: &[(Name, u32, ExprId)]) {
-    let mut marks: Vec<Binding<Number>> = Vec::new();
+pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId)]) {
+    let mut marks: Vec<NameBinding<CompactNumber>> = Vec::new();
     for (name, at, value) in all.iter().take(MAX_LOOKED_AT) {
         let seen = facts.bindings_of(*name).filter(|b| b.from <= *at && *at < b.to);
         let Some(declared) = seen.max_by_key(|binding| binding.from).filter(|b| is_open(facts, b, *value)) else {
             continue;
         };
-        let mark = Binding { at: *at, sure: 0, bound: Bound::Value(ExprId::NONE), ..declared }.into_of();
+        let mark = NameBinding { at: *at, sure: 0, bound: BindingTarget::Value(ExprId::NONE), ..declared }.into_of();
         if !marks.iter().any(|known| (known.name, known.from, known.to) == (mark.name, mark.from, mark.to)) {
             marks.push(mark);
         }
@@ -23,14 +23,14 @@ pub(super) fn bind(facts: &mut FileFacts, all: &[(Name, u32, ExprId)]) {
     facts.bindings.sort_by_key(|b| b.name);
 }
 
-/// Returns true if a declared name may become something else by this value. A name with a declared type keeps it.
-fn is_open(facts: &FileFacts, declared: &Binding, value: ExprId) -> bool {
+/// Returns true if assigning this value may change a declared name. A declared type stays.
+fn is_open(facts: &FileFacts, declared: &NameBinding, value: ExprId) -> bool {
     match declared.bound {
-        Bound::Value(first) => first != value && declared.sure != declared.to,
-        Bound::Node(node) => facts
+        BindingTarget::Value(first) => first != value && declared.sure != declared.to,
+        BindingTarget::Node(node) => facts
             .nodes
             .get(node as usize)
-            .is_some_and(|node| node.kind != Kind::Constant || node.flags & flag::ANNOTATED == 0),
+            .is_some_and(|node| node.kind != NodeKind::Constant || node.flags & flag::ANNOTATED == 0),
         _ => false,
     }
 }

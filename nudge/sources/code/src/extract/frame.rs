@@ -1,14 +1,14 @@
-//! The frames that are open around the place of a walk.
+//! The frames around the place of a walk.
 
 use crate::facts::ExprId;
 
-/// A function, class or block that the place of the walk is in.
+/// A part of the code around the place of a walk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct WalkFrame {
     /// How deep in the tree it was opened.
     pub depth: u32,
-    pub what: Open,
-    /// The start of the range where names bound in it can be seen.
+    pub what: FrameKind,
+    /// Start of the range in which its names are seen.
     pub from: u32,
     pub to: u32,
     /// The value that the arms of a match look at.
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum FrameKind {
     File,
     Block,
     /// A function; without a number one that has no name.

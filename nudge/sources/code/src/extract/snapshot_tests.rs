@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::facts::{Binding, Bound, ExprId, FileFacts, Name};
+use crate::facts::{BindingTarget, ExprId, FileFacts, NameBinding, NameId};
 
 use super::extract;
 
@@ -44,7 +44,7 @@ fn all_facts_of_a_file_of_each_language() {
 /// Facts as text, with names and expressions in the place of their numbers.
 fn told(facts: &FileFacts) -> String {
     let mut out = String::new();
-    let text = |name: Name| facts.text(name).to_owned();
+    let text = |name: NameId| facts.text_of(name).to_owned();
     let _ = writeln!(out, "{:?}, package {:?}", facts.language, text(facts.package));
     for view in facts.nodes() {
         let node = view.node();
@@ -68,7 +68,7 @@ fn told(facts: &FileFacts) -> String {
         for line in view.doc().unwrap_or_default().lines() {
             let _ = writeln!(out, "  | {line}");
         }
-        for drift in view.drift() {
+        for drift in view.list_drift() {
             let _ = writeln!(out, "  {:?} {}", drift.rule, drift.detail);
         }
         for given in facts.gives_of(view.number()) {
@@ -80,8 +80,8 @@ fn told(facts: &FileFacts) -> String {
     });
     section(&mut out, "calls", &facts.calls, |call| {
         let macro_ = if call.macro_ { "!" } else { "" };
-        let within = facts.node(call.within.get()).map_or("-", |view| view.qual());
-        let name = text(facts.called(call));
+        let within = facts.node_by_number(call.within.get()).map_or("-", |view| view.qual());
+        let name = text(facts.called_name(call));
         format!("{}: {name}{macro_} = {} in {within}", call.line.get(), expr(facts, call.callee))
     });
     section(&mut out, "imports", &facts.imports, |import| {
@@ -96,7 +96,7 @@ fn told(facts: &FileFacts) -> String {
     });
     section(&mut out, "bindings", &facts.bindings, |binding| bound(facts, &binding.into_of()));
     section(&mut out, "fields", &facts.fields, |field| {
-        let owner = facts.node(field.owner.get()).map_or("-", |view| view.qual());
+        let owner = facts.node_by_number(field.owner.get()).map_or("-", |view| view.qual());
         format!("{owner} {} = {}", text(field.name), expr(facts, field.value))
     });
     section(&mut out, "conditions", &facts.conditions, |when| {
@@ -117,20 +117,24 @@ fn section<T>(out: &mut String, title: &str, all: &[T], line: impl Fn(&T) -> Str
     }
 }
 
-fn bound(facts: &FileFacts, binding: &Binding) -> String {
-    let Binding { name, from, to, at, sure, bound } = binding;
+fn bound(facts: &FileFacts, binding: &NameBinding) -> String {
+    let NameBinding { name, from, to, at, sure, bound } = binding;
     let to = if *to == u32::MAX { "end".to_owned() } else { to.to_string() };
     let sure = if *sure == u32::MAX { "end".to_owned() } else { sure.to_string() };
     let what = match bound {
-        Bound::Node(node) => format!("node {}", facts.node(*node).map_or("-", |view| view.qual())),
-        Bound::Import(import) => format!("import {import}"),
-        Bound::Value(value) => expr(facts, *value),
-        Bound::Param(value, of) => {
-            format!("parameter {} of {}", expr(facts, *value), facts.node(*of).map_or("-", |view| view.qual()))
+        BindingTarget::Node(node) => format!("node {}", facts.node_by_number(*node).map_or("-", |view| view.qual())),
+        BindingTarget::Import(import) => format!("import {import}"),
+        BindingTarget::Value(value) => expr(facts, *value),
+        BindingTarget::Param(value, of) => {
+            format!(
+                "parameter {} of {}",
+                expr(facts, *value),
+                facts.node_by_number(*of).map_or("-", |view| view.qual())
+            )
         }
-        Bound::TypeParam(bounds, number) => format!("type parameter {number} {}", expr(facts, *bounds)),
+        BindingTarget::TypeParam(bounds, number) => format!("type parameter {number} {}", expr(facts, *bounds)),
     };
-    format!("{} {from}-{to} at {at} sure {sure}: {what}", facts.text(*name))
+    format!("{} {from}-{to} at {at} sure {sure}: {what}", facts.text_of(*name))
 }
 
 /// An expression with those in it, in the place of their numbers.
@@ -142,7 +146,7 @@ fn expr(facts: &FileFacts, id: ExprId) -> String {
         text.replace_range(from..to, &inner);
     }
     while let Some((from, to, number)) = numbered(&text, "Name(") {
-        text.replace_range(from..to, &format!("`{}`", facts.text(Name::from_number(number))));
+        text.replace_range(from..to, &format!("`{}`", facts.text_of(NameId::from_number(number))));
     }
     text
 }

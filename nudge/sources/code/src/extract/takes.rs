@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tree_sitter::Node as Syntax;
 
-use crate::facts::{Hash, Node};
-use crate::language::{Grammar, Language};
+use crate::facts::{CodeNode, Hash};
+use crate::language::{CodeLanguage, Grammar};
 
 /// Parts of a declaration that are looked through for its parameters.
 const MAX_SEARCHED: usize = 64;
@@ -16,21 +16,21 @@ const ANNOTATIONS: [&str; 2] = ["type", "return_type"];
 /// A number for the parameters of a declaration, 0 without any: another when a call may not fit any more. Counted are
 /// their names, order and kinds, and whether they have defaults, and their types where the language wants them to fit;
 /// not how it is laid out, and which defaults those are.
-pub(super) fn takes(
+pub(super) fn hash_params(
     src: &str,
-    (language, grammar): (Language, &Grammar),
+    (language, grammar): (CodeLanguage, &Grammar),
     whole: Syntax<'_>,
     body: Option<Syntax<'_>>,
 ) -> u32 {
-    let Some(list) = parameters(whole, body) else { return 0 };
+    let Some(list) = find_params(whole, body) else { return 0 };
     let mut hasher = blake3::Hasher::new();
     let mut cursor = list.walk();
     loop {
         let node = cursor.node();
         let field = cursor.field_name().unwrap_or_default();
         let annotation = !language.types_must_fit()
-            && (ANNOTATIONS.contains(&field) || node.kind() == ":" && language == Language::Python);
-        let passed_over = annotation || DEFAULTS.contains(&field) || node.kind() == "," || grammar.row(node).comment;
+            && (ANNOTATIONS.contains(&field) || node.kind() == ":" && language == CodeLanguage::Python);
+        let passed_over = annotation || DEFAULTS.contains(&field) || node.kind() == "," || grammar.row_of(node).comment;
         if !passed_over && node.child_count() == 0 {
             hasher.update(src.as_bytes().get(node.byte_range()).unwrap_or_default());
             hasher.update(&[0]);
@@ -49,7 +49,7 @@ pub(super) fn takes(
 }
 
 /// The nearest parameters of a declaration, those of its body aside.
-fn parameters<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<'t>> {
+fn find_params<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<'t>> {
     let mut ahead = VecDeque::from([whole]);
     for _ in 0..MAX_SEARCHED {
         let node = ahead.pop_front()?;
@@ -63,7 +63,7 @@ fn parameters<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<
 }
 
 /// Hashes the text outside all nodes.
-pub(super) fn rest(src: &str, nodes: &[Node]) -> Hash {
+pub(super) fn hash_rest(src: &str, nodes: &[CodeNode]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let mut at = 0;
     for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
@@ -78,7 +78,7 @@ pub(super) fn rest(src: &str, nodes: &[Node]) -> Hash {
 mod tests {
     fn takes(path: &str, text: &str) -> u32 {
         let facts = crate::extract(path, text.as_bytes()).unwrap();
-        facts.nodes().find(|node| node.name() == "f").unwrap().takes()
+        facts.nodes().find(|node| node.name() == "f").unwrap().params_hash()
     }
 
     #[test]

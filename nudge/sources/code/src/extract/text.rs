@@ -8,7 +8,7 @@ const DOC_MAX: usize = 2_000;
 const DOC_READ_MAX: usize = 64 * 1024;
 
 /// A declaration on one line.
-pub(crate) fn signature(text: &str) -> String {
+pub(crate) fn clean_signature(text: &str) -> String {
     let text = text.trim_end().trim_end_matches(['{', ':']).trim_end();
     let text = text.strip_suffix("=>").or_else(|| text.strip_suffix('=')).unwrap_or(text).trim_end();
     let mut out = String::with_capacity(text.len().min(SIGNATURE_MAX));
@@ -22,11 +22,11 @@ pub(crate) fn signature(text: &str) -> String {
         }
     }
     out.retain(|c| !c.is_control());
-    if out.len() > SIGNATURE_MAX { cut(&out, SIGNATURE_MAX) } else { out }
+    if out.len() > SIGNATURE_MAX { truncate_text(&out, SIGNATURE_MAX) } else { out }
 }
 
 /// A documentation, its lines kept.
-pub(crate) fn doc(text: &str) -> Option<String> {
+pub(crate) fn clean_doc(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {
         return None;
@@ -34,13 +34,13 @@ pub(crate) fn doc(text: &str) -> Option<String> {
     Some(text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_READ_MAX).collect())
 }
 
-/// Returns the part of a documentation that is kept.
-pub(crate) fn kept(doc: &str) -> Cow<'_, str> {
-    if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(cut(doc, DOC_MAX)) }
+/// Returns the kept part of a documentation.
+pub(crate) fn truncate_doc(doc: &str) -> Cow<'_, str> {
+    if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(truncate_text(doc, DOC_MAX)) }
 }
 
 /// The beginning of a text that is too long.
-fn cut(text: &str, max: usize) -> String {
+fn truncate_text(text: &str, max: usize) -> String {
     let end = text.floor_char_boundary(max - '…'.len_utf8());
     format!("{}…", text.get(..end).unwrap_or_default())
 }

@@ -4,21 +4,22 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use crate::facts::{Bound, Expr, FileFacts, Kind, Name};
+use crate::facts::{BindingTarget, Expr, FileFacts, NameId, NodeKind};
 use crate::index::of_file;
 
 /// Drops the bindings of variables and parameters that no expression of the file names: nothing outside of their function
 /// can ask for them.
 pub(super) fn drop(facts: &mut FileFacts) {
     let named = |expr| if let Expr::Name(name) = expr { Some(name) } else { None };
-    let named: HashSet<Name, FixedState> = facts.exprs.iter().filter_map(named).collect();
-    let modules = facts.nodes.iter().filter(|node| node.kind == Kind::Module);
+    let named: HashSet<NameId, FixedState> = facts.exprs.iter().filter_map(named).collect();
+    let modules = facts.nodes.iter().filter(|node| node.kind == NodeKind::Module);
     let ends: HashSet<u32, FixedState> = modules.map(|node| node.span.end).collect();
     let texts = &facts.names;
     facts.bindings.retain(|binding| {
         let (from, to) = (binding.from.get(), binding.to.get());
         let is_seen_outside = of_file(from, to) || ends.contains(&to);
-        let is_local = matches!(binding.bound, Bound::Value(_) | Bound::Param(..) | Bound::TypeParam(..));
+        let is_local =
+            matches!(binding.bound, BindingTarget::Value(_) | BindingTarget::Param(..) | BindingTarget::TypeParam(..));
         // `of.member` is asked for by its two names.
         let is_member = texts.get(binding.name).contains('.');
         !is_local || is_seen_outside || is_member || named.contains(&binding.name)

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use tree_sitter::Node as Syntax;
 
-use crate::doc::{Declared, Param};
+use crate::doc::{DeclaredFunction, DeclaredParam};
 use crate::facts::{
-    Binding, Bound, Call, Condition, Expr, ExprId, ExprMaker, Field, FileFacts, Given, Impl, Import, Interner, Kind,
-    NO_NODE, Name, Node, Number, Owner,
+    BindingTarget, BuildCondition, CallFact, CodeNode, CompactNumber, Expr, ExprId, ExprMaker, FieldFact, FileFacts,
+    ImplBlock, ImportFact, NO_NODE, NameBinding, NameId, NameInterner, NodeKind, NodeOwner, ResultFact,
 };
-use crate::language::{Grammar, Inside, Language};
+use crate::language::{CodeLanguage, Grammar, WalkExtent};
 
 use super::Skip;
-use super::frame::{Frame, Open};
+use super::frame::{FrameKind, WalkFrame};
 
 /// Nesting beyond this is nothing that people write.
 const DEPTH_MAX: u32 = 1_000;
@@ -21,22 +21,22 @@ const NODES_MAX: usize = 20_000;
 
 /// A comment that may document the next node.
 #[derive(Debug, Clone, Copy)]
-struct Comment {
+struct DocComment {
     from: usize,
     to: usize,
     row: usize,
     end_row: usize,
 }
 
-pub(crate) struct Walk<'a> {
+pub(crate) struct TreeWalk<'a> {
     pub src: &'a str,
     pub path: &'a str,
-    pub language: Language,
+    pub language: CodeLanguage,
     pub grammar: &'static Grammar,
-    pub names: Interner<'a>,
+    pub names: NameInterner<'a>,
     pub exprs: ExprMaker,
     pub facts: FileFacts,
-    pub frames: Vec<Frame>,
+    pub frames: Vec<WalkFrame>,
     /// Attributes and decorators that stand before the next node.
     pub marks: Vec<&'a str>,
     /// The start of the first of them, if it belongs to the node.
@@ -45,7 +45,7 @@ pub(crate) struct Walk<'a> {
     pub marked_row: usize,
     /// Values that the parameters of a function without a name have, by the node of the tree.
     pub hints: HashMap<usize, ExprId, FixedState>,
-    /// The node of a value that was named by its assignment, by the node of the tree.
+    /// The node that names an assigned value, by the value's tree node.
     pub named: HashMap<usize, u32, FixedState>,
     /// The flags that an `export` gives the node in it, its row, and its end.
     pub exported: (u16, usize, u32),
@@ -53,18 +53,18 @@ pub(crate) struct Walk<'a> {
     /// Is true when the walk leaves out the inside of this node.
     pub skip: bool,
     /// The names that are assigned anew: name, place and value.
-    pub anew: Vec<(Name, u32, ExprId)>,
-    comments: Vec<Comment>,
+    pub anew: Vec<(NameId, u32, ExprId)>,
+    comments: Vec<DocComment>,
     /// All of the documentation of the last node.
     doc: String,
-    twins: HashMap<Name, u32, FixedState>,
+    twins: HashMap<NameId, u32, FixedState>,
     depth: u32,
 }
 
 /// A node that is being noted.
-pub(crate) struct Draft<'t> {
-    pub kind: Kind,
-    pub name: Name,
+pub(crate) struct NodeDraft<'t> {
+    pub kind: NodeKind,
+    pub name: NameId,
     /// All of it.
     pub whole: Syntax<'t>,
     pub body: Option<Syntax<'t>>,
@@ -74,15 +74,15 @@ pub(crate) struct Draft<'t> {
     pub bare: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     pub fn new(path: &'a str, src: &'a str, grammar: &'static Grammar, facts: FileFacts) -> Self {
-        let file = Frame { depth: 0, what: Open::File, from: 0, to: u32::MAX, subject: ExprId::NONE };
+        let file = WalkFrame { depth: 0, what: FrameKind::File, from: 0, to: u32::MAX, subject: ExprId::NONE };
         Self {
             src,
             path,
             language: facts.language,
             grammar,
-            names: Interner::default(),
+            names: NameInterner::default(),
             exprs: ExprMaker::default(),
             facts,
             frames: vec![file],
@@ -103,19 +103,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Each node of the tree once, without recursion.
-    pub fn run(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
+    pub fn walk_tree(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
         let mut cursor = root.walk();
         // How many children of each node that was gone into are still to come: to find that there is none takes as long as
         // to find one.
         let mut to_come: Vec<u32> = Vec::new();
         loop {
             let node = cursor.node();
-            let row = self.grammar.row(node);
+            let row = self.grammar.row_of(node);
             self.skip = false;
             if row.comment {
-                self.comment(node);
+                self.note_comment(node);
             } else if row.branch {
-                self.branch();
+                self.count_branch();
             }
             if let Some(visit) = row.visit {
                 visit(self, node);
@@ -124,8 +124,8 @@ impl<'a> Walk<'a> {
                 }
             }
             let children = match row.inside {
-                Inside::All if !self.skip => node.child_count(),
-                Inside::First if !self.skip => node.child_count().min(1),
+                WalkExtent::All if !self.skip => node.child_count(),
+                WalkExtent::First if !self.skip => node.child_count().min(1),
                 _ => 0,
             };
             if children > 0 && cursor.goto_first_child() {
@@ -155,21 +155,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn branch(&mut self) {
-        let within = self.within();
+    fn count_branch(&mut self) {
+        let within = self.current_node();
         if let Some(node) = self.facts.nodes.get_mut(within as usize) {
             node.complexity += 1;
         }
     }
 
-    fn comment(&mut self, node: Syntax<'_>) {
+    fn note_comment(&mut self, node: Syntax<'_>) {
         let (from, to) = (node.start_byte(), node.end_byte());
         let line = self.src[..from].rfind('\n').map_or(0, |at| at + 1);
         if !self.src[line..from].trim().is_empty() {
             return;
         }
         let end_row = node.end_position().row - usize::from(self.src[from..to].ends_with('\n'));
-        let comment = Comment { from, to, row: node.start_position().row, end_row };
+        let comment = DocComment { from, to, row: node.start_position().row, end_row };
         if self.comments.last().is_some_and(|last| last.end_row + 1 < comment.row) {
             self.comments.clear();
         }
@@ -177,9 +177,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the flags of an `export` around a node, and the row where both begin.
-    pub fn exported(&mut self, node: Syntax<'_>) -> (u16, usize) {
+    pub fn take_export(&mut self, node: Syntax<'_>) -> (u16, usize) {
         let (flags, row, until) = std::mem::take(&mut self.exported);
-        if end(node) <= until { (flags, row) } else { (0, node.start_position().row) }
+        if end_byte(node) <= until { (flags, row) } else { (0, node.start_position().row) }
     }
 
     /// The comments that stand right before a row, marks between them.
@@ -198,140 +198,150 @@ impl<'a> Walk<'a> {
         out
     }
 
-    pub fn text(&self, node: Syntax<'_>) -> &'a str {
+    pub fn node_text(&self, node: Syntax<'_>) -> &'a str {
         self.src.get(node.byte_range()).unwrap_or_default()
     }
 
-    pub fn name_of(&mut self, node: Syntax<'_>) -> Name {
-        let text = self.text(node);
-        if text.len() > 200 || text.is_empty() { Name::NONE } else { self.names.name(text) }
+    pub fn name_of(&mut self, node: Syntax<'_>) -> NameId {
+        let text = self.node_text(node);
+        if text.len() > 200 || text.is_empty() { NameId::NONE } else { self.names.name(text) }
     }
 
-    pub fn expr(&mut self, expr: Expr) -> ExprId {
-        self.exprs.make(expr)
+    pub fn add_expr(&mut self, expr: Expr) -> ExprId {
+        self.exprs.add_expr(expr)
     }
 
     /// A value of a type.
-    pub fn of(&mut self, ty: ExprId) -> ExprId {
-        if ty.is_none() { ty } else { self.expr(Expr::Of(ty)) }
+    pub fn add_value_of(&mut self, ty: ExprId) -> ExprId {
+        if ty.is_none() { ty } else { self.add_expr(Expr::Of(ty)) }
     }
 
     /// Opens a frame that ends with the node.
-    pub fn open(&mut self, node: Syntax<'_>, what: Open) {
-        self.open_at(what, start(node), end(node), ExprId::NONE);
+    pub fn open_frame(&mut self, node: Syntax<'_>, what: FrameKind) {
+        self.open_at(what, start_byte(node), end_byte(node), ExprId::NONE);
     }
 
-    pub fn open_at(&mut self, what: Open, from: u32, to: u32, subject: ExprId) {
-        self.frames.push(Frame { depth: self.depth, what, from, to, subject });
+    pub fn open_at(&mut self, what: FrameKind, from: u32, to: u32, subject: ExprId) {
+        self.frames.push(WalkFrame { depth: self.depth, what, from, to, subject });
     }
 
     /// The innermost frame.
-    pub fn frame(&self) -> Frame {
+    pub fn current_frame(&self) -> WalkFrame {
         self.frames[self.frames.len() - 1]
     }
 
     /// Returns true if the node of the walk is a child of the node that opened the innermost frame.
     pub fn is_opened_by_parent(&self) -> bool {
-        self.frames.len() > 1 && self.frame().depth + 1 == self.depth
+        self.frames.len() > 1 && self.current_frame().depth + 1 == self.depth
     }
 
     /// The frame that names are seen in all of: Python's blocks are none.
-    fn scope(&self) -> Frame {
-        if self.language == Language::Python { self.owner() } else { self.frame() }
+    fn name_frame(&self) -> WalkFrame {
+        if self.language == CodeLanguage::Python { self.owner_frame() } else { self.current_frame() }
     }
 
     /// The innermost frame that is no block.
-    pub fn owner(&self) -> Frame {
-        self.frames.iter().rev().find(|frame| frame.what != Open::Block).copied().unwrap_or(self.frames[0])
+    pub fn owner_frame(&self) -> WalkFrame {
+        self.frames.iter().rev().find(|frame| frame.what != FrameKind::Block).copied().unwrap_or(self.frames[0])
     }
 
     /// The class or block of methods around the function at this place, and whether that is around it at once.
-    pub fn class_around(&self) -> Option<Open> {
-        self.frames.iter().rev().map(|frame| frame.what).find(|what| matches!(what, Open::Class(_) | Open::Impl(_)))
+    pub fn class_around(&self) -> Option<FrameKind> {
+        self.frames
+            .iter()
+            .rev()
+            .map(|frame| frame.what)
+            .find(|what| matches!(what, FrameKind::Class(_) | FrameKind::Impl(_)))
     }
 
     /// The innermost node.
-    pub fn within(&self) -> u32 {
+    pub fn current_node(&self) -> u32 {
         self.frames
             .iter()
             .rev()
             .find_map(|frame| match frame.what {
-                Open::Function(node) if node != NO_NODE => Some(node),
-                Open::Class(node) | Open::Module(node) => Some(node),
+                FrameKind::Function(node) if node != NO_NODE => Some(node),
+                FrameKind::Class(node) | FrameKind::Module(node) => Some(node),
                 _ => None,
             })
             .unwrap_or(NO_NODE)
     }
 
     /// Returns the owner of a node at this place.
-    pub fn owner_here(&self) -> Owner {
+    pub fn owner_here(&self) -> NodeOwner {
         for frame in self.frames.iter().rev() {
             match frame.what {
-                Open::Function(NO_NODE) | Open::Block => {}
-                Open::Function(node) | Open::Class(node) | Open::Module(node) => return Owner::Node(node.into()),
-                Open::Impl(number) => return Owner::Impl(number.into()),
-                Open::File => break,
+                FrameKind::Function(NO_NODE) | FrameKind::Block => {}
+                FrameKind::Function(node) | FrameKind::Class(node) | FrameKind::Module(node) => {
+                    return NodeOwner::Node(node.into());
+                }
+                FrameKind::Impl(number) => return NodeOwner::Impl(number.into()),
+                FrameKind::File => break,
             }
         }
-        Owner::File
+        NodeOwner::File
     }
 
     /// Notes a node; its frame is for the caller to open.
-    pub fn node(&mut self, draft: Draft<'_>) -> u32 {
+    pub fn add_node(&mut self, draft: NodeDraft<'_>) -> u32 {
         let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
         let owner = self.owner_here();
-        let qual = self.qual(owner, draft.name);
+        let qual = self.qualify_name(owner, draft.name);
         let whole = draft.whole;
-        let from = self.marked_from.take().unwrap_or_else(|| start(whole)).min(start(whole));
+        let from = self.marked_from.take().unwrap_or_else(|| start_byte(whole)).min(start_byte(whole));
         let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
-        let signature = super::text::signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
+        let signature = super::text::clean_signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
         let bytes = self.src.as_bytes().get(whole.byte_range()).unwrap_or_default();
         self.doc = draft.doc.unwrap_or_default();
-        let doc = if self.doc.is_empty() { Name::NONE } else { self.names.text(&super::text::kept(&self.doc)) };
-        let node = Node {
+        let doc = if self.doc.is_empty() {
+            NameId::NONE
+        } else {
+            self.names.intern_text(&super::text::truncate_doc(&self.doc))
+        };
+        let node = CodeNode {
             kind: draft.kind,
-            span: crate::facts::Span {
-                line: line(whole),
+            span: crate::facts::NodeSpan {
+                line: line_number(whole),
                 end_line: u32::try_from(whole.end_position().row + 1).unwrap_or(u32::MAX),
                 byte: from,
-                end: end(whole),
+                end: end_byte(whole),
             },
             hash: crate::facts::hash(bytes),
             complexity: 1,
             flags: draft.flags,
             takes: match draft.kind {
-                Kind::Function | Kind::Method => {
-                    super::takes::takes(self.src, (self.language, self.grammar), whole, draft.body)
+                NodeKind::Function | NodeKind::Method => {
+                    super::takes::hash_params(self.src, (self.language, self.grammar), whole, draft.body)
                 }
                 _ => 0,
             },
             name: draft.name,
             qual,
-            signature: self.names.text(&signature),
+            signature: self.names.intern_text(&signature),
             doc,
             owner,
-            params: (Number::new(0), Number::new(0)),
-            bases: (Number::new(0), Number::new(0)),
+            params: (CompactNumber::new(0), CompactNumber::new(0)),
+            bases: (CompactNumber::new(0), CompactNumber::new(0)),
         };
         self.facts.nodes.push(node);
         self.marks.clear();
         if draft.bare {
-            let Frame { from, to, .. } = self.frame();
-            self.bind(draft.name, from, to, from, Bound::Node(number));
+            let WalkFrame { from, to, .. } = self.current_frame();
+            self.add_binding(draft.name, from, to, from, BindingTarget::Node(number));
         }
         number
     }
 
     /// The name with those around it; the second of the same gets `#2`.
-    fn qual(&mut self, owner: Owner, name: Name) -> Name {
+    fn qualify_name(&mut self, owner: NodeOwner, name: NameId) -> NameId {
         let before = match owner {
-            Owner::File => String::new(),
-            Owner::Node(node) => self.names.get(self.facts.nodes[node.get() as usize].qual).to_owned(),
-            Owner::Impl(number) => self.path_of(self.facts.impls[number.get() as usize].of),
+            NodeOwner::File => String::new(),
+            NodeOwner::Node(node) => self.names.get(self.facts.nodes[node.get() as usize].qual).to_owned(),
+            NodeOwner::Impl(number) => self.path_of(self.facts.impls[number.get() as usize].of),
         };
         let mut qual = String::new();
-        if let (Owner::Impl(_), Some(Open::Module(module))) =
-            (owner, self.frames.iter().rev().map(|f| f.what).find(|what| matches!(what, Open::Module(_))))
+        if let (NodeOwner::Impl(_), Some(FrameKind::Module(module))) =
+            (owner, self.frames.iter().rev().map(|f| f.what).find(|what| matches!(what, FrameKind::Module(_))))
         {
             qual.push_str(self.names.get(self.facts.nodes[module as usize].qual));
             qual.push('.');
@@ -341,7 +351,7 @@ impl<'a> Walk<'a> {
             qual.push('.');
         }
         qual.push_str(self.names.get(name));
-        let plain = self.names.made(&qual);
+        let plain = self.names.intern_made(&qual);
         let count = self.twins.entry(plain).or_insert(0);
         *count += 1;
         if *count == 1 {
@@ -349,7 +359,7 @@ impl<'a> Walk<'a> {
         }
         qual.push('#');
         qual.push_str(&count.to_string());
-        self.names.made(&qual)
+        self.names.intern_made(&qual)
     }
 
     /// The last name of a type.
@@ -367,99 +377,105 @@ impl<'a> Walk<'a> {
         String::from("_")
     }
 
-    pub fn bind(&mut self, name: Name, from: u32, to: u32, at: u32, bound: Bound) {
+    pub fn add_binding(&mut self, name: NameId, from: u32, to: u32, at: u32, bound: BindingTarget) {
         self.bind_until(name, from, to, at, to, bound);
     }
 
-    pub fn bind_until(&mut self, name: Name, from: u32, to: u32, at: u32, sure: u32, bound: Bound) {
+    pub fn bind_until(&mut self, name: NameId, from: u32, to: u32, at: u32, sure: u32, bound: BindingTarget) {
         if !name.is_none() {
-            self.facts.bindings.push(Binding { name, from, to, at, sure, bound }.into_of());
+            self.facts.bindings.push(NameBinding { name, from, to, at, sure, bound }.into_of());
         }
     }
 
-    pub fn field(&mut self, owner: u32, name: Name, value: ExprId, at: u32) {
+    pub fn add_field(&mut self, owner: u32, name: NameId, value: ExprId, at: u32) {
         if !name.is_none() {
-            self.facts.fields.push(Field { name, owner: owner.into(), value, at: at.into() });
+            self.facts.fields.push(FieldFact { name, owner: owner.into(), value, at: at.into() });
         }
     }
 
-    pub fn gives(&mut self, node: u32, value: ExprId, at: u32) {
+    pub fn add_result(&mut self, node: u32, value: ExprId, at: u32) {
         // More than a few results say nothing that is certain.
         if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
         {
-            self.facts.gives.push(Given { node: node.into(), value, at: at.into() });
+            self.facts.gives.push(ResultFact { node: node.into(), value, at: at.into() });
         }
     }
 
     /// Notes code that is there only in some builds.
-    pub fn condition(&mut self, when: &'a str, of: Syntax<'_>) {
+    pub fn add_condition(&mut self, when: &'a str, of: Syntax<'_>) {
         let when = self.names.name(when);
         let end_line = u32::try_from(of.end_position().row + 1).unwrap_or(u32::MAX);
-        self.facts.conditions.push(Condition { when, from: start(of), to: end(of), line: line(of), end_line });
+        self.facts.conditions.push(BuildCondition {
+            when,
+            from: start_byte(of),
+            to: end_byte(of),
+            line: line_number(of),
+            end_line,
+        });
     }
 
-    pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = Name>) {
+    pub fn set_params(&mut self, node: u32, names: impl IntoIterator<Item = NameId>) {
         let from = self.facts.params.len();
         self.facts.params.extend(names.into_iter().filter(|name| !name.is_none()));
-        self.facts.nodes[node as usize].params = (number(from).into(), number(self.facts.params.len()).into());
+        self.facts.nodes[node as usize].params = (to_number(from).into(), to_number(self.facts.params.len()).into());
     }
 
     /// Compares the documentation of the function just noted with its declaration.
-    pub fn check_doc(&mut self, number: u32, params: &[Param<'a>], open: bool, gives_nothing: bool) {
+    pub fn check_doc(&mut self, number: u32, params: &[DeclaredParam<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
         if self.doc.is_empty() {
             return;
         }
         let body = self.src.get(node.span.byte as usize..node.span.end as usize).unwrap_or_default();
-        let found = crate::doc::drift(&self.doc, &Declared { params, open, gives_nothing, body });
+        let found = crate::doc::find_drift(&self.doc, &DeclaredFunction { params, open, gives_nothing, body });
         self.facts.drifts.extend(found.into_iter().map(|drift| (number, drift)));
     }
 
     pub fn set_bases(&mut self, node: u32, bases: impl IntoIterator<Item = ExprId>) {
         let from = self.facts.bases.len();
         self.facts.bases.extend(bases.into_iter().filter(|base| !base.is_none()));
-        self.facts.nodes[node as usize].bases = (number(from).into(), number(self.facts.bases.len()).into());
+        self.facts.nodes[node as usize].bases = (to_number(from).into(), to_number(self.facts.bases.len()).into());
     }
 
     pub fn impl_block(&mut self, of: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
-        self.facts.impls.push(Impl { of, tr, from: start(node), to: end(node) });
-        number(self.facts.impls.len() - 1)
+        self.facts.impls.push(ImplBlock { of, tr, from: start_byte(node), to: end_byte(node) });
+        to_number(self.facts.impls.len() - 1)
     }
 
-    pub fn import(&mut self, module: &str, name: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
-        let Frame { from, to, .. } = self.scope();
-        let import = Import {
-            module: self.names.made(module),
-            name: if name.is_empty() { Name::NONE } else { self.names.made(name) },
-            alias: if alias.is_empty() { Name::NONE } else { self.names.made(alias) },
-            line: line(at).into(),
+    pub fn add_import(&mut self, module: &str, name: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+        let WalkFrame { from, to, .. } = self.name_frame();
+        let import = ImportFact {
+            module: self.names.intern_made(module),
+            name: if name.is_empty() { NameId::NONE } else { self.names.intern_made(name) },
+            alias: if alias.is_empty() { NameId::NONE } else { self.names.intern_made(alias) },
+            line: line_number(at).into(),
             from: from.into(),
             to: to.into(),
             reexport,
         };
         self.facts.imports.push(import);
-        let number = number(self.facts.imports.len() - 1);
-        self.bind(import.alias, from, to, from, Bound::Import(number));
+        let number = to_number(self.facts.imports.len() - 1);
+        self.add_binding(import.alias, from, to, from, BindingTarget::Import(number));
     }
 
     /// Notes a call; `at` is the name that is called.
-    pub fn call(&mut self, name: Name, callee: ExprId, at: Syntax<'_>, macro_: bool) {
+    pub fn call(&mut self, name: NameId, callee: ExprId, at: Syntax<'_>, macro_: bool) {
         if name.is_none() || callee.is_none() {
             return;
         }
-        let [within, byte, line] = [self.within(), start(at), line(at)].map(Number::new);
-        self.facts.calls.push(Call { within, callee, byte, line, macro_ });
+        let [within, byte, line] = [self.current_node(), start_byte(at), line_number(at)].map(CompactNumber::new);
+        self.facts.calls.push(CallFact { within, callee, byte, line, macro_ });
     }
 
-    pub fn finish(self) -> FileFacts {
+    pub fn into_facts(self) -> FileFacts {
         let mut facts = self.facts;
-        facts.rest = super::takes::rest(self.src, &facts.nodes);
-        facts.names = self.names.finish();
-        facts.exprs = self.exprs.finish();
-        facts.named = (0..number(facts.nodes.len())).map(Number::new).collect();
+        facts.rest = super::takes::hash_rest(self.src, &facts.nodes);
+        facts.names = self.names.into_table();
+        facts.exprs = self.exprs.into_table();
+        facts.named = (0..to_number(facts.nodes.len())).map(CompactNumber::new).collect();
         facts.named.sort_by_key(|node| facts.nodes[node.get() as usize].name);
         facts.bindings.sort_by_key(|b| b.name);
-        super::anew::bind(&mut facts, &self.anew);
+        super::anew::mark_reassigned(&mut facts, &self.anew);
         super::unasked::drop(&mut facts);
         facts.fields.sort_by_key(|f| f.name);
         facts.gives.sort_by_key(|g| g.node);
@@ -479,18 +495,18 @@ impl<'a> Walk<'a> {
     }
 }
 
-pub(crate) fn start(node: Syntax<'_>) -> u32 {
+pub(crate) fn start_byte(node: Syntax<'_>) -> u32 {
     u32::try_from(node.start_byte()).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn end(node: Syntax<'_>) -> u32 {
+pub(crate) fn end_byte(node: Syntax<'_>) -> u32 {
     u32::try_from(node.end_byte()).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn line(node: Syntax<'_>) -> u32 {
+pub(crate) fn line_number(node: Syntax<'_>) -> u32 {
     u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX)
 }
 
-fn number(len: usize) -> u32 {
+fn to_number(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

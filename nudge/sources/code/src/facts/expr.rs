@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
-use super::names::{Name, Names};
-use super::number::Number;
+use super::names::{NameId, NameTable};
+use super::number::CompactNumber;
 
 /// An expression of the file, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct ExprId(Number);
+pub(crate) struct ExprId(CompactNumber);
 
 impl ExprId {
     /// An expression that says nothing.
-    pub const NONE: Self = Self(Number::NONE);
+    pub const NONE: Self = Self(CompactNumber::NONE);
 
     #[cfg(test)]
     pub fn from_number(number: u32) -> Self {
-        Self(Number::new(number))
+        Self(CompactNumber::new(number))
     }
 
     pub fn is_none(self) -> bool {
@@ -30,11 +30,11 @@ impl ExprId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Expr {
     /// A name.
-    Name(Name),
+    Name(NameId),
     /// `of.name`
-    Member(ExprId, Name),
+    Member(ExprId, NameId),
     /// `of::name`
-    Static(ExprId, Name),
+    Static(ExprId, NameId),
     /// `of(..)`
     Call(ExprId),
     /// A value of this type: an annotation, `new T`, `T { .. }`.
@@ -64,20 +64,20 @@ pub(crate) enum Expr {
     /// `None`, `null`
     Null,
     /// A number, a string, a list: of a type from outside, by its name.
-    Literal(Name),
+    Literal(NameId),
     /// A function without a name, and its result.
     Function(ExprId),
     /// The type of a value.
     TypeOf(ExprId),
     /// The part of a tuple.
-    Part(ExprId, Number),
+    Part(ExprId, CompactNumber),
 }
 
 /// The expressions of a file, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Exprs(Vec<Expr>);
+pub(crate) struct ExprTable(Vec<Expr>);
 
-impl Exprs {
+impl ExprTable {
     pub fn get(&self, id: ExprId) -> Option<Expr> {
         self.0.get(id.0.get() as usize).copied()
     }
@@ -87,12 +87,12 @@ impl Exprs {
         self.0.iter().copied()
     }
 
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Expr>()
     }
 
-    /// Returns a dotted path as it is written; empty for anything else.
-    pub fn path(&self, id: ExprId, names: &Names) -> String {
+    /// Returns a dotted path as written; empty for anything else.
+    pub fn dotted_path(&self, id: ExprId, names: &NameTable) -> String {
         let mut parts = Vec::new();
         let mut at = id;
         while parts.len() < 32 {
@@ -124,16 +124,16 @@ impl Exprs {
 /// The expressions of a file while it is read.
 #[derive(Default)]
 pub(crate) struct ExprMaker {
-    exprs: Exprs,
+    exprs: ExprTable,
     seen: HashMap<Expr, ExprId, FixedState>,
 }
 
 impl ExprMaker {
-    pub fn make(&mut self, expr: Expr) -> ExprId {
+    pub fn add_expr(&mut self, expr: Expr) -> ExprId {
         let exprs = &mut self.exprs.0;
         *self.seen.entry(expr).or_insert_with(|| {
             exprs.push(expr);
-            ExprId(Number::new(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX)))
+            ExprId(CompactNumber::new(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX)))
         })
     }
 
@@ -141,7 +141,7 @@ impl ExprMaker {
         self.exprs.get(id)
     }
 
-    pub fn finish(self) -> Exprs {
+    pub fn into_table(self) -> ExprTable {
         let mut exprs = self.exprs;
         exprs.0.shrink_to_fit();
         exprs

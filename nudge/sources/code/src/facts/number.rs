@@ -11,9 +11,9 @@ const MAX: u32 = 0xFF_FFFF;
 /// strings or nodes fits, and there are many of them.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
-pub(crate) struct Number([u8; 3]);
+pub(crate) struct CompactNumber([u8; 3]);
 
-impl Number {
+impl CompactNumber {
     /// No number.
     pub const NONE: Self = Self([u8::MAX; 3]);
 
@@ -32,37 +32,37 @@ impl Number {
 }
 
 /// At once: three bytes for themselves take several times as long.
-impl Hash for Number {
+impl Hash for CompactNumber {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u32(self.get());
     }
 }
 
-impl From<u32> for Number {
+impl From<u32> for CompactNumber {
     fn from(number: u32) -> Self {
         Self::new(number)
     }
 }
 
-impl From<Number> for u32 {
-    fn from(number: Number) -> Self {
+impl From<CompactNumber> for u32 {
+    fn from(number: CompactNumber) -> Self {
         number.get()
     }
 }
 
-impl PartialOrd for Number {
+impl PartialOrd for CompactNumber {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Number {
+impl Ord for CompactNumber {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.get().cmp(&other.get())
     }
 }
 
-impl std::fmt::Debug for Number {
+impl std::fmt::Debug for CompactNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.get().fmt(f)
     }
@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_none() {
         for number in [0, 1, 255, 256, 65_535, 65_536, 0xFF_FF_FE, u32::MAX] {
-            assert_eq!(Number::new(number).get(), number);
+            assert_eq!(CompactNumber::new(number).get(), number);
         }
-        assert_eq!([0xFF_FF_FF, 0x0100_0000].map(|number| Number::new(number).get()), [u32::MAX; 2]);
-        let mut sorted = [u32::MAX, 65_536, 3, 256].map(Number::new);
+        assert_eq!([0xFF_FF_FF, 0x0100_0000].map(|number| CompactNumber::new(number).get()), [u32::MAX; 2]);
+        let mut sorted = [u32::MAX, 65_536, 3, 256].map(CompactNumber::new);
         sorted.sort();
-        assert_eq!(sorted.map(Number::get), [3, 256, 65_536, u32::MAX]);
+        assert_eq!(sorted.map(CompactNumber::get), [3, 256, 65_536, u32::MAX]);
     }
 }

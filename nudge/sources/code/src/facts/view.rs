@@ -1,57 +1,57 @@
 //! A node with the strings of its file.
 
-use super::{Drift, FileFacts, Kind, Node, flag};
+use super::{CodeNode, DocDrift, FileFacts, NodeKind, flag};
 
 /// A node as its file knows it.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeView<'a> {
     facts: &'a FileFacts,
-    node: &'a Node,
+    node: &'a CodeNode,
     number: u32,
 }
 
 impl<'a> NodeView<'a> {
-    pub(super) fn new(facts: &'a FileFacts, node: &'a Node, number: u32) -> Self {
+    pub(super) fn new(facts: &'a FileFacts, node: &'a CodeNode, number: u32) -> Self {
         Self { facts, node, number }
     }
 
-    /// Returns the number of the node in the file.
+    /// Returns its number in the file.
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// Returns the name with its owners, `Flask.route`; the second of the same ends in `#2`.
     pub fn qual(&self) -> &'a str {
-        self.facts.text(self.node.qual)
+        self.facts.text_of(self.node.qual)
     }
 
     /// Returns the name.
     pub fn name(&self) -> &'a str {
-        self.facts.text(self.node.name)
+        self.facts.text_of(self.node.name)
     }
 
     /// Returns the kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> NodeKind {
         self.node.kind
     }
 
     /// How it is declared, on one line of at most 300 bytes; empty if that was withheld.
     pub fn signature(&self) -> &'a str {
-        self.facts.text(self.node.signature)
+        self.facts.text_of(self.node.signature)
     }
 
     /// Returns the documentation, at most 2,000 bytes.
     pub fn doc(&self) -> Option<&'a str> {
-        Some(self.facts.text(self.node.doc)).filter(|doc| !doc.is_empty())
+        Some(self.facts.text_of(self.node.doc)).filter(|doc| !doc.is_empty())
     }
 
-    /// Returns the facts that have no getter here.
-    pub fn node(&self) -> &'a Node {
+    /// Returns the other facts of the node.
+    pub fn node(&self) -> &'a CodeNode {
         self.node
     }
 
     /// Returns a hash of the parameters: it changes when a call may no longer fit.
-    pub fn takes(&self) -> u32 {
+    pub fn params_hash(&self) -> u32 {
         self.node.takes
     }
 
@@ -64,15 +64,15 @@ impl<'a> NodeView<'a> {
             .get(from.get() as usize..to.get() as usize)
             .unwrap_or_default()
             .iter()
-            .map(|name| facts.text(*name))
+            .map(|name| facts.text_of(*name))
     }
 
-    /// Returns the paths of the types that it extends or implements.
+    /// Returns the paths of its base types and traits.
     pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
         let (from, to) = self.node.bases;
         let facts = self.facts;
         let all = facts.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default();
-        all.iter().map(|base| facts.exprs.path(*base, &facts.names)).filter(|path| !path.is_empty())
+        all.iter().map(|base| facts.exprs.dotted_path(*base, &facts.names)).filter(|path| !path.is_empty())
     }
 
     /// Returns true if it is a test.
@@ -81,7 +81,7 @@ impl<'a> NodeView<'a> {
     }
 
     /// Returns the contradictions in its documentation.
-    pub fn drift(&self) -> impl Iterator<Item = &'a Drift> + use<'a> {
+    pub fn list_drift(&self) -> impl Iterator<Item = &'a DocDrift> + use<'a> {
         let number = self.number;
         self.facts.drifts.iter().filter(move |(node, _)| *node == number).map(|(_, drift)| drift)
     }

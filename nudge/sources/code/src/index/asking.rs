@@ -2,64 +2,69 @@
 
 use std::cmp::Reverse;
 
-use super::{Callee, Caller, Callers, How, Index, NodeId, Tests};
-use crate::facts::Number;
-use crate::resolve::Resolver;
+use super::{CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, NodeId, TestList};
+use crate::facts::CompactNumber;
+use crate::resolve::CallResolver;
 
 /// Calls of one name that are looked at.
 const SITES_MAX: usize = 4_000;
 
 /// Questions about an index that does not change meanwhile.
-pub(crate) struct Asking<'a> {
-    pub index: &'a Index,
-    resolver: Resolver<'a>,
+pub(crate) struct IndexQueries<'a> {
+    pub index: &'a CodeIndex,
+    resolver: CallResolver<'a>,
 }
 
-impl<'a> Asking<'a> {
-    pub fn new(index: &'a Index) -> Self {
-        Self { index, resolver: Resolver::new(&index.store) }
+impl<'a> IndexQueries<'a> {
+    pub fn new(index: &'a CodeIndex) -> Self {
+        Self { index, resolver: CallResolver::new(&index.store) }
     }
 
     /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
-    pub fn callers(&self, id: NodeId, limit: usize, likely: bool) -> Callers {
+    pub fn callers_of(&self, id: NodeId, limit: usize, likely: bool) -> CallerList {
         let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
-        if likely { find(limit) } else { self.index.store.kept.of(id).callers(limit, || find(usize::MAX)) }
+        if likely {
+            find(limit)
+        } else {
+            self.index.store.kept.links_of(id).callers_or_find(limit, || find(usize::MAX))
+        }
     }
 
     /// The same for so many calls more.
-    pub fn callers_within(&self, id: NodeId, limit: usize, likely: bool, budget: &mut usize) -> Callers {
-        let Some(found) = self.index.node(id) else { return Callers::default() };
+    pub fn callers_within(&self, id: NodeId, limit: usize, likely: bool, budget: &mut usize) -> CallerList {
+        let Some(found) = self.index.find_node(id) else { return CallerList::default() };
         let name = found.view.name();
-        let mut out = Callers::default();
+        let mut out = CallerList::default();
         for slot in self.callers_files(id, found.path, name) {
-            let Some(file) = self.index.store.file(slot) else { continue };
-            if !file.facts.language.speaks(found.facts.language) {
+            let Some(file) = self.index.store.file_at(slot) else { continue };
+            if !file.facts.language.can_use(found.facts.language) {
                 continue;
             }
             let aliases = file.facts.names_for(name);
             let calls = file.facts.calls.iter().enumerate();
-            for (number, call) in calls.filter(|(_, call)| aliases.contains(&file.facts.called(call))) {
-                let same = file.facts.text(file.facts.called(call)) == name;
+            for (number, call) in calls.filter(|(_, call)| aliases.contains(&file.facts.called_name(call))) {
+                let same = file.facts.text_of(file.facts.called_name(call)) == name;
                 if *budget == 0 {
                     out.unresolved_same_name += usize::from(same);
                     continue;
                 }
                 *budget -= 1;
-                let how = match self.index.store.target(file, number, || self.resolver.call(slot, call)) {
+                let how = match self.index.store.target_or_find(file, number, || self.resolver.call(slot, call)) {
                     Some((to, how)) if to == id => Some(how),
                     Some(_) => continue,
                     None => {
                         out.unresolved_same_name += usize::from(same);
-                        (likely && self.resolver.likely(slot, call) == Some(id)).then_some(How::Likely)
+                        (likely && self.resolver.find_likely(slot, call) == Some(id)).then_some(EdgeCertainty::Likely)
                     }
                 };
                 if let Some(how) = how {
-                    let from = (call.within != Number::NONE).then(|| NodeId { file: slot, node: call.within.get() });
-                    out.edges.push(Caller { from, path: file.path.clone(), line: call.line.get(), how });
+                    let from =
+                        (call.within != CompactNumber::NONE).then(|| NodeId { file: slot, node: call.within.get() });
+                    out.edges.push(CallerSite { from, path: file.path.clone(), line: call.line.get(), how });
                 }
             }
         }
-        out.edges.sort_by(|a, b| (!a.how.certain(), &a.path, a.line).cmp(&(!b.how.certain(), &b.path, b.line)));
+        out.edges.sort_by(|a, b| (!a.how.is_certain(), &a.path, a.line).cmp(&(!b.how.is_certain(), &b.path, b.line)));
         out.omitted = out.edges.len().saturating_sub(limit);
         out.edges.truncate(limit);
         out
@@ -67,7 +72,7 @@ impl<'a> Asking<'a> {
 
     /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
     fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
-        let mut files = self.index.store.using(name);
+        let mut files = self.index.store.files_using(name);
         files.extend(self.default_users(id));
         if files.len() <= 1 {
             return files;
@@ -75,7 +80,7 @@ impl<'a> Asking<'a> {
         files.sort_unstable();
         files.dedup();
         files.sort_by_cached_key(|slot| {
-            let other = self.index.store.file(*slot).map(|file| file.path.clone());
+            let other = self.index.store.file_at(*slot).map(|file| file.path.clone());
             let shared =
                 other.as_deref().map_or(0, |other| other.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count());
             (Reverse(shared), other)
@@ -86,26 +91,27 @@ impl<'a> Asking<'a> {
     /// Files that may import a node as the default export of its file.
     fn default_users(&self, id: NodeId) -> Vec<u32> {
         let default =
-            self.index.node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
-        if default { self.index.store.using("default") } else { Vec::new() }
+            self.index.find_node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
+        if default { self.index.store.files_using("default") } else { Vec::new() }
     }
 
     /// Finds the calls of a node, in the order of its lines.
-    pub fn callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
+    pub fn callees_of(&self, id: NodeId, likely: bool) -> Vec<CalleeSite> {
         let find = || self.find_callees(id, likely);
-        if likely { find() } else { self.index.store.kept.of(id).callees(find) }
+        if likely { find() } else { self.index.store.kept.links_of(id).callees_or_find(find) }
     }
 
-    fn find_callees(&self, id: NodeId, likely: bool) -> Vec<Callee> {
-        let Some(file) = self.index.store.file(id.file) else { return Vec::new() };
+    fn find_callees(&self, id: NodeId, likely: bool) -> Vec<CalleeSite> {
+        let Some(file) = self.index.store.file_at(id.file) else { return Vec::new() };
         let mut out = Vec::new();
         for (number, call) in file.facts.calls.iter().enumerate().filter(|(_, call)| call.within.get() == id.node) {
-            let to = self.index.store.target(file, number, || self.resolver.call(id.file, call)).or_else(|| {
-                let to = if likely { self.resolver.likely(id.file, call)? } else { return None };
-                Some((to, How::Likely))
-            });
+            let to =
+                self.index.store.target_or_find(file, number, || self.resolver.call(id.file, call)).or_else(|| {
+                    let to = if likely { self.resolver.find_likely(id.file, call)? } else { return None };
+                    Some((to, EdgeCertainty::Likely))
+                });
             if let Some((to, how)) = to {
-                out.push(Callee { to, line: call.line.get(), how });
+                out.push(CalleeSite { to, line: call.line.get(), how });
             }
         }
         out
@@ -113,35 +119,36 @@ impl<'a> Asking<'a> {
 
     /// The lines on which a part of a file calls something of this name, of which nothing is known.
     pub fn leading_nowhere(&self, path: &str, within: Option<&str>, name: &str) -> Vec<u32> {
-        let slot = self.index.store.slot(path);
-        let Some((slot, file)) = slot.and_then(|slot| Some((slot, self.index.store.file(slot)?))) else {
+        let slot = self.index.store.slot_of(path);
+        let Some((slot, file)) = slot.and_then(|slot| Some((slot, self.index.store.file_at(slot)?))) else {
             return Vec::new();
         };
         let aliases = file.facts.names_for(name);
-        let is_meant = |number: u32| file.facts.node(number).map(|view| view.qual()) == within;
+        let is_meant = |number: u32| file.facts.node_by_number(number).map(|view| view.qual()) == within;
         let calls = file.facts.calls.iter().enumerate();
-        let calls = calls.filter(|(_, call)| aliases.contains(&file.facts.called(call)) && is_meant(call.within.get()));
+        let calls =
+            calls.filter(|(_, call)| aliases.contains(&file.facts.called_name(call)) && is_meant(call.within.get()));
         let nowhere = calls.filter(|(number, call)| {
-            self.index.store.target(file, *number, || self.resolver.call(slot, call)).is_none()
+            self.index.store.target_or_find(file, *number, || self.resolver.call(slot, call)).is_none()
         });
         nowhere.map(|(_, call)| call.line.get()).collect()
     }
 
     /// The tests of a node, at most `limit`.
-    pub fn tests(&self, id: NodeId, limit: usize) -> Tests {
-        self.index.store.kept.of(id).tests(limit, || crate::tests_of::tests(self, id))
+    pub fn tests_of(&self, id: NodeId, limit: usize) -> TestList {
+        self.index.store.kept.links_of(id).tests_or_find(limit, || crate::tests_of::find_tests(self, id))
     }
 
     /// The tests and fixtures that ask for a fixture by the name of a parameter.
     pub fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
-        let Some(found) = self.index.node(id) else { return Vec::new() };
+        let Some(found) = self.index.find_node(id) else { return Vec::new() };
         let name = found.view.name();
         let mut out = Vec::new();
         for (path, slot) in &self.index.store.paths {
-            let Some(facts) = self.index.store.facts(*slot).filter(|facts| facts.names.find(name).is_some()) else {
+            let Some(facts) = self.index.store.facts_at(*slot).filter(|facts| facts.names.find(name).is_some()) else {
                 continue;
             };
-            // A test that asks for it is in its file, or below the folder of its `conftest.py`.
+            // A node that asks for it is in its file, or below the folder of its `conftest.py`.
             let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             if !path.starts_with(folder) {
                 continue;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-use super::{Callee, Callers, NodeId, NodeLookup, Tests};
+use super::{CalleeSite, CallerList, NodeId, NodeLookup, TestList};
 
 /// Nodes of which that is kept. With one more, all are forgotten.
 const NODES_MAX: usize = 256;
@@ -16,27 +16,27 @@ const LINKS_MAX: usize = 64;
 
 /// The links of a node, each kind whole, once it was asked for.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct NodeLinks {
     /// The certain callers.
-    callers: OnceLock<Callers>,
+    callers: OnceLock<CallerList>,
     /// The certain callees.
-    callees: OnceLock<Vec<Callee>>,
+    callees: OnceLock<Vec<CalleeSite>>,
     /// The tests.
-    tests: OnceLock<Tests>,
+    tests: OnceLock<TestList>,
 }
 
 /// The links of nodes, as far as they are kept, and the names by which they were asked for. Whatever changes a file gives
 /// them up, as it does targets.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    links: Mutex<HashMap<NodeId, Arc<Links>, FixedState>>,
+pub(super) struct LinkCache {
+    links: Mutex<HashMap<NodeId, Arc<NodeLinks>, FixedState>>,
     /// The node of each name, of the file where it was last asked for.
     named: Mutex<HashMap<Box<str>, NodeId, FixedState>>,
 }
 
-impl Kept {
+impl LinkCache {
     /// Returns the kept links of a node.
-    pub fn of(&self, id: NodeId) -> Arc<Links> {
+    pub fn links_of(&self, id: NodeId) -> Arc<NodeLinks> {
         let mut all = self.links.lock();
         if all.len() >= NODES_MAX && !all.contains_key(&id) {
             all.clear();
@@ -45,7 +45,7 @@ impl Kept {
     }
 
     /// The node of a name in a file; `find` finds it.
-    pub fn named(&self, file: u32, name: &str, find: impl FnOnce() -> NodeLookup) -> NodeLookup {
+    pub fn find_or_keep(&self, file: u32, name: &str, find: impl FnOnce() -> NodeLookup) -> NodeLookup {
         let known = self.named.lock().get(name).copied();
         if let Some(id) = known.filter(|id| id.file == file) {
             return NodeLookup::One(id);
@@ -62,40 +62,40 @@ impl Kept {
     }
 
     /// Forgets all.
-    pub fn forget(&mut self) {
+    pub fn clear_links(&mut self) {
         self.links.get_mut().clear();
         self.named.get_mut().clear();
     }
 
     /// About the bytes that it takes beside itself.
-    pub fn memory(&self) -> usize {
-        let of = |links: &Arc<Links>| {
+    pub fn memory_bytes(&self) -> usize {
+        let of = |links: &Arc<NodeLinks>| {
             let to = links.callers.get().map_or(0, |callers| size_of_val(&*callers.edges));
             let from = links.callees.get().map_or(0, |callees| size_of_val(&**callees));
             let tests = links.tests.get().map_or(0, |tests| size_of_val(&*tests.links));
-            size_of::<Links>() + to + from + tests
+            size_of::<NodeLinks>() + to + from + tests
         };
         let names: usize = self.named.lock().keys().map(|name| name.len() + size_of::<(Box<str>, NodeId)>()).sum();
         self.links.lock().values().map(of).sum::<usize>() + names
     }
 }
 
-impl Links {
-    /// Returns the certain callers of the node, at most `limit`; `find` finds all.
-    pub fn callers(&self, limit: usize, find: impl FnOnce() -> Callers) -> Callers {
+impl NodeLinks {
+    /// Returns the certain callers, at most `limit`; `find` finds all.
+    pub fn callers_or_find(&self, limit: usize, find: impl FnOnce() -> CallerList) -> CallerList {
         let mut callers = found_once(&self.callers, |callers| callers.edges.len(), find);
         callers.omitted = callers.edges.len().saturating_sub(limit);
         callers.edges.truncate(limit);
         callers
     }
 
-    /// Returns the certain callees of the node.
-    pub fn callees(&self, find: impl FnOnce() -> Vec<Callee>) -> Vec<Callee> {
+    /// Returns the certain callees.
+    pub fn callees_or_find(&self, find: impl FnOnce() -> Vec<CalleeSite>) -> Vec<CalleeSite> {
         found_once(&self.callees, Vec::len, find)
     }
 
     /// The tests of the node, at most `limit`; `find` finds all.
-    pub fn tests(&self, limit: usize, find: impl FnOnce() -> Tests) -> Tests {
+    pub fn tests_or_find(&self, limit: usize, find: impl FnOnce() -> TestList) -> TestList {
         let mut tests = found_once(&self.tests, |tests| tests.links.len(), find);
         tests.omitted = tests.links.len().saturating_sub(limit);
         tests.links.truncate(limit);
@@ -120,50 +120,54 @@ mod tests {
     use super::*;
     use crate::index::{TestHow, TestLink};
 
-    fn tests(many: u32) -> Tests {
+    fn tests(many: u32) -> TestList {
         let link = |node| TestLink { test: NodeId { file: 0, node }, how: TestHow::Calls, depth: 1 };
-        Tests { links: (0..many).map(link).collect(), ..Tests::default() }
+        TestList { links: (0..many).map(link).collect(), ..TestList::default() }
     }
 
     #[test]
     fn what_was_found_is_kept_until_a_file_changes() {
-        let mut kept = Kept::default();
+        let mut kept = LinkCache::default();
         let id = NodeId { file: 1, node: 2 };
-        assert_eq!(kept.of(id).tests(2, || tests(3)), Tests { omitted: 1, ..tests(2) });
-        assert_eq!(kept.of(id).tests(9, || unreachable!("it is kept")), tests(3), "all of it is");
-        assert!(kept.memory() > 0);
-        kept.forget();
-        assert_eq!(kept.of(id).tests(9, || tests(1)), tests(1));
+        assert_eq!(kept.links_of(id).tests_or_find(2, || tests(3)), TestList { omitted: 1, ..tests(2) });
+        assert_eq!(kept.links_of(id).tests_or_find(9, || unreachable!("it is kept")), tests(3), "all of it is");
+        assert!(kept.memory_bytes() > 0);
+        kept.clear_links();
+        assert_eq!(kept.links_of(id).tests_or_find(9, || tests(1)), tests(1));
     }
 
     #[test]
     fn a_name_is_that_of_its_file_until_a_file_changes() {
-        let mut kept = Kept::default();
+        let mut kept = LinkCache::default();
         let in_file = |file| NodeLookup::One(NodeId { file, node: 7 });
-        assert_eq!(kept.named(1, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
-        assert_eq!(kept.named(1, "Store.get", || in_file(1)), in_file(1), "what was not found is looked for again");
-        assert_eq!(kept.named(1, "Store.get", || unreachable!("it is kept")), in_file(1));
-        assert_eq!(kept.named(2, "Store.get", || in_file(2)), in_file(2));
+        assert_eq!(kept.find_or_keep(1, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
+        assert_eq!(
+            kept.find_or_keep(1, "Store.get", || in_file(1)),
+            in_file(1),
+            "what was not found is looked for again"
+        );
+        assert_eq!(kept.find_or_keep(1, "Store.get", || unreachable!("it is kept")), in_file(1));
+        assert_eq!(kept.find_or_keep(2, "Store.get", || in_file(2)), in_file(2));
         for many in 0..=NODES_MAX {
-            kept.named(3, &many.to_string(), || in_file(3));
+            kept.find_or_keep(3, &many.to_string(), || in_file(3));
         }
         assert!(kept.named.get_mut().len() <= NODES_MAX);
-        kept.forget();
-        assert_eq!(kept.named(2, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
+        kept.clear_links();
+        assert_eq!(kept.find_or_keep(2, "Store.get", || NodeLookup::Unknown), NodeLookup::Unknown);
     }
 
     #[test]
     fn neither_much_nor_many_are_kept() {
-        let kept = Kept::default();
+        let kept = LinkCache::default();
         let id = |node| NodeId { file: 0, node };
         let many = u32::try_from(LINKS_MAX).unwrap() + 1;
-        assert_eq!(kept.of(id(0)).tests(1, || tests(many)).omitted, LINKS_MAX);
-        assert_eq!(kept.of(id(0)).tests(1, || tests(1)).omitted, 0);
+        assert_eq!(kept.links_of(id(0)).tests_or_find(1, || tests(many)).omitted, LINKS_MAX);
+        assert_eq!(kept.links_of(id(0)).tests_or_find(1, || tests(1)).omitted, 0);
         for node in 0..u32::try_from(NODES_MAX).unwrap() {
-            kept.of(id(node));
+            kept.links_of(id(node));
         }
-        assert_eq!(kept.of(id(0)).tests(9, || unreachable!("there is room for it")), tests(1));
-        kept.of(id(u32::MAX));
-        assert_eq!(kept.of(id(0)).tests(9, || tests(2)), tests(2), "all went for one more");
+        assert_eq!(kept.links_of(id(0)).tests_or_find(9, || unreachable!("there is room for it")), tests(1));
+        kept.links_of(id(u32::MAX));
+        assert_eq!(kept.links_of(id(0)).tests_or_find(9, || tests(2)), tests(2), "all went for one more");
     }
 }

@@ -6,26 +6,26 @@ use serde::Deserialize;
 
 /// The content of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Manifest {
-    Cargo(Cargo),
-    Package(Package),
-    Tsconfig(Tsconfig),
+pub(crate) enum ManifestFile {
+    Cargo(CargoManifest),
+    Package(NpmPackage),
+    Tsconfig(TsConfig),
     Go(String),
     Other,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Cargo {
+pub(crate) struct CargoManifest {
     pub package: CargoPackage,
-    pub lib: Target,
-    pub bin: Vec<Target>,
-    pub test: Vec<Target>,
-    pub example: Vec<Target>,
-    pub bench: Vec<Target>,
-    dependencies: BTreeMap<String, Dependency>,
-    dev_dependencies: BTreeMap<String, Dependency>,
-    build_dependencies: BTreeMap<String, Dependency>,
+    pub lib: CargoTarget,
+    pub bin: Vec<CargoTarget>,
+    pub test: Vec<CargoTarget>,
+    pub example: Vec<CargoTarget>,
+    pub bench: Vec<CargoTarget>,
+    dependencies: BTreeMap<String, CargoDependency>,
+    dev_dependencies: BTreeMap<String, CargoDependency>,
+    build_dependencies: BTreeMap<String, CargoDependency>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -36,14 +36,14 @@ pub(crate) struct CargoPackage {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Target {
+pub(crate) struct CargoTarget {
     pub name: Option<String>,
     pub path: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-enum Dependency {
+enum CargoDependency {
     Full {
         #[serde(default)]
         package: Option<String>,
@@ -51,17 +51,17 @@ enum Dependency {
     Version(String),
 }
 
-impl Cargo {
+impl CargoManifest {
     /// The name by which the library is used.
     pub fn lib_name(&self) -> String {
         self.lib.name.clone().unwrap_or_else(|| self.package.name.replace('-', "_"))
     }
 
     /// The package that a name of a crate stands for, if a dependency renames it.
-    pub fn renamed(&self, name: &str) -> Option<&str> {
+    pub fn package_of_alias(&self, name: &str) -> Option<&str> {
         [&self.dependencies, &self.dev_dependencies, &self.build_dependencies].into_iter().flatten().find_map(
             |(alias, dependency)| match dependency {
-                Dependency::Full { package: Some(package) } if alias.replace('-', "_") == name => {
+                CargoDependency::Full { package: Some(package) } if alias.replace('-', "_") == name => {
                     Some(package.as_str())
                 }
                 _ => None,
@@ -72,7 +72,7 @@ impl Cargo {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Package {
+pub(crate) struct NpmPackage {
     pub name: String,
     main: Option<String>,
     module: Option<String>,
@@ -81,27 +81,27 @@ pub(crate) struct Package {
     exports: serde_json::Value,
 }
 
-impl Package {
+impl NpmPackage {
     /// The files that an import of the package may mean, best first. `subpath` is `.` or `./sub`.
-    pub fn entries(&self, subpath: &str) -> Vec<String> {
+    pub fn list_entries(&self, subpath: &str) -> Vec<String> {
         let mut out = Vec::new();
         let exports = &self.exports;
         match exports.as_object().filter(|map| map.keys().any(|key| key.starts_with('.'))) {
             Some(map) => {
                 for (key, value) in map {
                     match key.split_once('*') {
-                        None if key == subpath => targets(value, "", &mut out),
+                        None if key == subpath => collect_targets(value, "", &mut out),
                         Some((before, after)) => {
                             let star = subpath.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
                             if let Some(star) = star {
-                                targets(value, star, &mut out);
+                                collect_targets(value, star, &mut out);
                             }
                         }
                         None => {}
                     }
                 }
             }
-            None if subpath == "." => targets(exports, "", &mut out),
+            None if subpath == "." => collect_targets(exports, "", &mut out),
             None => {}
         }
         if subpath == "." {
@@ -118,7 +118,7 @@ impl Package {
 }
 
 /// All paths under a value of `exports`, in order; that nests a few levels at most.
-fn targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
+fn collect_targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
     let mut todo = vec![value];
     while let Some(value) = todo.pop() {
         match value {
@@ -132,23 +132,23 @@ fn targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tsconfig {
+pub(crate) struct TsConfig {
     #[serde(rename = "compilerOptions")]
-    options: Options,
+    options: TsConfigOptions,
     pub extends: serde_json::Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-struct Options {
+struct TsConfigOptions {
     #[serde(rename = "baseUrl")]
     base: Option<String>,
     paths: BTreeMap<String, Vec<String>>,
 }
 
-impl Tsconfig {
+impl TsConfig {
     /// `baseUrl`, relative to the folder of the file.
-    pub fn base(&self) -> Option<&str> {
+    pub fn base_url(&self) -> Option<&str> {
         self.options.base.as_deref()
     }
 
@@ -157,9 +157,8 @@ impl Tsconfig {
         !self.options.paths.is_empty()
     }
 
-    /// Returns the places that `paths` gives a module: by its whole name, else by the pattern with the longest matching
-    /// start.
-    pub fn targets(&self, module: &str) -> Vec<String> {
+    /// Returns the places of a module by `paths`: by its whole name, else by the pattern with the longest start.
+    pub fn match_paths(&self, module: &str) -> Vec<String> {
         let matched = |pattern: &str| match pattern.split_once('*') {
             None => (pattern == module).then_some((usize::MAX, "")),
             Some((before, after)) => {
@@ -175,7 +174,7 @@ impl Tsconfig {
     }
 }
 
-impl Manifest {
+impl ManifestFile {
     /// Reads a manifest; one that cannot be read says nothing.
     pub fn read(path: &str, bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
@@ -184,7 +183,7 @@ impl Manifest {
             "package.json" => serde_json::from_str(&text).map_or(Self::Other, Self::Package),
             name if super::is_tsconfig(name) => {
                 let options = jsonc_parser::ParseOptions::default();
-                match jsonc_parser::parse_to_serde_value::<Tsconfig>(&text, &options) {
+                match jsonc_parser::parse_to_serde_value::<TsConfig>(&text, &options) {
                     Ok(config) => Self::Tsconfig(config),
                     Err(_) => Self::Other,
                 }

@@ -9,13 +9,13 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use crate::facts::{Expr, FileFacts, Name};
-use crate::tests_of::tested;
+use crate::facts::{Expr, FileFacts, NameId};
+use crate::tests_of::tested_stem;
 
-use super::links::Kept;
-use super::manifest::Manifest;
-use super::targets::Targets;
-use super::{How, NodeId};
+use super::links::LinkCache;
+use super::manifest::ManifestFile;
+use super::targets::CallTargets;
+use super::{EdgeCertainty, NodeId};
 
 /// Files by the hash of a name.
 type Postings = HashMap<u64, Slots, FixedState>;
@@ -23,43 +23,43 @@ type Postings = HashMap<u64, Slots, FixedState>;
 type Slots = SmallVec<[u32; 4]>;
 
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct IndexedFile {
     pub path: Arc<str>,
     pub facts: Arc<FileFacts>,
-    targets: Targets,
+    targets: CallTargets,
 }
 
-impl File {
-    fn memory(&self) -> usize {
-        self.facts.memory() + self.targets.memory() + 2 * self.path.len() + 112
+impl IndexedFile {
+    fn memory_bytes(&self) -> usize {
+        self.facts.memory_bytes() + self.targets.memory_bytes() + 2 * self.path.len() + 112
     }
 }
 
 /// The facts of all files. It changes file by file, and holds nothing that follows from more than one file.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
-    files: Vec<Option<File>>,
+pub(crate) struct FileStore {
+    files: Vec<Option<IndexedFile>>,
     free: Vec<u32>,
     pub paths: BTreeMap<Arc<str>, u32>,
-    pub manifests: BTreeMap<Arc<str>, Manifest>,
+    pub manifests: BTreeMap<Arc<str>, ManifestFile>,
     /// Files with a node of the name.
     defined: Postings,
     /// Files that call the name, or import it under another.
     used: Postings,
     /// Files with methods for a type of the name.
     implemented: Postings,
-    /// Files whose path without extension ends in the name.
+    /// Files with a path that ends in the name, without extension.
     stems: Postings,
     /// Test files that are named after the stem, in lower case.
     testing: Postings,
     /// Is true when the target of any call is known.
     has_targets: AtomicBool,
     /// The links of nodes that were asked about.
-    pub(super) kept: Kept,
+    pub(super) kept: LinkCache,
 }
 
 #[derive(Clone, Copy)]
-enum Table {
+enum PostingTable {
     Defined,
     Used,
     Implemented,
@@ -68,85 +68,88 @@ enum Table {
 }
 
 /// The names by which a file stands in each table, each once.
-fn rows(path: &str, facts: &FileFacts) -> [(Table, Vec<u64>); 5] {
-    let name = |name: Name| key(facts.text(name));
+fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
+    let name = |name: NameId| hash_name(facts.text_of(name));
     // A renamed import is called by its alias.
     let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
     let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
     [
-        (Table::Defined, once(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
-        (Table::Used, once(facts.calls.iter().map(|call| facts.called(call)).chain(renamed)).map(name).collect()),
-        (Table::Implemented, once(implemented).map(name).collect()),
-        (Table::Stems, vec![key(stem(path))]),
-        (Table::Testing, tested(path).iter().map(|stem| key(stem)).collect()),
+        (PostingTable::Defined, sort_dedup(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
+        (
+            PostingTable::Used,
+            sort_dedup(facts.calls.iter().map(|call| facts.called_name(call)).chain(renamed)).map(name).collect(),
+        ),
+        (PostingTable::Implemented, sort_dedup(implemented).map(name).collect()),
+        (PostingTable::Stems, vec![hash_name(module_stem(path))]),
+        (PostingTable::Testing, tested_stem(path).iter().map(|stem| hash_name(stem)).collect()),
     ]
 }
 
 /// Each name once: a file keeps each text once.
-fn once(names: impl Iterator<Item = Name>) -> impl Iterator<Item = Name> {
-    let mut names: Vec<Name> = names.collect();
+fn sort_dedup(names: impl Iterator<Item = NameId>) -> impl Iterator<Item = NameId> {
+    let mut names: Vec<NameId> = names.collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter()
 }
 
-fn key(text: &str) -> u64 {
+fn hash_name(text: &str) -> u64 {
     FixedState::with_seed(0).hash_one(text)
 }
 
-impl Store {
-    pub fn put(&mut self, path: &str, facts: Arc<FileFacts>) {
-        self.remove(path);
-        self.forget();
+impl FileStore {
+    pub fn put_file(&mut self, path: &str, facts: Arc<FileFacts>) {
+        self.remove_file(path);
+        self.forget_links();
         let path: Arc<str> = path.into();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
             u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
         });
-        for (table, names) in rows(&path, &facts) {
+        for (table, names) in list_rows(&path, &facts) {
             for name in names {
-                self.table(table).entry(name).or_default().push(slot);
+                self.table_mut(table).entry(name).or_default().push(slot);
             }
         }
         self.paths.insert(path.clone(), slot);
         if let Some(place) = self.files.get_mut(slot as usize) {
-            *place = Some(File { path, facts, targets: Targets::default() });
+            *place = Some(IndexedFile { path, facts, targets: CallTargets::default() });
         }
     }
 
-    pub fn put_manifest(&mut self, path: &str, manifest: Manifest) {
-        self.forget();
+    pub fn put_manifest(&mut self, path: &str, manifest: ManifestFile) {
+        self.forget_links();
         self.manifests.insert(path.into(), manifest);
     }
 
     /// Returns the known target of a call by its number, or finds it.
-    pub fn target(
+    pub fn target_or_find(
         &self,
-        file: &File,
+        file: &IndexedFile,
         number: usize,
-        find: impl FnOnce() -> Option<(NodeId, How)>,
-    ) -> Option<(NodeId, How)> {
+        find: impl FnOnce() -> Option<(NodeId, EdgeCertainty)>,
+    ) -> Option<(NodeId, EdgeCertainty)> {
         if !self.has_targets.load(Ordering::Relaxed) {
             self.has_targets.store(true, Ordering::Relaxed);
         }
-        file.targets.of(file.facts.calls.len(), number, find)
+        file.targets.target_or_find(file.facts.calls.len(), number, find)
     }
 
     /// Forgets everything that follows from more than one file.
-    fn forget(&mut self) {
-        self.kept.forget();
+    fn forget_links(&mut self) {
+        self.kept.clear_links();
         if std::mem::take(self.has_targets.get_mut()) {
-            self.files.iter_mut().flatten().for_each(|file| file.targets.forget());
+            self.files.iter_mut().flatten().for_each(|file| file.targets.clear_targets());
         }
     }
 
-    pub fn remove(&mut self, path: &str) -> bool {
-        self.forget();
+    pub fn remove_file(&mut self, path: &str) -> bool {
+        self.forget_links();
         let Some(slot) = self.paths.remove(path) else { return self.manifests.remove(path).is_some() };
         let Some(file) = self.files.get_mut(slot as usize).and_then(Option::take) else { return false };
-        for (table, names) in rows(&file.path, &file.facts) {
+        for (table, names) in list_rows(&file.path, &file.facts) {
             for name in names {
-                let files = self.table(table);
+                let files = self.table_mut(table);
                 if let Some(slots) = files.get_mut(&name) {
                     slots.retain(|other| *other != slot);
                     if slots.is_empty() {
@@ -159,25 +162,25 @@ impl Store {
         true
     }
 
-    fn table(&mut self, table: Table) -> &mut Postings {
+    fn table_mut(&mut self, table: PostingTable) -> &mut Postings {
         match table {
-            Table::Defined => &mut self.defined,
-            Table::Used => &mut self.used,
-            Table::Implemented => &mut self.implemented,
-            Table::Stems => &mut self.stems,
-            Table::Testing => &mut self.testing,
+            PostingTable::Defined => &mut self.defined,
+            PostingTable::Used => &mut self.used,
+            PostingTable::Implemented => &mut self.implemented,
+            PostingTable::Stems => &mut self.stems,
+            PostingTable::Testing => &mut self.testing,
         }
     }
 
-    pub fn file(&self, slot: u32) -> Option<&File> {
+    pub fn file_at(&self, slot: u32) -> Option<&IndexedFile> {
         self.files.get(slot as usize)?.as_ref()
     }
 
-    pub fn facts(&self, slot: u32) -> Option<&FileFacts> {
-        Some(&*self.file(slot)?.facts)
+    pub fn facts_at(&self, slot: u32) -> Option<&FileFacts> {
+        Some(&*self.file_at(slot)?.facts)
     }
 
-    pub fn slot(&self, path: &str) -> Option<u32> {
+    pub fn slot_of(&self, path: &str) -> Option<u32> {
         self.paths.get(path).copied()
     }
 
@@ -194,44 +197,44 @@ impl Store {
         if slots.len() <= 1 {
             return slots;
         }
-        let path = |slot: &u32| self.file(*slot).map(|file| &file.path);
+        let path = |slot: &u32| self.file_at(*slot).map(|file| &file.path);
         slots.sort_unstable_by(|one, other| path(one).cmp(&path(other)));
         slots
     }
 
-    pub fn defining(&self, name: &str) -> Vec<u32> {
-        self.by_path(self.defined.get(&key(name)))
+    pub fn files_defining(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.defined.get(&hash_name(name)))
     }
 
-    pub fn using(&self, name: &str) -> Vec<u32> {
-        self.by_path(self.used.get(&key(name)))
+    pub fn files_using(&self, name: &str) -> Vec<u32> {
+        self.by_path(self.used.get(&hash_name(name)))
     }
 
     pub fn implementing(&self, name: &str) -> Vec<u32> {
-        self.by_path(self.implemented.get(&key(name)))
+        self.by_path(self.implemented.get(&hash_name(name)))
     }
 
     pub fn with_stem(&self, name: &str) -> Vec<u32> {
-        self.by_path(self.stems.get(&key(name)))
+        self.by_path(self.stems.get(&hash_name(name)))
     }
 
     /// Test files that are named after a stem, in lower case.
-    pub fn testing(&self, stem: &str) -> Vec<u32> {
-        self.by_path(self.testing.get(&key(stem)))
+    pub fn find_test_files(&self, stem: &str) -> Vec<u32> {
+        self.by_path(self.testing.get(&hash_name(stem)))
     }
 
     /// All nodes of a name.
     pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
-        for slot in self.defining(name) {
-            let Some(facts) = self.facts(slot) else { continue };
+        for slot in self.files_defining(name) {
+            let Some(facts) = self.facts_at(slot) else { continue };
             let Some(name) = facts.names.find(name) else { continue };
             out.extend(facts.nodes_of(name).map(|(number, _)| (slot, number)));
         }
         out
     }
 
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         let tables = [&self.defined, &self.used, &self.implemented, &self.stems, &self.testing];
         let postings: usize = tables
             .iter()
@@ -241,13 +244,13 @@ impl Store {
                 table.capacity() * (size_of::<(u64, Slots)>() + 1) + beyond.sum::<usize>()
             })
             .sum();
-        let files: usize = self.files.iter().flatten().map(File::memory).sum();
-        postings + files + self.kept.memory()
+        let files: usize = self.files.iter().flatten().map(IndexedFile::memory_bytes).sum();
+        postings + files + self.kept.memory_bytes()
     }
 }
 
 /// The last name of a type's path.
-pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<Name> {
+pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<NameId> {
     let mut at = ty;
     for _ in 0..16 {
         match facts.exprs.get(at)? {
@@ -260,7 +263,7 @@ pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<N
 }
 
 /// The last part of a path that names a module: `b` of `a/b.py` and of `a/b/__init__.py`.
-pub(crate) fn stem(path: &str) -> &str {
+pub(crate) fn module_stem(path: &str) -> &str {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);
     match stem {
@@ -269,7 +272,7 @@ pub(crate) fn stem(path: &str) -> &str {
     }
 }
 
-/// Returns true if a node or binding can be seen from all of its file.
+/// Returns true if all of a file sees a node or binding.
 pub(crate) fn of_file(from: u32, to: u32) -> bool {
     from == 0 && to == u32::MAX
 }

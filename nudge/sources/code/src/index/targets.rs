@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{How, NodeId};
+use super::{EdgeCertainty, NodeId};
 
 /// The targets of the calls of one file, each worked out when it is first asked for. Whatever changes a file gives
 /// them up, since any file may give a name another meaning.
 #[derive(Debug, Default)]
-pub(super) struct Targets(OnceLock<Box<[AtomicU32]>>);
+pub(super) struct CallTargets(OnceLock<Box<[AtomicU32]>>);
 
 /// The file, the node, and how it is known, in one word, so that readers never wait for each other.
 const FILE: u32 = 17;
@@ -18,50 +18,51 @@ const HOW: u32 = 0b111;
 const OPEN: u32 = 0;
 const NONE: u32 = 1;
 /// Before the hows, which begin here.
-const HOWS: [How; 4] = [How::Local, How::SelfMember, How::Imported, How::Typed];
+const HOWS: [EdgeCertainty; 4] =
+    [EdgeCertainty::Local, EdgeCertainty::SelfMember, EdgeCertainty::Imported, EdgeCertainty::Typed];
 const FIRST_HOW: u32 = 2;
 
-impl Targets {
+impl CallTargets {
     /// The target of the call of a number, among so many.
-    pub fn of(
+    pub fn target_or_find(
         &self,
         calls: usize,
         number: usize,
-        find: impl FnOnce() -> Option<(NodeId, How)>,
-    ) -> Option<(NodeId, How)> {
+        find: impl FnOnce() -> Option<(NodeId, EdgeCertainty)>,
+    ) -> Option<(NodeId, EdgeCertainty)> {
         let all = self.0.get_or_init(|| (0..calls).map(|_| AtomicU32::new(OPEN)).collect());
         let Some(place) = all.get(number) else { return find() };
         match place.load(Ordering::Relaxed) {
             OPEN => {
                 let found = find();
-                if let Some(word) = found.map_or(Some(NONE), |(id, how)| word(id, how)) {
+                if let Some(word) = found.map_or(Some(NONE), |(id, how)| pack_target(id, how)) {
                     place.store(word, Ordering::Relaxed);
                 }
                 found
             }
-            word => target(word),
+            word => unpack_target(word),
         }
     }
 
     /// Forgets all.
-    pub fn forget(&mut self) {
+    pub fn clear_targets(&mut self) {
         self.0.take();
     }
 
     /// The bytes that it takes beside itself.
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.0.get().map_or(0, |all| size_of_val(&**all))
     }
 }
 
-/// Packs a target into a word; `None` if it does not fit, so it is found anew each time.
-fn word(id: NodeId, how: How) -> Option<u32> {
+/// Packs a target; `None` if it does not fit: it is found anew each time.
+fn pack_target(id: NodeId, how: EdgeCertainty) -> Option<u32> {
     let at = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
     let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);
     fits.then(|| id.file << FILE | id.node << NODE | (FIRST_HOW + at))
 }
 
-fn target(word: u32) -> Option<(NodeId, How)> {
+fn unpack_target(word: u32) -> Option<(NodeId, EdgeCertainty)> {
     let how = HOWS.get(usize::try_from((word & HOW).checked_sub(FIRST_HOW)?).ok()?)?;
     let node = word >> NODE & ((1 << (FILE - NODE)) - 1);
     Some((NodeId { file: word >> FILE, node }, *how))
@@ -73,30 +74,32 @@ mod tests {
 
     #[test]
     fn a_target_is_found_once() {
-        let mut targets = Targets::default();
+        let mut targets = CallTargets::default();
         let last = NodeId { file: (1 << 15) - 1, node: (1 << 14) - 1 };
         for (number, found) in
-            [None, Some((NodeId { file: 0, node: 0 }, How::Local)), Some((last, How::Typed))].into_iter().enumerate()
+            [None, Some((NodeId { file: 0, node: 0 }, EdgeCertainty::Local)), Some((last, EdgeCertainty::Typed))]
+                .into_iter()
+                .enumerate()
         {
-            assert_eq!(targets.of(3, number, || found), found);
-            assert_eq!(targets.of(3, number, || unreachable!("it is known")), found, "{number}");
+            assert_eq!(targets.target_or_find(3, number, || found), found);
+            assert_eq!(targets.target_or_find(3, number, || unreachable!("it is known")), found, "{number}");
         }
-        assert_eq!(targets.memory(), 12);
-        targets.forget();
-        assert_eq!(targets.memory(), 0);
-        let other = Some((NodeId { file: 1, node: 1 }, How::Imported));
-        assert_eq!(targets.of(3, 0, || other), other);
+        assert_eq!(targets.memory_bytes(), 12);
+        targets.clear_targets();
+        assert_eq!(targets.memory_bytes(), 0);
+        let other = Some((NodeId { file: 1, node: 1 }, EdgeCertainty::Imported));
+        assert_eq!(targets.target_or_find(3, 0, || other), other);
     }
 
     #[test]
     fn what_does_not_fit_is_found_each_time() {
-        let targets = Targets::default();
-        let far = Some((NodeId { file: 1, node: 1 << 14 }, How::Local));
-        let other = Some((NodeId { file: 1 << 15, node: 1 }, How::Local));
-        let near = Some((NodeId { file: 1, node: 2 }, How::SelfMember));
-        assert_eq!(targets.of(1, 0, || far), far);
-        assert_eq!(targets.of(1, 0, || near), near);
-        assert_eq!(targets.of(1, 7, || far), far);
-        assert_eq!(Targets::default().of(1, 0, || other), other);
+        let targets = CallTargets::default();
+        let far = Some((NodeId { file: 1, node: 1 << 14 }, EdgeCertainty::Local));
+        let other = Some((NodeId { file: 1 << 15, node: 1 }, EdgeCertainty::Local));
+        let near = Some((NodeId { file: 1, node: 2 }, EdgeCertainty::SelfMember));
+        assert_eq!(targets.target_or_find(1, 0, || far), far);
+        assert_eq!(targets.target_or_find(1, 0, || near), near);
+        assert_eq!(targets.target_or_find(1, 7, || far), far);
+        assert_eq!(CallTargets::default().target_or_find(1, 0, || other), other);
     }
 }

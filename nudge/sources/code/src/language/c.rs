@@ -2,13 +2,13 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Draft, Open, Walk, start};
-use crate::facts::{ExprId, Kind, flag};
+use crate::extract::{FrameKind, NodeDraft, TreeWalk, start_byte};
+use crate::facts::{ExprId, NodeKind, flag};
 
-use super::common::{block, call, doc, typed};
-use super::{Shape, Spec, Visit};
+use super::common::{call, lower_typed, open_block, read_doc};
+use super::{LanguageSpec, SyntaxShape, Visit};
 
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: LanguageSpec = LanguageSpec {
     parser: || tree_sitter_c::LANGUAGE.into(),
     visits: VISITS,
     shapes: SHAPES,
@@ -28,76 +28,76 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 #[cfg(feature = "code-all")]
-pub(super) const CPP: Spec = Spec { parser: || tree_sitter_cpp::LANGUAGE.into(), ..SPEC };
+pub(super) const CPP: LanguageSpec = LanguageSpec { parser: || tree_sitter_cpp::LANGUAGE.into(), ..SPEC };
 
 const VISITS: &[(&str, Visit)] = &[
-    ("preproc_include", include),
+    ("preproc_include", visit_include),
     ("preproc_function_def", macro_),
-    ("function_definition", function),
-    ("declaration", declaration),
-    ("struct_specifier", class),
-    ("union_specifier", class),
-    ("enum_specifier", class),
-    ("class_specifier", class),
-    ("namespace_definition", namespace),
+    ("function_definition", visit_function),
+    ("declaration", visit_declaration),
+    ("struct_specifier", visit_class),
+    ("union_specifier", visit_class),
+    ("enum_specifier", visit_class),
+    ("class_specifier", visit_class),
+    ("namespace_definition", visit_namespace),
     ("type_definition", type_),
-    ("field_declaration", field),
-    ("compound_statement", block),
-    ("for_statement", block),
-    ("for_range_loop", range),
-    ("lambda_expression", lambda),
+    ("field_declaration", visit_field),
+    ("compound_statement", open_block),
+    ("for_statement", open_block),
+    ("for_range_loop", visit_range_loop),
+    ("lambda_expression", visit_lambda),
     ("call_expression", call),
     ("new_expression", new),
 ];
 
-const SHAPES: &[(&str, Shape)] = &[
-    ("identifier", Shape::Name),
-    ("type_identifier", Shape::Name),
-    ("field_identifier", Shape::Name),
-    ("namespace_identifier", Shape::Name),
-    ("field_expression", Shape::Member("argument", "field")),
-    ("qualified_identifier", Shape::Static("scope", "name")),
-    ("call_expression", Shape::Call("function")),
-    ("new_expression", Shape::Of("type")),
-    ("parenthesized_expression", Shape::Pass("")),
-    ("pointer_expression", Shape::Pass("argument")),
-    ("subscript_expression", Shape::Item("argument")),
-    ("cast_expression", Shape::Of("type")),
-    ("compound_literal_expression", Shape::Of("type")),
-    ("type_descriptor", Shape::Pass("type")),
-    ("struct_specifier", Shape::Pass("name")),
-    ("union_specifier", Shape::Pass("name")),
-    ("enum_specifier", Shape::Pass("name")),
-    ("class_specifier", Shape::Pass("name")),
-    ("this", Shape::This),
-    ("null", Shape::Null),
-    ("primitive_type", Shape::Literal("int")),
-    ("sized_type_specifier", Shape::Literal("int")),
-    ("number_literal", Shape::Literal("int")),
-    ("string_literal", Shape::Literal("char")),
+const SHAPES: &[(&str, SyntaxShape)] = &[
+    ("identifier", SyntaxShape::Name),
+    ("type_identifier", SyntaxShape::Name),
+    ("field_identifier", SyntaxShape::Name),
+    ("namespace_identifier", SyntaxShape::Name),
+    ("field_expression", SyntaxShape::Member("argument", "field")),
+    ("qualified_identifier", SyntaxShape::Static("scope", "name")),
+    ("call_expression", SyntaxShape::Call("function")),
+    ("new_expression", SyntaxShape::Of("type")),
+    ("parenthesized_expression", SyntaxShape::Pass("")),
+    ("pointer_expression", SyntaxShape::Pass("argument")),
+    ("subscript_expression", SyntaxShape::Item("argument")),
+    ("cast_expression", SyntaxShape::Of("type")),
+    ("compound_literal_expression", SyntaxShape::Of("type")),
+    ("type_descriptor", SyntaxShape::Pass("type")),
+    ("struct_specifier", SyntaxShape::Pass("name")),
+    ("union_specifier", SyntaxShape::Pass("name")),
+    ("enum_specifier", SyntaxShape::Pass("name")),
+    ("class_specifier", SyntaxShape::Pass("name")),
+    ("this", SyntaxShape::This),
+    ("null", SyntaxShape::Null),
+    ("primitive_type", SyntaxShape::Literal("int")),
+    ("sized_type_specifier", SyntaxShape::Literal("int")),
+    ("number_literal", SyntaxShape::Literal("int")),
+    ("string_literal", SyntaxShape::Literal("char")),
 ];
 
 const DOCS: &[&str] = &["/*", "//"];
 
-fn include(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_include(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(path) = node.child_by_field_name("path") {
-        let path = walk.text(path).trim_matches(['"', '<', '>']);
-        walk.import(path, "*", "", node, true);
+        let path = walk.node_text(path).trim_matches(['"', '<', '>']);
+        walk.add_import(path, "*", "", node, true);
     }
 }
 
-fn macro_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn macro_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(name) = node.child_by_field_name("name") else { return };
     let name = walk.name_of(name);
     if !name.is_none() {
-        let doc = doc(walk, node, DOCS);
+        let doc = read_doc(walk, node, DOCS);
         let body = node.child_by_field_name("value");
-        walk.node(Draft { kind: Kind::Macro, name, whole: node, body, flags: 0, doc, bare: true });
+        walk.add_node(NodeDraft { kind: NodeKind::Macro, name, whole: node, body, flags: 0, doc, bare: true });
     }
 }
 
 /// The function in a declarator, under pointers and parentheses.
-fn declarator(node: Syntax<'_>) -> Option<Syntax<'_>> {
+fn find_function_declarator(node: Syntax<'_>) -> Option<Syntax<'_>> {
     let mut at = node.child_by_field_name("declarator")?;
     for _ in 0..16 {
         if at.kind() == "function_declarator" {
@@ -125,21 +125,21 @@ fn name_in(node: Syntax<'_>) -> Option<Syntax<'_>> {
     None
 }
 
-fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(head) = declarator(node) else { return };
+fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(head) = find_function_declarator(node) else { return };
     let Some(name) = head.child_by_field_name("declarator").and_then(name_in) else { return };
-    let fixed = walk.text(node).starts_with("static");
-    noted(walk, node, head, name, if fixed { flag::STATIC } else { 0 });
+    let fixed = walk.node_text(node).starts_with("static");
+    note_function(walk, node, head, name, if fixed { flag::STATIC } else { 0 });
 }
 
-fn noted(walk: &mut Walk<'_>, node: Syntax<'_>, head: Syntax<'_>, name: Syntax<'_>, flags: u16) {
+fn note_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, head: Syntax<'_>, name: Syntax<'_>, flags: u16) {
     let body = node.child_by_field_name("body");
     let mut name = name;
     if name.kind() == "qualified_identifier" {
         // `void T::f() {}`
         let of = walk.lower_field(name, "scope");
         let block = walk.impl_block(of, ExprId::NONE, node);
-        walk.open(node, Open::Impl(block));
+        walk.open_frame(node, FrameKind::Impl(block));
         for _ in 0..8 {
             match name.child_by_field_name("name") {
                 Some(inner) => name = inner,
@@ -147,28 +147,28 @@ fn noted(walk: &mut Walk<'_>, node: Syntax<'_>, head: Syntax<'_>, name: Syntax<'
             }
         }
     }
-    let method = matches!(walk.owner().what, Open::Class(_) | Open::Impl(_));
-    let doc = doc(walk, node, DOCS);
+    let method = matches!(walk.owner_frame().what, FrameKind::Class(_) | FrameKind::Impl(_));
+    let doc = read_doc(walk, node, DOCS);
     let name = walk.name_of(name);
     if name.is_none() {
         return;
     }
-    let kind = if method { Kind::Method } else { Kind::Function };
+    let kind = if method { NodeKind::Method } else { NodeKind::Function };
     let flags = flags | if body.is_none() { flag::BODILESS } else { 0 };
-    let number = walk.node(Draft { kind, name, whole: node, body, flags, doc, bare: !method });
-    super::common::gives(walk, node, number, "type");
-    super::common::params(walk, node, head.child_by_field_name("parameters"), number, |param| {
+    let number = walk.add_node(NodeDraft { kind, name, whole: node, body, flags, doc, bare: !method });
+    super::common::note_result(walk, node, number, "type");
+    super::common::note_params(walk, node, head.child_by_field_name("parameters"), number, |param| {
         param.child_by_field_name("declarator").and_then(name_in)
     });
-    walk.open(node, Open::Function(number));
+    walk.open_frame(node, FrameKind::Function(number));
 }
 
-fn declaration(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(head) = declarator(node)
-        && !matches!(walk.owner().what, Open::Function(_))
+fn visit_declaration(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    if let Some(head) = find_function_declarator(node)
+        && !matches!(walk.owner_frame().what, FrameKind::Function(_))
     {
         if let Some(name) = head.child_by_field_name("declarator").filter(|name| name.kind() == "identifier") {
-            noted(walk, node, head, name, 0);
+            note_function(walk, node, head, name, 0);
         }
         return;
     }
@@ -176,66 +176,74 @@ fn declaration(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     for one in node.children_by_field_name("declarator", &mut cursor) {
         if let Some(name) = name_in(one) {
-            let value = typed(walk, ty, one.child_by_field_name("value"));
+            let value = lower_typed(walk, ty, one.child_by_field_name("value"));
             let name = walk.name_of(name);
-            super::common::bind(walk, name, value, node);
+            super::common::bind_value(walk, name, value, node);
         }
     }
 }
 
 /// `for (auto& x : xs)`
-fn range(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Block);
+fn visit_range_loop(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Block);
     if let Some(name) = node.child_by_field_name("declarator").and_then(name_in) {
-        let value = typed(walk, node.child_by_field_name("type"), None);
+        let value = lower_typed(walk, node.child_by_field_name("type"), None);
         let name = walk.name_of(name);
         super::common::bind_in(walk, name, value, node);
     }
 }
 
-fn lambda(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Block);
+fn visit_lambda(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Block);
     let list = node.child_by_field_name("declarator").and_then(|head| head.child_by_field_name("parameters"));
     let Some(list) = list else { return };
     let mut cursor = list.walk();
     for param in list.named_children(&mut cursor) {
         if let Some(name) = param.child_by_field_name("declarator").and_then(name_in) {
-            let value = typed(walk, param.child_by_field_name("type"), None);
+            let value = lower_typed(walk, param.child_by_field_name("type"), None);
             let name = walk.name_of(name);
             super::common::bind_in(walk, name, value, node);
         }
     }
 }
 
-fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     // Without a body it only names one.
     let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
     let name = walk.name_of(name);
     if name.is_none() {
         return;
     }
-    let doc = doc(walk, node, DOCS);
-    let draft = Draft { kind: Kind::Class, name, whole: node, body: Some(body), flags: 0, doc, bare: true };
-    let number = walk.node(draft);
+    let doc = read_doc(walk, node, DOCS);
+    let draft = NodeDraft { kind: NodeKind::Class, name, whole: node, body: Some(body), flags: 0, doc, bare: true };
+    let number = walk.add_node(draft);
     let mut cursor = node.walk();
     if let Some(list) = node.named_children(&mut cursor).find(|child| child.kind() == "base_class_clause") {
         let mut inner = list.walk();
-        let bases: Vec<ExprId> = list.named_children(&mut inner).take(16).map(|base| walk.lower(base)).collect();
+        let bases: Vec<ExprId> = list.named_children(&mut inner).take(16).map(|base| walk.lower_expr(base)).collect();
         walk.set_bases(number, bases);
     }
-    walk.open(node, Open::Class(number));
+    walk.open_frame(node, FrameKind::Class(number));
 }
 
-fn namespace(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(name), body) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
     let name = walk.name_of(name);
     if !name.is_none() {
-        let number = walk.node(Draft { kind: Kind::Module, name, whole: node, body, flags: 0, doc: None, bare: true });
-        walk.open(node, Open::Module(number));
+        let number = walk.add_node(NodeDraft {
+            kind: NodeKind::Module,
+            name,
+            whole: node,
+            body,
+            flags: 0,
+            doc: None,
+            bare: true,
+        });
+        walk.open_frame(node, FrameKind::Module(number));
     }
 }
 
-fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(name) = node.child_by_field_name("declarator").and_then(name_in) else { return };
     let ty = node.child_by_field_name("type");
     let name = walk.name_of(name);
@@ -243,36 +251,36 @@ fn type_(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if name.is_none() || same {
         return;
     }
-    let doc = doc(walk, node, DOCS);
-    let draft = Draft { kind: Kind::Type, name, whole: node, body: None, flags: 0, doc, bare: true };
-    let number = walk.node(draft);
-    let value = typed(walk, ty, None);
-    walk.gives(number, value, start(node));
+    let doc = read_doc(walk, node, DOCS);
+    let draft = NodeDraft { kind: NodeKind::Type, name, whole: node, body: None, flags: 0, doc, bare: true };
+    let number = walk.add_node(draft);
+    let value = lower_typed(walk, ty, None);
+    walk.add_result(number, value, start_byte(node));
     // A struct without a name has its members under this one.
     if ty.is_some_and(|ty| ty.child_by_field_name("body").is_some() && ty.child_by_field_name("name").is_none()) {
-        walk.open(node, Open::Class(number));
+        walk.open_frame(node, FrameKind::Class(number));
     }
 }
 
-fn field(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Open::Class(owner) = walk.owner().what else { return };
-    if let Some(head) = declarator(node) {
+fn visit_field(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let FrameKind::Class(owner) = walk.owner_frame().what else { return };
+    if let Some(head) = find_function_declarator(node) {
         if let Some(name) = head.child_by_field_name("declarator").filter(|name| name.kind() == "field_identifier") {
-            noted(walk, node, head, name, 0);
+            note_function(walk, node, head, name, 0);
         }
         return;
     }
-    let value = typed(walk, node.child_by_field_name("type"), None);
+    let value = lower_typed(walk, node.child_by_field_name("type"), None);
     let mut cursor = node.walk();
     for one in node.children_by_field_name("declarator", &mut cursor) {
         if let Some(name) = name_in(one) {
             let name = walk.name_of(name);
-            walk.field(owner, name, value, start(node));
+            walk.add_field(owner, name, value, start_byte(node));
         }
     }
 }
 
-fn new(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn new(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(ty) = node.child_by_field_name("type") {
         walk.call_of(ty, false);
     }

@@ -6,12 +6,12 @@ mod shapes;
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Draft, Open, Walk, start};
-use crate::facts::{Expr, ExprId, Kind, NO_NODE, Name, flag};
+use crate::extract::{FrameKind, NodeDraft, TreeWalk, start_byte};
+use crate::facts::{Expr, ExprId, NO_NODE, NameId, NodeKind, flag};
 
-use super::{Shape, Spec, Visit};
+use super::{LanguageSpec, SyntaxShape, Visit};
 
-pub(super) const JAVASCRIPT: Spec = Spec {
+pub(super) const JAVASCRIPT: LanguageSpec = LanguageSpec {
     parser: || tree_sitter_javascript::LANGUAGE.into(),
     visits: VISITS,
     shapes: shapes::SHAPES,
@@ -21,10 +21,11 @@ pub(super) const JAVASCRIPT: Spec = Spec {
     heads: &["member_expression"],
 };
 
-pub(super) const TYPESCRIPT: Spec =
-    Spec { parser: || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(), ..JAVASCRIPT };
+pub(super) const TYPESCRIPT: LanguageSpec =
+    LanguageSpec { parser: || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(), ..JAVASCRIPT };
 
-pub(super) const TSX: Spec = Spec { parser: || tree_sitter_typescript::LANGUAGE_TSX.into(), ..JAVASCRIPT };
+pub(super) const TSX: LanguageSpec =
+    LanguageSpec { parser: || tree_sitter_typescript::LANGUAGE_TSX.into(), ..JAVASCRIPT };
 
 const COMMENTS: &[&str] = &["comment"];
 
@@ -43,133 +44,133 @@ const LEAVES: &[&str] =
     &["accessibility_modifier", "import_statement", "nested_type_identifier", "regex", "string", "type_arguments"];
 
 const VISITS: &[(&str, Visit)] = &[
-    ("function_declaration", function),
-    ("generator_function_declaration", function),
-    ("function_signature", function),
-    ("class_declaration", class),
-    ("abstract_class_declaration", class),
-    ("class", class),
-    ("interface_declaration", class),
-    ("enum_declaration", class),
-    ("type_alias_declaration", alias),
-    ("internal_module", namespace),
-    ("module", namespace),
-    ("method_definition", method),
-    ("method_signature", method),
-    ("abstract_method_signature", method),
-    ("property_signature", property),
-    ("public_field_definition", property),
-    ("field_definition", property),
-    ("pair", pair),
-    ("object", object),
-    ("object_type", object),
-    ("arrow_function", anonymous),
-    ("function_expression", anonymous),
-    ("generator_function", anonymous),
+    ("function_declaration", visit_function),
+    ("generator_function_declaration", visit_function),
+    ("function_signature", visit_function),
+    ("class_declaration", visit_class),
+    ("abstract_class_declaration", visit_class),
+    ("class", visit_class),
+    ("interface_declaration", visit_class),
+    ("enum_declaration", visit_class),
+    ("type_alias_declaration", visit_alias),
+    ("internal_module", visit_namespace),
+    ("module", visit_namespace),
+    ("method_definition", visit_method),
+    ("method_signature", visit_method),
+    ("abstract_method_signature", visit_method),
+    ("property_signature", visit_property),
+    ("public_field_definition", visit_property),
+    ("field_definition", visit_property),
+    ("pair", visit_pair),
+    ("object", visit_object),
+    ("object_type", visit_object),
+    ("arrow_function", visit_anonymous),
+    ("function_expression", visit_anonymous),
+    ("generator_function", visit_anonymous),
     ("function_type", type_scope),
-    ("statement_block", block),
-    ("if_statement", bind::narrowed),
-    ("for_statement", block),
+    ("statement_block", open_block),
+    ("if_statement", bind::narrow_by_instanceof),
+    ("for_statement", open_block),
     ("for_in_statement", bind::for_in),
-    ("catch_clause", bind::catch),
-    ("variable_declarator", bind::variable),
-    ("assignment_expression", bind::assignment),
-    ("augmented_assignment_expression", bind::assignment),
-    ("return_statement", returned),
+    ("catch_clause", bind::visit_catch),
+    ("variable_declarator", bind::visit_variable),
+    ("assignment_expression", bind::visit_assignment),
+    ("augmented_assignment_expression", bind::visit_assignment),
+    ("return_statement", visit_return),
     ("call_expression", call),
     ("new_expression", new),
-    ("decorator", decorator),
-    ("import_statement", modules::import),
-    ("export_statement", modules::export),
+    ("decorator", visit_decorator),
+    ("import_statement", modules::visit_import),
+    ("export_statement", modules::visit_export),
 ];
 
-fn doc(walk: &mut Walk<'_>, row: usize) -> Option<String> {
+fn read_doc(walk: &mut TreeWalk<'_>, row: usize) -> Option<String> {
     let mut comments = walk.comments_before(row);
     // A comment that is no JSDoc is about the code, not about its use.
     comments.retain(|comment| comment.starts_with("/**"));
     let last = comments.pop()?;
-    crate::extract::text::doc(&crate::doc::uncomment(&[last]))
+    crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&[last]))
 }
 
-fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Block);
+fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Block);
 }
 
 /// A type of a function: its parameters are no one's.
-fn type_scope(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Function(NO_NODE));
+fn type_scope(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Function(NO_NODE));
 }
 
-fn note<'t>(
-    walk: &mut Walk<'_>,
-    name: Name,
+fn note_node<'t>(
+    walk: &mut TreeWalk<'_>,
+    name: NameId,
     whole: Syntax<'t>,
     inner: Syntax<'t>,
-    kind: Kind,
+    kind: NodeKind,
     bare: bool,
 ) -> Option<u32> {
     if name.is_none() {
         return None;
     }
-    let body = walk.get(inner, "body");
-    let (mut flags, row) = walk.exported(whole);
-    if body.is_none() && matches!(kind, Kind::Function | Kind::Method) {
+    let body = walk.child_by_field(inner, "body");
+    let (mut flags, row) = walk.take_export(whole);
+    if body.is_none() && matches!(kind, NodeKind::Function | NodeKind::Method) {
         flags |= flag::BODILESS;
     }
     let head = walk.src.get(inner.start_byte()..inner.start_byte() + 5).unwrap_or_default();
     if head == "async" {
         flags |= flag::ASYNC;
     }
-    let doc = doc(walk, row);
-    let number = walk.node(Draft { kind, name, whole, body, flags, doc, bare });
+    let doc = read_doc(walk, row);
+    let number = walk.add_node(NodeDraft { kind, name, whole, body, flags, doc, bare });
     bind::type_params(walk, inner);
     Some(number)
 }
 
-fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(name) = walk.get(node, "name") else { return };
+fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(name) = walk.child_by_field(node, "name") else { return };
     let name = walk.name_of(name);
-    let Some(number) = note(walk, name, node, node, Kind::Function, true) else { return };
+    let Some(number) = note_node(walk, name, node, node, NodeKind::Function, true) else { return };
     walk.facts.nodes[number as usize].flags |= flag::OWN_THIS;
-    inside(walk, node, number);
+    open_function(walk, node, number);
 }
 
 /// Notes the result and parameters of a function, and opens its frame.
-fn inside(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
-    if let Some(ty) = walk.get(node, "return_type") {
-        let ty = walk.lower(ty);
-        let value = walk.of(ty);
+fn open_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
+    if let Some(ty) = walk.child_by_field(node, "return_type") {
+        let ty = walk.lower_expr(ty);
+        let value = walk.add_value_of(ty);
         walk.facts.nodes[number as usize].flags |= flag::ANNOTATED;
-        walk.gives(number, value, start(node));
-    } else if let Some(body) = walk.get(node, "body").filter(|body| body.kind() != "statement_block") {
-        let value = walk.lower(body);
-        walk.gives(number, value, start(body));
+        walk.add_result(number, value, start_byte(node));
+    } else if let Some(body) = walk.child_by_field(node, "body").filter(|body| body.kind() != "statement_block") {
+        let value = walk.lower_expr(body);
+        walk.add_result(number, value, start_byte(body));
     }
-    let names = bind::params(walk, node, number);
+    let names = bind::bind_params(walk, node, number);
     walk.set_params(number, names);
-    bind::documented(walk, node, number);
-    walk.open(node, Open::Function(number));
+    bind::check_function_doc(walk, node, number);
+    walk.open_frame(node, FrameKind::Function(number));
 }
 
-fn anonymous(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_anonymous(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(number) = walk.named.remove(&node.id()) {
         bind::type_params(walk, node);
-        inside(walk, node, number);
+        open_function(walk, node, number);
         return;
     }
     bind::type_params(walk, node);
-    bind::params(walk, node, NO_NODE);
-    walk.open(node, Open::Function(NO_NODE));
+    bind::bind_params(walk, node, NO_NODE);
+    walk.open_frame(node, FrameKind::Function(NO_NODE));
 }
 
-fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (number, kind) = if let Some(number) = walk.named.remove(&node.id()) {
-        (number, Kind::Class)
+        (number, NodeKind::Class)
     } else {
-        let kind = if node.kind() == "interface_declaration" { Kind::Trait } else { Kind::Class };
-        let name = walk.get(node, "name").map_or(Name::NONE, |name| walk.name_of(name));
-        let Some(number) = note(walk, name, node, node, kind, node.kind() != "class") else {
-            walk.open(node, Open::Function(NO_NODE));
+        let kind = if node.kind() == "interface_declaration" { NodeKind::Trait } else { NodeKind::Class };
+        let name = walk.child_by_field(node, "name").map_or(NameId::NONE, |name| walk.name_of(name));
+        let Some(number) = note_node(walk, name, node, node, kind, node.kind() != "class") else {
+            walk.open_frame(node, FrameKind::Function(NO_NODE));
             return;
         };
         (number, kind)
@@ -178,16 +179,16 @@ fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
         match child.kind() {
-            "class_heritage" | "extends_type_clause" => heritage(walk, child, &mut bases),
+            "class_heritage" | "extends_type_clause" => collect_bases(walk, child, &mut bases),
             _ => {}
         }
     }
     walk.set_bases(number, bases);
     let _ = kind;
-    walk.open(node, Open::Class(number));
+    walk.open_frame(node, FrameKind::Class(number));
 }
 
-fn heritage(walk: &mut Walk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
+fn collect_bases(walk: &mut TreeWalk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor).take(16) {
         match child.kind() {
@@ -196,32 +197,32 @@ fn heritage(walk: &mut Walk<'_>, node: Syntax<'_>, bases: &mut Vec<ExprId>) {
                 let mut inner = child.walk();
                 let args = child.named_children(&mut inner).find(|child| child.kind() == "type_arguments");
                 let args = args.map_or(ExprId::NONE, |args| walk.lower_all(args));
-                bases.push(if of.is_none() || args.is_none() { of } else { walk.expr(Expr::Apply(of, args)) });
+                bases.push(if of.is_none() || args.is_none() { of } else { walk.add_expr(Expr::Apply(of, args)) });
             }
             "implements_clause" => {
                 let mut inner = child.walk();
                 for ty in child.named_children(&mut inner).take(16) {
-                    bases.push(walk.lower(ty));
+                    bases.push(walk.lower_expr(ty));
                 }
             }
-            _ => bases.push(walk.lower(child)),
+            _ => bases.push(walk.lower_expr(child)),
         }
     }
 }
 
-fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(value)) = (walk.get(node, "name"), walk.get(node, "value")) else {
+fn visit_alias(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(name), Some(value)) = (walk.child_by_field(node, "name"), walk.child_by_field(node, "value")) else {
         return;
     };
     let name = walk.name_of(name);
-    let Some(number) = note(walk, name, node, node, Kind::Type, true) else { return };
+    let Some(number) = note_node(walk, name, node, node, NodeKind::Type, true) else { return };
     if value.kind() == "object_type" {
         walk.named.insert(value.id(), number);
         return;
     }
-    let ty = walk.lower(value);
-    let given = walk.of(ty);
-    walk.gives(number, given, start(value));
+    let ty = walk.lower_expr(value);
+    let given = walk.add_value_of(ty);
+    walk.add_result(number, given, start_byte(value));
     if value.kind() == "intersection_type" {
         let mut cursor = value.walk();
         for part in value.named_children(&mut cursor).filter(|part| part.kind() == "object_type") {
@@ -230,40 +231,40 @@ fn alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn namespace(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(name) = walk.get(node, "name").filter(|name| name.kind() == "identifier") else {
-        walk.open(node, Open::Block);
+fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(name) = walk.child_by_field(node, "name").filter(|name| name.kind() == "identifier") else {
+        walk.open_frame(node, FrameKind::Block);
         return;
     };
     let name = walk.name_of(name);
-    if let Some(number) = note(walk, name, node, node, Kind::Module, true) {
-        walk.open(node, Open::Module(number));
+    if let Some(number) = note_node(walk, name, node, node, NodeKind::Module, true) {
+        walk.open_frame(node, FrameKind::Module(number));
     }
 }
 
 /// An object or the type of one: its members are those of the name that it was given.
-fn object(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let what = walk.named.remove(&node.id()).map_or(Open::Function(NO_NODE), Open::Class);
-    walk.open(node, what);
+fn visit_object(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let what = walk.named.remove(&node.id()).map_or(FrameKind::Function(NO_NODE), FrameKind::Class);
+    walk.open_frame(node, what);
 }
 
-fn key(walk: &mut Walk<'_>, node: Syntax<'_>, field: &str) -> Name {
-    match walk.get(node, field) {
+fn read_key(walk: &mut TreeWalk<'_>, node: Syntax<'_>, field: &str) -> NameId {
+    match walk.child_by_field(node, field) {
         Some(key) if matches!(key.kind(), "property_identifier" | "private_property_identifier") => walk.name_of(key),
         Some(key) if key.kind() == "string" => {
-            let text = walk.text(key).trim_matches(['"', '\'']);
+            let text = walk.node_text(key).trim_matches(['"', '\'']);
             let plain = !text.is_empty() && text.len() < 100 && text.chars().all(|c| c.is_alphanumeric() || c == '_');
-            if plain { walk.names.name(text) } else { Name::NONE }
+            if plain { walk.names.name(text) } else { NameId::NONE }
         }
-        _ => Name::NONE,
+        _ => NameId::NONE,
     }
 }
 
-fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let name = key(walk, node, "name");
-    let class = matches!(walk.owner().what, Open::Class(_));
-    let Some(number) = (if class { note(walk, name, node, node, Kind::Method, false) } else { None }) else {
-        anonymous(walk, node);
+fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let name = read_key(walk, node, "name");
+    let class = matches!(walk.owner_frame().what, FrameKind::Class(_));
+    let Some(number) = (if class { note_node(walk, name, node, node, NodeKind::Method, false) } else { None }) else {
+        visit_anonymous(walk, node);
         return;
     };
     let mut cursor = node.walk();
@@ -274,90 +275,90 @@ fn method(walk: &mut Walk<'_>, node: Syntax<'_>) {
             _ => 0,
         };
     }
-    inside(walk, node, number);
+    open_function(walk, node, number);
 }
 
 /// A field, or a method if it holds a function.
-fn property(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let field = if node.kind() == "field_definition" { "property" } else { "name" };
-    let name = key(walk, node, field);
-    let Open::Class(owner) = walk.owner().what else { return };
-    let (ty, value) = (walk.get(node, "type"), walk.get(node, "value"));
+    let name = read_key(walk, node, field);
+    let FrameKind::Class(owner) = walk.owner_frame().what else { return };
+    let (ty, value) = (walk.child_by_field(node, "type"), walk.child_by_field(node, "value"));
     let function = value.filter(|value| matches!(value.kind(), "arrow_function" | "function_expression"));
     if let Some(value) = function {
-        if let Some(number) = note(walk, name, node, value, Kind::Method, false) {
+        if let Some(number) = note_node(walk, name, node, value, NodeKind::Method, false) {
             walk.named.insert(value.id(), number);
         }
         return;
     }
     let given = match (ty, value) {
         (Some(ty), _) => {
-            let ty = walk.lower(ty);
-            walk.of(ty)
+            let ty = walk.lower_expr(ty);
+            walk.add_value_of(ty)
         }
-        (None, Some(value)) => walk.lower(value),
+        (None, Some(value)) => walk.lower_expr(value),
         (None, None) => ExprId::NONE,
     };
     if let Some(Expr::Of(ty)) = walk.exprs.get(given)
         && let Some(Expr::Function(result)) = walk.exprs.get(ty)
     {
-        if let Some(number) = note(walk, name, node, node, Kind::Method, false) {
-            walk.gives(number, result, start(node));
+        if let Some(number) = note_node(walk, name, node, node, NodeKind::Method, false) {
+            walk.add_result(number, result, start_byte(node));
             walk.facts.nodes[number as usize].flags |= flag::ANNOTATED;
         }
         return;
     }
-    walk.field(owner, name, given, start(node));
+    walk.add_field(owner, name, given, start_byte(node));
 }
 
 /// A property of an object.
-fn pair(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Open::Class(owner) = walk.owner().what else { return };
-    let name = key(walk, node, "key");
-    let Some(value) = walk.get(node, "value") else { return };
+fn visit_pair(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let FrameKind::Class(owner) = walk.owner_frame().what else { return };
+    let name = read_key(walk, node, "key");
+    let Some(value) = walk.child_by_field(node, "value") else { return };
     if matches!(value.kind(), "arrow_function" | "function_expression" | "generator_function") {
-        if let Some(number) = note(walk, name, node, value, Kind::Method, false) {
+        if let Some(number) = note_node(walk, name, node, value, NodeKind::Method, false) {
             walk.named.insert(value.id(), number);
         }
         return;
     }
-    let value = walk.lower(value);
-    walk.field(owner, name, value, start(node));
+    let value = walk.lower_expr(value);
+    walk.add_field(owner, name, value, start_byte(node));
 }
 
-fn returned(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Open::Function(function) = walk.owner().what else { return };
+fn visit_return(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let FrameKind::Function(function) = walk.owner_frame().what else { return };
     let Some(noted) = walk.facts.nodes.get(function as usize) else { return };
     if noted.flags & flag::ANNOTATED == 0 {
         let value = match node.named_child(0) {
-            Some(value) => walk.lower(value),
-            None => walk.expr(Expr::Null),
+            Some(value) => walk.lower_expr(value),
+            None => walk.add_expr(Expr::Null),
         };
-        walk.gives(function, value, start(node));
+        walk.add_result(function, value, start_byte(node));
     }
 }
 
-fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(function) = walk.get(node, "function") else { return };
+fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(function) = walk.child_by_field(node, "function") else { return };
     walk.call_of(function, false);
     if function.kind() == "super" {
-        let (name, callee) = (walk.names.made("constructor"), walk.expr(Expr::Super));
-        let callee = walk.expr(Expr::Member(callee, name));
+        let (name, callee) = (walk.names.intern_made("constructor"), walk.add_expr(Expr::Super));
+        let callee = walk.add_expr(Expr::Member(callee, name));
         walk.call(name, callee, function, false);
     }
     if crate::extract::is_test_path(walk.path) {
         test(walk, node, function);
     }
-    bind::hints(walk, node, function);
+    bind::hint_function(walk, node, function);
 }
 
 /// `it("does this", () => ..)` is a test of that name.
-fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
-    let head = walk.text(function).split(['.', '(']).next().unwrap_or_default();
+fn test(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
+    let head = walk.node_text(function).split(['.', '(']).next().unwrap_or_default();
     if !matches!(head, "it" | "test") {
         return;
     }
-    let Some(args) = walk.get(node, "arguments") else { return };
+    let Some(args) = walk.child_by_field(node, "arguments") else { return };
     let (Some(title), Some(body)) = (args.named_child(0), args.named_child(1)) else { return };
     let body = match body.kind() {
         "arrow_function" | "function_expression" => body,
@@ -370,24 +371,31 @@ fn test(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
         return;
     }
     let text: String =
-        walk.text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
-    let name = walk.names.made(text.trim());
+        walk.node_text(title).trim_matches(['"', '\'', '`']).chars().filter(|c| !c.is_control()).take(120).collect();
+    let name = walk.names.intern_made(text.trim());
     if text.trim().is_empty() {
         return;
     }
-    let draft =
-        Draft { kind: Kind::Function, name, whole: node, body: Some(body), flags: flag::TEST, doc: None, bare: false };
-    let number = walk.node(draft);
+    let draft = NodeDraft {
+        kind: NodeKind::Function,
+        name,
+        whole: node,
+        body: Some(body),
+        flags: flag::TEST,
+        doc: None,
+        bare: false,
+    };
+    let number = walk.add_node(draft);
     walk.named.insert(body.id(), number);
 }
 
-fn new(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(class) = walk.get(node, "constructor") {
+fn new(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    if let Some(class) = walk.child_by_field(node, "constructor") {
         walk.call_of(class, false);
     }
 }
 
-fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_decorator(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = node.named_child(0)
         && function.kind() != "call_expression"
     {

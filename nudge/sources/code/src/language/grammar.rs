@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use tree_sitter::{Language as Parser, Node};
 
-use crate::extract::Walk;
+use crate::extract::TreeWalk;
 
 /// A step of the walk at a node of the tree.
-pub(crate) type Visit = for<'a> fn(&mut Walk<'a>, Node<'_>);
+pub(crate) type Visit = for<'a> fn(&mut TreeWalk<'a>, Node<'_>);
 
 /// The meaning of a kind of syntax as an expression or type. Texts are names of fields; `""` is the first named child.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Shape {
+pub(crate) enum SyntaxShape {
     Name,
     Member(&'static str, &'static str),
     Static(&'static str, &'static str),
@@ -42,13 +42,13 @@ pub(crate) enum Shape {
 }
 
 /// An expression of the grammar's own.
-pub(crate) type Lower = for<'a> fn(&mut Walk<'a>, Node<'_>) -> crate::facts::ExprId;
+pub(crate) type Lower = for<'a> fn(&mut TreeWalk<'a>, Node<'_>) -> crate::facts::ExprId;
 
 /// The parts that a language brings.
-pub(crate) struct Spec {
+pub(crate) struct LanguageSpec {
     pub parser: fn() -> Parser,
     pub visits: &'static [(&'static str, Visit)],
-    pub shapes: &'static [(&'static str, Shape)],
+    pub shapes: &'static [(&'static str, SyntaxShape)],
     /// Syntax that adds to the complexity.
     pub branches: &'static [&'static str],
     /// Comments.
@@ -62,24 +62,24 @@ pub(crate) struct Spec {
 /// A language as it is used.
 pub(crate) struct Grammar {
     pub parser: Parser,
-    pub rows: Vec<Row>,
+    pub rows: Vec<SyntaxRow>,
     /// The numbers of the fields: the parser looks names up one by one.
     pub fields: HashMap<String, u16, FixedState>,
 }
 
 /// The tables' entry for a kind.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Row {
+pub(crate) struct SyntaxRow {
     pub visit: Option<Visit>,
-    pub shape: Option<Shape>,
+    pub shape: Option<SyntaxShape>,
     pub branch: bool,
     pub comment: bool,
-    pub inside: Inside,
+    pub inside: WalkExtent,
 }
 
 /// The children of a node that the walk visits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Inside {
+pub(crate) enum WalkExtent {
     #[default]
     All,
     /// The first child.
@@ -88,10 +88,10 @@ pub(crate) enum Inside {
 }
 
 impl Grammar {
-    pub fn new(spec: &Spec) -> Self {
+    pub fn new(spec: &LanguageSpec) -> Self {
         let parser = (spec.parser)();
         let count = parser.node_kind_count();
-        let mut rows = vec![Row::default(); count];
+        let mut rows = vec![SyntaxRow::default(); count];
         for (row, id) in rows.iter_mut().zip(0..=u16::MAX) {
             let Some(kind) = parser.node_kind_for_id(id) else { continue };
             row.shape = spec.shapes.iter().find(|(name, _)| *name == kind).map(|(_, shape)| *shape);
@@ -100,9 +100,9 @@ impl Grammar {
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
                 if row.comment || spec.leaves.contains(&kind) {
-                    row.inside = Inside::Nothing;
+                    row.inside = WalkExtent::Nothing;
                 } else if spec.heads.contains(&kind) {
-                    row.inside = Inside::First;
+                    row.inside = WalkExtent::First;
                 }
             } else {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
@@ -114,8 +114,9 @@ impl Grammar {
         Self { parser, rows, fields }
     }
 
-    pub fn row(&self, node: Node<'_>) -> &Row {
-        const NONE: Row = Row { visit: None, shape: None, branch: false, comment: false, inside: Inside::All };
+    pub fn row_of(&self, node: Node<'_>) -> &SyntaxRow {
+        const NONE: SyntaxRow =
+            SyntaxRow { visit: None, shape: None, branch: false, comment: false, inside: WalkExtent::All };
         self.rows.get(usize::from(node.kind_id())).unwrap_or(&NONE)
     }
 }

@@ -4,13 +4,13 @@ mod bind;
 
 use tree_sitter::Node as Syntax;
 
-use crate::doc::Param;
-use crate::extract::{Draft, Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Kind, NO_NODE, Name, Number, flag};
+use crate::doc::DeclaredParam;
+use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
+use crate::facts::{BindingTarget, CompactNumber, Expr, ExprId, NO_NODE, NameId, NodeKind, flag};
 
-use super::{Shape, Spec, Visit};
+use super::{LanguageSpec, SyntaxShape, Visit};
 
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: LanguageSpec = LanguageSpec {
     parser: || tree_sitter_python::LANGUAGE.into(),
     visits: VISITS,
     shapes: SHAPES,
@@ -35,169 +35,170 @@ const LEAVES: &[&str] =
     &["dotted_name", "future_import_statement", "import_from_statement", "import_statement", "type"];
 
 const VISITS: &[(&str, Visit)] = &[
-    ("decorated_definition", decorated),
-    ("function_definition", function),
-    ("class_definition", class),
-    ("assignment", bind::assignment),
-    ("augmented_assignment", bind::augmented),
-    ("named_expression", bind::walrus),
-    ("global_statement", bind::global),
-    ("nonlocal_statement", bind::nonlocal),
+    ("decorated_definition", visit_decorated),
+    ("function_definition", visit_function),
+    ("class_definition", visit_class),
+    ("assignment", bind::visit_assignment),
+    ("augmented_assignment", bind::visit_augmented),
+    ("named_expression", bind::visit_walrus),
+    ("global_statement", bind::visit_global),
+    ("nonlocal_statement", bind::visit_nonlocal),
     ("type_alias_statement", bind::type_alias),
-    ("import_statement", import),
-    ("import_from_statement", import),
+    ("import_statement", visit_import),
+    ("import_from_statement", visit_import),
     ("call", call),
-    ("decorator", decorator),
+    ("decorator", visit_decorator),
     ("for_statement", bind::loop_),
-    ("while_statement", bind::again),
-    ("for_in_clause", bind::comprehension),
-    ("block", bind::block),
-    ("list_comprehension", block),
-    ("set_comprehension", block),
-    ("dictionary_comprehension", block),
-    ("generator_expression", block),
-    ("lambda", lambda),
+    ("while_statement", bind::note_loop),
+    ("for_in_clause", bind::visit_comprehension),
+    ("block", bind::open_branch),
+    ("list_comprehension", open_block),
+    ("set_comprehension", open_block),
+    ("dictionary_comprehension", open_block),
+    ("generator_expression", open_block),
+    ("lambda", visit_lambda),
     ("with_item", bind::with_item),
-    ("except_clause", bind::except),
-    ("if_statement", bind::narrowed),
+    ("except_clause", bind::visit_except),
+    ("if_statement", bind::narrow_by_isinstance),
     ("case_pattern", bind::case_pattern),
-    ("return_statement", returned),
-    ("yield", yielded),
-    ("string", formatted),
+    ("return_statement", visit_return),
+    ("yield", visit_yield),
+    ("string", visit_string),
 ];
 
-const SHAPES: &[(&str, Shape)] = &[
-    ("identifier", Shape::Name),
-    ("attribute", Shape::Member("object", "attribute")),
-    ("call", Shape::CallOr("function", call_value)),
-    ("await", Shape::Inner("")),
-    ("parenthesized_expression", Shape::Pass("")),
-    ("type", Shape::Pass("")),
-    ("generic_type", Shape::Own(generic)),
-    ("subscript", Shape::Own(subscript)),
-    ("union_type", Shape::Own(union)),
-    ("binary_operator", Shape::Own(union)),
-    ("conditional_expression", Shape::Own(conditional)),
-    ("boolean_operator", Shape::Own(or)),
-    ("named_expression", Shape::Pass("value")),
-    ("none", Shape::Null),
-    ("string", Shape::Own(string)),
-    ("concatenated_string", Shape::Literal("str")),
-    ("integer", Shape::Literal("int")),
-    ("float", Shape::Literal("float")),
-    ("true", Shape::Literal("bool")),
-    ("false", Shape::Literal("bool")),
-    ("list", Shape::Literal("list")),
-    ("list_comprehension", Shape::Literal("list")),
-    ("dictionary", Shape::Literal("dict")),
-    ("dictionary_comprehension", Shape::Literal("dict")),
-    ("set", Shape::Literal("set")),
-    ("generator_expression", Shape::Literal("generator")),
-    ("comparison_operator", Shape::Literal("bool")),
-    ("not_operator", Shape::Literal("bool")),
-    ("lambda", Shape::Literal("function")),
-    ("ellipsis", Shape::Literal("ellipsis")),
-    ("tuple", Shape::Tuple("tuple")),
+const SHAPES: &[(&str, SyntaxShape)] = &[
+    ("identifier", SyntaxShape::Name),
+    ("attribute", SyntaxShape::Member("object", "attribute")),
+    ("call", SyntaxShape::CallOr("function", call_value)),
+    ("await", SyntaxShape::Inner("")),
+    ("parenthesized_expression", SyntaxShape::Pass("")),
+    ("type", SyntaxShape::Pass("")),
+    ("generic_type", SyntaxShape::Own(lower_generic)),
+    ("subscript", SyntaxShape::Own(lower_subscript)),
+    ("union_type", SyntaxShape::Own(lower_union)),
+    ("binary_operator", SyntaxShape::Own(lower_union)),
+    ("conditional_expression", SyntaxShape::Own(lower_conditional)),
+    ("boolean_operator", SyntaxShape::Own(lower_or)),
+    ("named_expression", SyntaxShape::Pass("value")),
+    ("none", SyntaxShape::Null),
+    ("string", SyntaxShape::Own(lower_string)),
+    ("concatenated_string", SyntaxShape::Literal("str")),
+    ("integer", SyntaxShape::Literal("int")),
+    ("float", SyntaxShape::Literal("float")),
+    ("true", SyntaxShape::Literal("bool")),
+    ("false", SyntaxShape::Literal("bool")),
+    ("list", SyntaxShape::Literal("list")),
+    ("list_comprehension", SyntaxShape::Literal("list")),
+    ("dictionary", SyntaxShape::Literal("dict")),
+    ("dictionary_comprehension", SyntaxShape::Literal("dict")),
+    ("set", SyntaxShape::Literal("set")),
+    ("generator_expression", SyntaxShape::Literal("generator")),
+    ("comparison_operator", SyntaxShape::Literal("bool")),
+    ("not_operator", SyntaxShape::Literal("bool")),
+    ("lambda", SyntaxShape::Literal("function")),
+    ("ellipsis", SyntaxShape::Literal("ellipsis")),
+    ("tuple", SyntaxShape::Tuple("tuple")),
 ];
 
 /// Lowers calls with a special meaning: `super()`, and `cast(T, x)`, which is a `T`.
-fn call_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let Some(function) = walk.get(node, "function") else { return ExprId::NONE };
+fn call_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    let Some(function) = walk.child_by_field(node, "function") else { return ExprId::NONE };
     if function.kind() == "identifier" {
-        match walk.text(function) {
-            "super" => return walk.expr(Expr::Super),
+        match walk.node_text(function) {
+            "super" => return walk.add_expr(Expr::Super),
             "cast" => {
-                let ty = walk.get(node, "arguments").and_then(|args| args.named_child(0));
-                let ty = ty.map_or(ExprId::NONE, |ty| annotation(walk, ty));
-                return walk.of(ty);
+                let ty = walk.child_by_field(node, "arguments").and_then(|args| args.named_child(0));
+                let ty = ty.map_or(ExprId::NONE, |ty| lower_annotation(walk, ty));
+                return walk.add_value_of(ty);
             }
             _ => {}
         }
     }
     if function.kind() == "attribute"
-        && walk.get(function, "attribute").is_some_and(|name| walk.text(name) == "cast")
-        && let Some(ty) = walk.get(node, "arguments").and_then(|args| args.named_child(0))
+        && walk.child_by_field(function, "attribute").is_some_and(|name| walk.node_text(name) == "cast")
+        && let Some(ty) = walk.child_by_field(node, "arguments").and_then(|args| args.named_child(0))
     {
-        let ty = annotation(walk, ty);
-        return walk.of(ty);
+        let ty = lower_annotation(walk, ty);
+        return walk.add_value_of(ty);
     }
     ExprId::NONE
 }
 
-fn generic(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_generic(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(of) = node.named_child(0) else { return ExprId::NONE };
-    let of = walk.lower(of);
+    let of = walk.lower_expr(of);
     let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
-    walk.expr(Expr::Apply(of, args))
+    walk.add_expr(Expr::Apply(of, args))
 }
 
 /// Lowers `x[..]`: a type with arguments, or an item of a value. Only its use tells which, so both are the same here.
-fn subscript(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_subscript(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let of = walk.lower_field(node, "value");
     if of.is_none() {
         return of;
     }
     let mut cursor = node.walk();
     if node.children_by_field_name("subscript", &mut cursor).any(|arg| arg.kind() == "slice") {
-        return walk.expr(Expr::Slice(of));
+        return walk.add_expr(Expr::Slice(of));
     }
     let args: Vec<ExprId> =
-        node.children_by_field_name("subscript", &mut cursor).take(4).map(|arg| walk.lower(arg)).collect();
-    let args = walk.args(&args);
-    walk.expr(Expr::Apply(of, args))
+        node.children_by_field_name("subscript", &mut cursor).take(4).map(|arg| walk.lower_expr(arg)).collect();
+    let args = walk.add_args(&args);
+    walk.add_expr(Expr::Apply(of, args))
 }
 
-fn union(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    if node.kind() == "binary_operator" && walk.get(node, "operator").is_none_or(|operator| walk.text(operator) != "|")
+fn lower_union(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    if node.kind() == "binary_operator"
+        && walk.child_by_field(node, "operator").is_none_or(|operator| walk.node_text(operator) != "|")
     {
         return ExprId::NONE;
     }
     let (Some(left), Some(right)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
-    let (left, right) = (walk.lower(left), walk.lower(right));
-    walk.either(left, right)
+    let (left, right) = (walk.lower_expr(left), walk.lower_expr(right));
+    walk.add_either(left, right)
 }
 
-fn conditional(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_conditional(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(left), Some(right)) = (node.named_child(0), node.named_child(2)) else { return ExprId::NONE };
-    let (left, right) = (walk.lower(left), walk.lower(right));
-    walk.either(left, right)
+    let (left, right) = (walk.lower_expr(left), walk.lower_expr(right));
+    walk.add_either(left, right)
 }
 
-fn or(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let and = walk.get(node, "operator").is_some_and(|operator| walk.text(operator) == "and");
+fn lower_or(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    let and = walk.child_by_field(node, "operator").is_some_and(|operator| walk.node_text(operator) == "and");
     let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
-    if and { right } else { walk.either(left, right) }
+    if and { right } else { walk.add_either(left, right) }
 }
 
 /// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
-fn string(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let text = walk.text(node).trim_matches(['"', '\'']);
+fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    let text = walk.node_text(node).trim_matches(['"', '\'']);
     let types = |text: &str| text.split(['|', '.']).all(|part| is_name(part.trim()));
     if text.len() > 100 || !text.contains(char::is_uppercase) || !types(text) {
-        return walk.literal("str");
+        return walk.add_literal("str");
     }
     let mut out = ExprId::NONE;
     for path in text.split('|').map(str::trim) {
         let mut parts = path.split('.');
-        let first = walk.names.made(parts.next().unwrap_or_default());
-        let mut one = walk.expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
+        let first = walk.names.intern_made(parts.next().unwrap_or_default());
+        let mut one = walk.add_expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
         for part in parts {
-            let name = walk.names.made(part);
-            one = walk.expr(Expr::Member(one, name));
+            let name = walk.names.intern_made(part);
+            one = walk.add_expr(Expr::Member(one, name));
         }
-        out = if out.is_none() { one } else { walk.either(out, one) };
+        out = if out.is_none() { one } else { walk.add_either(out, one) };
     }
     // As a value it is a string.
-    walk.expr(Expr::Part(out, QUOTED))
+    walk.add_expr(Expr::Part(out, QUOTED))
 }
 
 /// The name under which an assigned member of something is bound.
-pub(crate) fn member(of: &str, name: &str) -> String {
+pub(crate) fn member_name(of: &str, name: &str) -> String {
     format!("{of}.{name}")
 }
 
 /// The number of the part that marks a type in quotes.
-pub(crate) const QUOTED: Number = Number::NONE;
+pub(crate) const QUOTED: CompactNumber = CompactNumber::NONE;
 
 fn is_name(text: &str) -> bool {
     !text.is_empty()
@@ -205,34 +206,34 @@ fn is_name(text: &str) -> bool {
         && !text.starts_with(|c: char| c.is_numeric())
 }
 
-fn annotation(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    walk.lower(node)
+fn lower_annotation(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    walk.lower_expr(node)
 }
 
-fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Block);
+fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Block);
 }
 
-fn decorated(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.marked_from = Some(start(node));
+fn visit_decorated(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.marked_from = Some(start_byte(node));
     walk.marks.clear();
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
         if child.kind() == "decorator" {
-            let text = walk.text(child);
+            let text = walk.node_text(child);
             walk.marks.push(text);
         }
     }
 }
 
 /// Only a string that is formatted holds code.
-fn formatted(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let prefix = walk.text(node).split(['"', '\'']).next().unwrap_or_default();
+fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let prefix = walk.node_text(node).split(['"', '\'']).next().unwrap_or_default();
     walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
 }
 
 /// Returns the flags that decorators set.
-fn flags(marks: &[&str]) -> u16 {
+fn read_flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
     for mark in marks {
         let path = mark.trim_start_matches('@').split('(').next().unwrap_or_default().trim();
@@ -250,17 +251,19 @@ fn flags(marks: &[&str]) -> u16 {
     flags
 }
 
-fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(body)) = (walk.get(node, "name"), walk.get(node, "body")) else { return };
-    let method = matches!(walk.owner().what, Open::Class(_));
+fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(name), Some(body)) = (walk.child_by_field(node, "name"), walk.child_by_field(node, "body")) else {
+        return;
+    };
+    let method = matches!(walk.owner_frame().what, FrameKind::Class(_));
     let name = walk.name_of(name);
     if name.is_none() {
         return;
     }
     let text = walk.names.get(name);
     let text_is_new = text == "__new__";
-    let mut flags = flags(&walk.marks);
-    if walk.get(node, "return_type").is_some() {
+    let mut flags = read_flags(&walk.marks);
+    if walk.child_by_field(node, "return_type").is_some() {
         flags |= flag::ANNOTATED;
     }
     if text.starts_with("test") && flags & flag::FIXTURE == 0 && crate::extract::is_test_path(walk.path) {
@@ -269,37 +272,37 @@ fn function(walk: &mut Walk<'_>, node: Syntax<'_>) {
     if node.child(0).is_some_and(|first| first.kind() == "async") {
         flags |= flag::ASYNC;
     }
-    let draft = Draft {
-        kind: if method { Kind::Method } else { Kind::Function },
+    let draft = NodeDraft {
+        kind: if method { NodeKind::Method } else { NodeKind::Function },
         name,
         whole: node,
         body: Some(body),
         flags,
-        doc: doc(walk, body),
+        doc: read_docstring(walk, body),
         bare: false,
     };
     let of_class = walk.marks.iter().any(|mark| mark.trim_end() == "@classmethod") || text_is_new;
     let first = match (method && flags & flag::STATIC == 0, of_class) {
         (false, _) => ExprId::NONE,
-        (true, true) => walk.expr(Expr::SelfType),
-        (true, false) => walk.expr(Expr::This),
+        (true, true) => walk.add_expr(Expr::SelfType),
+        (true, false) => walk.add_expr(Expr::This),
     };
-    let returns = walk.get(node, "return_type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
-    let number = walk.node(draft);
-    bind::definition(walk, name, node, number);
+    let returns = walk.child_by_field(node, "return_type").map_or(ExprId::NONE, |ty| lower_annotation(walk, ty));
+    let number = walk.add_node(draft);
+    bind::bind_definition(walk, name, node, number);
     if !returns.is_none() {
-        let value = walk.of(returns);
-        walk.gives(number, value, start(node));
+        let value = walk.add_value_of(returns);
+        walk.add_result(number, value, start_byte(node));
     }
-    let names = params(walk, node, number, first);
+    let names = bind_params(walk, node, number, first);
     walk.set_params(number, names);
-    documented(walk, node, number);
-    walk.open(node, Open::Function(number));
+    check_docstring(walk, node, number);
+    walk.open_frame(node, FrameKind::Function(number));
 }
 
 /// Holds the docstring against the signature.
-fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
-    let Some(list) = walk.get(node, "parameters") else { return };
+fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
+    let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let mut params = Vec::new();
     let mut open = false;
     let mut cursor = list.walk();
@@ -312,24 +315,25 @@ fn documented(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32) {
             _ => {}
         }
         let is_rest = splat.kind().ends_with("splat_pattern");
-        let name = walk.get(param, "name").or_else(|| param.named_child(0).filter(|_| !is_rest)).unwrap_or(splat);
-        let default = walk.get(param, "value").map(|value| walk.text(value));
-        params.push(Param { name: walk.text(name), default });
+        let name =
+            walk.child_by_field(param, "name").or_else(|| param.named_child(0).filter(|_| !is_rest)).unwrap_or(splat);
+        let default = walk.child_by_field(param, "value").map(|value| walk.node_text(value));
+        params.push(DeclaredParam { name: walk.node_text(name), default });
     }
-    let returns = walk.get(node, "return_type").map_or("", |ty| walk.text(ty));
+    let returns = walk.child_by_field(node, "return_type").map_or("", |ty| walk.node_text(ty));
     walk.check_doc(number, &params, open, returns == "None");
 }
 
 /// Binds the parameters, and says their names.
-fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<Name> {
-    let Some(list) = walk.get(node, "parameters") else { return Vec::new() };
-    let (from, to) = (start(node), end(node));
+fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<NameId> {
+    let Some(list) = walk.child_by_field(node, "parameters") else { return Vec::new() };
+    let (from, to) = (start_byte(node), end_byte(node));
     let mut names = Vec::new();
     let mut cursor = list.walk();
     for (param, place) in list.named_children(&mut cursor).zip(0..) {
         let name = match param.kind() {
             "identifier" => Some(param),
-            "default_parameter" | "typed_default_parameter" => walk.get(param, "name"),
+            "default_parameter" | "typed_default_parameter" => walk.child_by_field(param, "name"),
             "typed_parameter" | "list_splat_pattern" | "dictionary_splat_pattern" => param.named_child(0),
             _ => None,
         };
@@ -343,95 +347,97 @@ fn params(walk: &mut Walk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> 
         let splat = splat.ends_with("splat_pattern");
         let name = walk.name_of(name);
         names.push(name);
-        let ty = walk.get(param, "type").map_or(ExprId::NONE, |ty| annotation(walk, ty));
+        let ty = walk.child_by_field(param, "type").map_or(ExprId::NONE, |ty| lower_annotation(walk, ty));
         let bound = if place == 0 && !first.is_none() {
-            Bound::Value(first)
+            BindingTarget::Value(first)
         } else if splat {
-            Bound::Value(ExprId::NONE)
+            BindingTarget::Value(ExprId::NONE)
         } else {
-            let value = walk.of(ty);
-            Bound::Param(value, number)
+            let value = walk.add_value_of(ty);
+            BindingTarget::Param(value, number)
         };
-        walk.bind(name, from, to, from, bound);
+        walk.add_binding(name, from, to, from, bound);
     }
     names
 }
 
-fn doc(walk: &Walk<'_>, body: Syntax<'_>) -> Option<String> {
-    let first = walk.child(body, "")?;
+fn read_docstring(walk: &TreeWalk<'_>, body: Syntax<'_>) -> Option<String> {
+    let first = walk.find_child(body, "")?;
     let string = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
     if string.kind() != "string" {
         return None;
     }
-    let text = walk.text(string).trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let text = walk.node_text(string).trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let text = text.trim_matches(['"', '\'']);
-    crate::extract::text::doc(&crate::doc::dedent(text))
+    crate::extract::text::clean_doc(&crate::doc::remove_indent(text))
 }
 
-fn class(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(name), Some(body)) = (walk.get(node, "name"), walk.get(node, "body")) else { return };
+fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(name), Some(body)) = (walk.child_by_field(node, "name"), walk.child_by_field(node, "body")) else {
+        return;
+    };
     let name = walk.name_of(name);
     if name.is_none() {
         return;
     }
     let mut bases = Vec::new();
-    if let Some(list) = walk.get(node, "superclasses") {
+    if let Some(list) = walk.child_by_field(node, "superclasses") {
         let mut cursor = list.walk();
         for base in list.named_children(&mut cursor).take(16) {
             if base.kind() != "keyword_argument" {
-                bases.push(walk.lower(base));
+                bases.push(walk.lower_expr(base));
             }
         }
     }
     let test = walk.names.get(name).starts_with("Test") && crate::extract::is_test_path(walk.path);
-    let draft = Draft {
-        kind: Kind::Class,
+    let draft = NodeDraft {
+        kind: NodeKind::Class,
         name,
         whole: node,
         body: Some(body),
         flags: if test { flag::TEST } else { 0 },
-        doc: doc(walk, body),
+        doc: read_docstring(walk, body),
         bare: false,
     };
-    let number = walk.node(draft);
-    bind::definition(walk, name, node, number);
+    let number = walk.add_node(draft);
+    bind::bind_definition(walk, name, node, number);
     walk.set_bases(number, bases);
-    walk.open(node, Open::Class(number));
+    walk.open_frame(node, FrameKind::Class(number));
 }
 
-fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let module = walk.get(node, "module_name").map(|module| walk.text(module));
+fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let module = walk.child_by_field(node, "module_name").map(|module| walk.node_text(module));
     let mut cursor = node.walk();
     let names: Vec<Syntax<'_>> = node.children_by_field_name("name", &mut cursor).collect();
     if let Some(module) = module {
         let mut cursor = node.walk();
         if node.named_children(&mut cursor).any(|child| child.kind() == "wildcard_import") {
-            walk.import(module, "*", "", node, true);
+            walk.add_import(module, "*", "", node, true);
         }
     }
     for name in names {
-        let (name, alias) = match (walk.get(name, "name"), walk.get(name, "alias")) {
-            (Some(name), Some(alias)) => (walk.text(name), Some(walk.text(alias))),
-            _ => (walk.text(name), None),
+        let (name, alias) = match (walk.child_by_field(name, "name"), walk.child_by_field(name, "alias")) {
+            (Some(name), Some(alias)) => (walk.node_text(name), Some(walk.node_text(alias))),
+            _ => (walk.node_text(name), None),
         };
         match (module, alias) {
-            (Some(module), alias) => walk.import(module, name, alias.unwrap_or(name), node, true),
-            (None, Some(alias)) => walk.import(name, "", alias, node, true),
+            (Some(module), alias) => walk.add_import(module, name, alias.unwrap_or(name), node, true),
+            (None, Some(alias)) => walk.add_import(name, "", alias, node, true),
             // `import a.b` binds `a`; names behind it are found by the paths of modules.
-            (None, None) => walk.import(name, "", name.split('.').next().unwrap_or(name), node, true),
+            (None, None) => walk.add_import(name, "", name.split('.').next().unwrap_or(name), node, true),
         }
-        bind::imported(walk, node);
+        bind::place_import(walk, node);
     }
 }
 
-fn call(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(function) = walk.get(node, "function") {
+fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    if let Some(function) = walk.child_by_field(node, "function") {
         walk.call_of(function, false);
         // `fixture(..)` with a function as value is read where that is defined.
     }
 }
 
-fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
+fn visit_decorator(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = node.named_child(0)
         && function.kind() != "call"
     {
@@ -439,34 +445,34 @@ fn decorator(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn lambda(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.open(node, Open::Function(NO_NODE));
-    params(walk, node, NO_NODE, ExprId::NONE);
+fn visit_lambda(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.open_frame(node, FrameKind::Function(NO_NODE));
+    bind_params(walk, node, NO_NODE, ExprId::NONE);
 }
 
-fn returned(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Open::Function(function) = walk.owner().what else { return };
-    if function == NO_NODE || annotated(walk, function) {
+fn visit_return(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let FrameKind::Function(function) = walk.owner_frame().what else { return };
+    if function == NO_NODE || is_annotated(walk, function) {
         return;
     }
     let value = match node.named_child(0) {
-        Some(value) => walk.lower(value),
-        None => walk.expr(Expr::Null),
+        Some(value) => walk.lower_expr(value),
+        None => walk.add_expr(Expr::Null),
     };
-    walk.gives(function, value, start(node));
+    walk.add_result(function, value, start_byte(node));
 }
 
-fn yielded(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Open::Function(function) = walk.owner().what else { return };
+fn visit_yield(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let FrameKind::Function(function) = walk.owner_frame().what else { return };
     let Some(noted) = walk.facts.nodes.get_mut(function as usize) else { return };
     noted.flags |= flag::GENERATOR;
-    if noted.flags & flag::YIELDS_ONE != 0 && !annotated(walk, function) {
-        let value = node.named_child(0).map_or(ExprId::NONE, |value| walk.lower(value));
-        walk.gives(function, value, start(node));
+    if noted.flags & flag::YIELDS_ONE != 0 && !is_annotated(walk, function) {
+        let value = node.named_child(0).map_or(ExprId::NONE, |value| walk.lower_expr(value));
+        walk.add_result(function, value, start_byte(node));
     }
 }
 
-/// Returns true if the function declares the type of its result.
-fn annotated(walk: &Walk<'_>, function: u32) -> bool {
+/// Returns true if the function declares its result.
+fn is_annotated(walk: &TreeWalk<'_>, function: u32) -> bool {
     walk.facts.nodes.get(function as usize).is_some_and(|node| node.flags & flag::ANNOTATED != 0)
 }

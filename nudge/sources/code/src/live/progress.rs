@@ -8,31 +8,31 @@ const BEGINS: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(100);
 
 /// The line.
-pub struct Progress {
+pub struct ProgressLine {
     next: Instant,
     is_seen: bool,
     is_shown: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// It is seen where there is a terminal.
     pub fn new() -> Self {
         Self { next: Instant::now() + BEGINS, is_seen: stderr().is_terminal(), is_shown: false }
     }
 
     /// Tells how many files are read of how many.
-    pub fn tell(&mut self, read: usize, all: usize) {
+    pub fn show_count(&mut self, read: usize, all: usize) {
         let now = Instant::now();
         if self.is_seen && now >= self.next {
             self.next = now + EVERY;
             self.is_shown = true;
             // Write errors are ignored: progress output is optional.
-            let _ = write!(stderr(), "\r{}\x1b[K", line(read, all));
+            let _ = write!(stderr(), "\r{}\x1b[K", format_line(read, all));
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_shown {
             let _ = write!(stderr(), "\r\x1b[K");
@@ -40,6 +40,6 @@ impl Drop for Progress {
     }
 }
 
-fn line(read: usize, all: usize) -> String {
+fn format_line(read: usize, all: usize) -> String {
     format!("reading the code: {read} of {all} files")
 }

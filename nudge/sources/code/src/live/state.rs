@@ -8,12 +8,12 @@ use nudge_core::clock::Millis;
 
 use crate::doc::drift_since;
 use crate::extract::Skip;
-use crate::facts::{Drift, DriftRule, FileFacts, Hash, NodeView};
-use crate::index::{Index, NodeLookup};
-use crate::language::Language;
-use crate::live::watch::Mode;
-use crate::search::Names;
-use crate::stamp::Stamp;
+use crate::facts::{DocDrift, DriftRule, FileFacts, Hash, NodeView};
+use crate::index::{CodeIndex, NodeLookup};
+use crate::language::CodeLanguage;
+use crate::live::watch::WatchMode;
+use crate::search::NameIndex;
+use crate::stamp::FileMarks;
 
 /// Most facts that are remembered of files as they were: a branch that is switched back costs nothing.
 const MAX_REMEMBERED: usize = 5_000;
@@ -29,7 +29,7 @@ const MAX_LOST_CALLS: usize = 500;
 const MAX_LOST: usize = 50;
 
 /// A definition that is gone.
-pub struct Lost {
+pub struct LostDefinition {
     /// The name with its owners.
     pub qual: Box<str>,
     /// The bare name.
@@ -40,7 +40,7 @@ pub struct Lost {
 
 /// The times when a node came and when it last changed; unobserved changes are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct NodeHistory {
     /// When it was first seen, where it was not there before.
     pub first: Option<Millis>,
     /// When its text changed last.
@@ -49,9 +49,9 @@ pub struct Seen {
 
 /// A file as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct LastRead {
     /// The marks at that time.
-    pub stamp: Stamp,
+    pub stamp: FileMarks,
     /// When that was.
     pub read_ns: i64,
     /// The number of this read: the result of an earlier read never replaces that of a later one.
@@ -64,16 +64,16 @@ pub struct Known {
     pub skip: Option<Skip>,
 }
 
-impl Known {
+impl LastRead {
     /// Returns true if a file with these marks surely has the bytes that were read.
-    pub fn is(&self, stamp: &Stamp) -> bool {
+    pub fn is_current(&self, stamp: &FileMarks) -> bool {
         self.stamp == *stamp && !self.stamp.is_racy(self.read_ns)
     }
 }
 
 /// The result of reading a file.
 #[derive(Debug)]
-pub enum Read {
+pub enum ReadResult {
     /// Code, with its facts.
     Facts(Arc<FileFacts>),
     /// A manifest.
@@ -86,15 +86,15 @@ pub enum Read {
 
 /// The whole state. Readers share it; putting a read file takes almost no time, so no reader waits for long.
 #[derive(Default)]
-pub struct State {
+pub struct RootState {
     /// The facts of the files.
-    pub index: Index,
+    pub index: CodeIndex,
     /// The names in it.
-    pub names: Names,
+    pub names: NameIndex,
     /// Every file that was read.
-    pub files: HashMap<Box<str>, Known, FixedState>,
+    pub files: HashMap<Box<str>, LastRead, FixedState>,
     /// Files that are to be read.
-    pub ahead: Ahead,
+    pub ahead: ReadQueue,
     /// Is true when all files have been seen since the start, and since the last event that may concern any file.
     pub is_walked: bool,
     /// Is true when everything has been read once: a file read after that has changed while the server ran.
@@ -108,7 +108,7 @@ pub struct State {
     /// There is more than is indexed.
     pub is_truncated: bool,
     /// How changes are noticed.
-    pub mode: Mode,
+    pub mode: WatchMode,
     /// When the last look at everything began.
     pub looked_ns: i64,
     /// The last error.
@@ -116,18 +116,18 @@ pub struct State {
     /// The facts of changed files as they were when HEAD became the current one, or when the server began.
     pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
     /// Definitions that went from a file meanwhile, and their callers.
-    pub lost: HashMap<Box<str>, Vec<Lost>, FixedState>,
-    seen: HashMap<Box<str>, HashMap<Box<str>, Seen, FixedState>, FixedState>,
-    remembered: Remembered,
+    pub lost: HashMap<Box<str>, Vec<LostDefinition>, FixedState>,
+    seen: HashMap<Box<str>, HashMap<Box<str>, NodeHistory, FixedState>, FixedState>,
+    remembered: FactsHistory,
     /// Files that are gone, with the look that told so.
     gone: HashMap<Box<str>, u64, FixedState>,
     nodes: usize,
     bytes: usize,
 }
 
-impl State {
+impl RootState {
     /// Puts the result of reading a file; returns true if the index has changed. The result of a later read stays.
-    pub fn put(&mut self, path: &str, known: Known, read: Read) -> bool {
+    pub fn put_file(&mut self, path: &str, known: LastRead, read: ReadResult) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
             || self.gone.get(path).is_some_and(|at| is_late(*at))
@@ -141,19 +141,19 @@ impl State {
         self.gone.remove(path);
         self.ahead.remove(path);
         let changed = match read {
-            Read::Same => false,
-            Read::Manifest(bytes) => {
+            ReadResult::Same => false,
+            ReadResult::Manifest(bytes) => {
                 self.index.put_manifest(path, &bytes);
                 true
             }
-            Read::Skipped(_) => self.replace(path, None),
-            Read::Facts(facts) => {
-                let of = (facts.len(), facts.memory());
+            ReadResult::Skipped(_) => self.replace_facts(path, None),
+            ReadResult::Facts(facts) => {
+                let of = (facts.len(), facts.memory_bytes());
                 if self.nodes + of.0 > MAX_NODES || self.bytes + of.1 > MAX_BYTES {
                     self.is_truncated = true;
-                    self.replace(path, None)
+                    self.replace_facts(path, None)
                 } else {
-                    self.replace(path, Some(facts))
+                    self.replace_facts(path, Some(facts))
                 }
             }
         };
@@ -162,7 +162,7 @@ impl State {
     }
 
     /// Removes a file that is gone; says whether there was one.
-    pub fn remove(&mut self, path: &str, order: u64) -> bool {
+    pub fn remove_file(&mut self, path: &str, order: u64) -> bool {
         if self.files.get(path).is_some_and(|now| now.order > order) {
             return false;
         }
@@ -172,20 +172,20 @@ impl State {
         }
         self.gone.insert(path.into(), order);
         let was_there = self.files.remove(path).is_some();
-        self.replace(path, None);
+        self.replace_facts(path, None);
         // A manifest has no facts.
-        self.index.remove(path);
+        self.index.remove_file(path);
         was_there
     }
 
-    fn replace(&mut self, path: &str, new: Option<Arc<FileFacts>>) -> bool {
-        let old = self.index.file(path).cloned();
+    fn replace_facts(&mut self, path: &str, new: Option<Arc<FileFacts>>) -> bool {
+        let old = self.index.file_facts(path).cloned();
         if old == new {
             return false;
         }
-        self.names.replace(path, old.as_deref(), new.as_deref());
+        self.names.replace_file(path, old.as_deref(), new.as_deref());
         for (facts, sign) in [(&old, -1), (&new, 1)] {
-            let of = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory()));
+            let of = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory_bytes()));
             self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(of.0).unwrap_or_default());
             self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(of.1).unwrap_or_default());
         }
@@ -195,9 +195,9 @@ impl State {
             self.note_lost(path, new.as_deref());
         }
         match new {
-            Some(facts) => self.index.put(path, facts),
+            Some(facts) => self.index.put_file(path, facts),
             None => {
-                self.index.remove(path);
+                self.index.remove_file(path);
             }
         }
         if let Some(facts) = old {
@@ -219,8 +219,8 @@ impl State {
 
     /// Remembers the callers of definitions that a file is about to lose; afterwards the index cannot tell them.
     fn note_lost(&mut self, path: &str, new: Option<&FileFacts>) {
-        let Some(old) = self.index.file(path) else { return };
-        let asking = self.index.ask();
+        let Some(old) = self.index.file_facts(path) else { return };
+        let asking = self.index.start_queries();
         let stays: HashSet<&str> = new.into_iter().flat_map(FileFacts::nodes).map(|node| node.qual()).collect();
         let mut budget = MAX_LOST_CALLS;
         let mut lost = Vec::new();
@@ -231,12 +231,13 @@ impl State {
                 .edges
                 .into_iter()
                 .map(|edge| {
-                    let within = edge.from.and_then(|from| self.index.node(from)).map(|from| from.view.qual().into());
+                    let within =
+                        edge.from.and_then(|from| self.index.find_node(from)).map(|from| from.view.qual().into());
                     (edge.path, within)
                 })
                 .collect();
             if !callers.is_empty() {
-                lost.push(Lost { qual: node.qual().into(), name: node.name().into(), callers });
+                lost.push(LostDefinition { qual: node.qual().into(), name: node.name().into(), callers });
             }
         }
         if self.lost.len() >= MAX_REMEMBERED {
@@ -249,8 +250,8 @@ impl State {
     }
 
     /// Finds the contradictions in a node's documentation: by the file alone, and by the earlier version of the file.
-    pub fn drift(&self, path: &str, node: &NodeView<'_>) -> Vec<Drift> {
-        let mut drift: Vec<_> = node.drift().cloned().collect();
+    pub fn find_drift(&self, path: &str, node: &NodeView<'_>) -> Vec<DocDrift> {
+        let mut drift: Vec<_> = node.list_drift().cloned().collect();
         let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
         let was = self.before.get(path).filter(|_| !is_known);
         let was = was.and_then(|before| before.nodes().find(|old| old.qual() == node.qual()));
@@ -259,7 +260,7 @@ impl State {
     }
 
     /// When a node came and when it changed, where that was seen.
-    pub fn seen(&self, path: &str, qual: &str) -> Seen {
+    pub fn history_of(&self, path: &str, qual: &str) -> NodeHistory {
         self.seen.get(path).and_then(|nodes| nodes.get(qual)).copied().unwrap_or_default()
     }
 
@@ -283,7 +284,7 @@ impl State {
                 Some(hash) if *hash != node.node().hash => seen.changed = self.indexed_at,
                 Some(_) => {}
             }
-            if seen != Seen::default() {
+            if seen != NodeHistory::default() {
                 now.insert(node.qual().into(), seen);
             }
         }
@@ -293,36 +294,36 @@ impl State {
     }
 
     /// The facts of a file of these bytes, if they are known.
-    pub fn remembered(&self, path: &str, hash: &Hash) -> Option<Arc<FileFacts>> {
-        let now = self.index.file(path).filter(|facts| facts.hash == *hash);
+    pub fn find_facts(&self, path: &str, hash: &Hash) -> Option<Arc<FileFacts>> {
+        let now = self.index.file_facts(path).filter(|facts| facts.hash == *hash);
         now.or_else(|| self.remembered.get(path, hash)).cloned()
     }
 
     /// The file that a path means by its end, if that is the end of one alone.
     pub fn only_file(&self, given: &str) -> Option<&str> {
-        Language::of(given)?;
+        CodeLanguage::from_path(given)?;
         let end = format!("/{}", given.trim_start_matches("./"));
         let mut ending = self.index.files().filter(|(path, _)| path.ends_with(&end)).map(|(path, _)| &**path);
         ending.next().filter(|_| ending.next().is_none())
     }
 
     /// How many nodes there are.
-    pub fn nodes(&self) -> usize {
+    pub fn node_count(&self) -> usize {
         self.nodes
     }
 }
 
 /// The files that are to be read: those that somebody waits for, then those that were changed last.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct ReadQueue {
     ranks: HashMap<Box<str>, Rank, FixedState>,
     ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
 }
 
-/// Is true when a caller waits for it; and the time of its last change.
+/// Is true when a caller waits for it; then the time of its last change.
 type Rank = (bool, i64);
 
-impl Ahead {
+impl ReadQueue {
     /// Adds a file. If a caller already waits for it, it stays first.
     pub fn add(&mut self, path: &str, is_asked: bool, modified_ns: i64) {
         let old = self.ranks.get(path).copied();
@@ -368,25 +369,25 @@ impl Ahead {
 
 /// Facts of files as they were, the last of them.
 #[derive(Default)]
-struct Remembered {
+struct FactsHistory {
     facts: HashMap<(Box<str>, Hash), Arc<FileFacts>, FixedState>,
     oldest_first: VecDeque<(Box<str>, Hash)>,
     bytes: usize,
 }
 
-impl Remembered {
+impl FactsHistory {
     fn put(&mut self, path: &str, facts: Arc<FileFacts>, max_bytes: usize) {
         let key = (Box::from(path), facts.hash);
         if self.facts.contains_key(&key) {
             return;
         }
-        self.bytes += facts.memory();
+        self.bytes += facts.memory_bytes();
         self.facts.insert(key.clone(), facts);
         self.oldest_first.push_back(key);
         while (self.oldest_first.len() > MAX_REMEMBERED || self.bytes > max_bytes)
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.bytes -= self.facts.remove(&oldest).map_or(0, |facts| facts.memory());
+            self.bytes -= self.facts.remove(&oldest).map_or(0, |facts| facts.memory_bytes());
         }
     }
 
@@ -406,14 +407,14 @@ mod tests {
     #[test]
     fn what_is_remembered_of_files_takes_so_much_at_most() {
         let facts = |step: usize| Arc::new(facts_of("a.py", format!("def f{step}():\n    pass\n").as_bytes()).unwrap());
-        let each = facts(0).memory();
-        let mut remembered = Remembered::default();
+        let each = facts(0).memory_bytes();
+        let mut remembered = FactsHistory::default();
         for step in 0..100 {
             remembered.put("a.py", facts(step), each * 10);
             assert!(remembered.bytes <= each * 10, "{} of {each} each", remembered.bytes);
             assert!(remembered.get("a.py", &facts(step).hash).is_some());
         }
-        let held: usize = remembered.facts.values().map(|facts| facts.memory()).sum();
+        let held: usize = remembered.facts.values().map(|facts| facts.memory_bytes()).sum();
         assert_eq!((remembered.bytes, remembered.oldest_first.len()), (held, remembered.facts.len()));
         assert!(remembered.get("a.py", &facts(0).hash).is_none() && remembered.facts.len() >= 8);
     }

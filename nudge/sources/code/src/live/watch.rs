@@ -9,7 +9,7 @@ use nudge_core::watch::{FolderWatch, Settling, Told};
 use parking_lot::Mutex;
 
 use crate::live::state::Paths;
-use crate::root::Root;
+use crate::root::ProjectRoot;
 use crate::rules::FILES;
 use crate::walk::is_of_use;
 
@@ -20,7 +20,7 @@ type Folders = HashSet<PathBuf>;
 
 /// How changes are noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum WatchMode {
     /// Not at all yet.
     #[default]
     Starting,
@@ -34,7 +34,7 @@ pub enum Mode {
 
 /// The changes since the last look.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct RootNews {
     /// Files.
     pub paths: Paths,
     /// Folders, rules or too much: everything is looked at.
@@ -46,7 +46,7 @@ pub struct News {
     settling: Settling,
 }
 
-impl News {
+impl RootNews {
     /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.settling.is_empty()
@@ -59,7 +59,7 @@ impl News {
 
     /// Takes out the files; the rest, too, if it can be seen to.
     #[must_use]
-    pub fn take(&mut self, all: bool) -> Self {
+    pub fn drain_news(&mut self, all: bool) -> Self {
         if all {
             return std::mem::take(self);
         }
@@ -72,23 +72,23 @@ impl News {
 }
 
 /// The place that receives news from any thread.
-pub struct Inbox {
-    root: Root,
-    news: Mutex<News>,
+pub struct NewsInbox {
+    root: ProjectRoot,
+    news: Mutex<RootNews>,
     folders: Mutex<Folders>,
     /// Folders that went away or came anew: the system may still watch the old ones.
     lost: Mutex<Folders>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Inbox {
+impl NewsInbox {
     /// An inbox of a root; `wake` is called when there is something where there was nothing.
-    pub fn new(root: Root, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+    pub fn new(root: ProjectRoot, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self { root, news: Mutex::default(), folders: Mutex::default(), lost: Mutex::default(), wake }
     }
 
     /// Notes something.
-    pub fn tell(&self, note: impl FnOnce(&mut News)) {
+    pub fn add_news(&self, note: impl FnOnce(&mut RootNews)) {
         let was_empty = {
             let mut news = self.news.lock();
             let was_empty = news.is_empty();
@@ -114,7 +114,7 @@ impl Inbox {
     }
 
     /// Looks at the news; `take` may take some of it out.
-    pub fn look<T>(&self, take: impl FnOnce(&mut News) -> T) -> T {
+    pub fn inspect_news<T>(&self, take: impl FnOnce(&mut RootNews) -> T) -> T {
         take(&mut self.news.lock())
     }
 
@@ -122,7 +122,7 @@ impl Inbox {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         if Some(parent) == self.root.git_dir() {
             if OF_GIT.iter().any(|own| name == *own) {
-                self.tell(|news| news.git = true);
+                self.add_news(|news| news.git = true);
             }
             return;
         }
@@ -134,10 +134,10 @@ impl Inbox {
             folders.contains(path)
         };
         if FILES.iter().any(|own| name == *own) || name == ".git" {
-            self.tell(|news| news.all = true);
+            self.add_news(|news| news.all = true);
         } else if is_of_use(name) && !is_folder {
             if let Some(name) = self.root.name(path) {
-                self.tell(|news| {
+                self.add_news(|news| {
                     news.paths.insert(name.into());
                 });
             }
@@ -145,21 +145,21 @@ impl Inbox {
             if is_folder {
                 self.lost.lock().insert(path.to_owned());
             }
-            self.tell(|news| news.all = true);
+            self.add_news(|news| news.all = true);
         }
     }
 }
 
 /// Watches the folders of a root.
-pub struct Watch(FolderWatch);
+pub struct RootWatch(FolderWatch);
 
-impl Watch {
+impl RootWatch {
     /// Begins to watch; `Err` says why that cannot be.
-    pub fn begin(inbox: &Arc<Inbox>) -> Result<Self, String> {
+    pub fn begin(inbox: &Arc<NewsInbox>) -> Result<Self, String> {
         let to = Arc::clone(inbox);
         let mut watch = FolderWatch::begin(inbox.root.path(), move |told| match told {
             Told::Path { path, may_be_folder } => to.take_path(path, may_be_folder),
-            Told::Anything => to.tell(|news| news.all = true),
+            Told::Anything => to.add_news(|news| news.all = true),
         })?;
         if let Some(git_dir) = inbox.root.git_dir() {
             watch.add(git_dir);
@@ -168,7 +168,7 @@ impl Watch {
     }
 
     /// Watches just these folders from now on; says whether any is new. `Err` says why that cannot be.
-    pub fn set(&mut self, inbox: &Inbox, folders: &[PathBuf]) -> Result<bool, String> {
+    pub fn set_folders(&mut self, inbox: &NewsInbox, folders: &[PathBuf]) -> Result<bool, String> {
         inbox.lost.lock().drain().for_each(|lost| self.0.forget(&lost));
         let now: Folders = folders.iter().cloned().collect();
         inbox.folders.lock().clone_from(&now);

@@ -1,4 +1,4 @@
-//! The work on a root: reads everything once, then each change. One thread does it for all roots.
+//! The work on a root: reads everything once, then each change. A single thread does it for all roots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nudge_core::source::StopFlag;
 
-use crate::cache::{Cache, Entry};
+use crate::cache::{CachedFile, IndexCache};
 use crate::index::is_manifest;
-use crate::live::Live;
-use crate::live::progress::Progress;
-use crate::live::state::{Known, Read, State};
-use crate::live::watch::{Mode, Watch};
+use crate::live::LiveRoot;
+use crate::live::progress::ProgressLine;
+use crate::live::state::{LastRead, ReadResult, RootState};
+use crate::live::watch::{RootWatch, WatchMode};
 use crate::stamp;
-use crate::walk::{self, Finder, Walked};
+use crate::walk::{self, FileFinder, WalkResult};
 
 /// How long it works before it looks whether it should end, and lets others go on.
 const SLICE: Duration = Duration::from_millis(20);
@@ -35,24 +35,24 @@ const IDLE: Duration = Duration::from_hours(1);
 const MAX_UNKEPT: usize = 200;
 
 /// The work on one root.
-pub struct Worker {
-    live: Arc<Live>,
-    cache: Option<Cache>,
-    watch: Option<Watch>,
+pub struct RootWorker {
+    live: Arc<LiveRoot>,
+    cache: Option<IndexCache>,
+    watch: Option<RootWatch>,
     is_begun: bool,
     /// The earliest time of the next look at everything, and the cost of the last.
     next_walk: Instant,
     cost: Duration,
 }
 
-impl Worker {
+impl RootWorker {
     /// The worker of a root.
-    pub fn new(live: Arc<Live>) -> Self {
+    pub fn new(live: Arc<LiveRoot>) -> Self {
         Self { live, cache: None, watch: None, is_begun: false, next_walk: Instant::now(), cost: Duration::ZERO }
     }
 
     /// Returns the live root.
-    pub fn live(&self) -> &Arc<Live> {
+    pub fn live(&self) -> &Arc<LiveRoot> {
         &self.live
     }
 
@@ -61,7 +61,7 @@ impl Worker {
         let is_over = || stop.is_set();
         if !self.is_begun {
             self.is_begun = true;
-            self.load(&is_over);
+            self.load_cache(&is_over);
             self.look_at_everything(&is_over, true);
         }
         if self.is_git_at_work() {
@@ -73,32 +73,32 @@ impl Worker {
             self.live.state.write().is_caught_up = true;
         }
         if is_done || self.live.unkept.lock().len() >= MAX_UNKEPT {
-            self.keep();
+            self.write_cache();
         }
-        if is_done { self.rest() } else { Duration::ZERO }
+        if is_done { self.idle_time() } else { Duration::ZERO }
     }
 
     /// Does all the work for a process that answers one call, within a time limit; the next call does the rest.
-    pub fn finish(&mut self) {
+    pub fn finish_all(&mut self) {
         let until = Instant::now() + AT_ONCE;
         let is_over = || Instant::now() >= until;
         self.is_begun = true;
-        self.load(&is_over);
+        self.load_cache(&is_over);
         self.look_at_everything(&is_over, false);
-        self.live.state.write().mode = Mode::Once;
+        self.live.state.write().mode = WatchMode::Once;
         let all = self.live.state().ahead.len();
-        let mut progress = Progress::new();
+        let mut progress = ProgressLine::new();
         while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {
-            progress.tell(all.saturating_sub(self.live.state().ahead.len()), all);
+            progress.show_count(all.saturating_sub(self.live.state().ahead.len()), all);
         }
         drop(progress);
         self.live.state.write().is_caught_up = true;
-        self.keep();
+        self.write_cache();
     }
 
     /// Writes the unkept rows, and ends.
     pub fn close(&mut self) {
-        self.keep();
+        self.write_cache();
         self.watch = None;
         if let Some(cache) = self.cache.take() {
             cache.close();
@@ -106,10 +106,10 @@ impl Worker {
     }
 
     /// How long there is nothing to do.
-    fn rest(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         let until_walk = self.next_walk.saturating_duration_since(Instant::now());
         let poll = if self.watch.is_none() { until_walk } else { IDLE };
-        let only_walks = self.live.inbox.look(|news| news.paths.is_empty() && !news.now);
+        let only_walks = self.live.inbox.inspect_news(|news| news.paths.is_empty() && !news.now);
         let news = self
             .live
             .inbox
@@ -119,11 +119,11 @@ impl Worker {
     }
 
     /// Loads the cached files.
-    fn load(&mut self, is_over: &dyn Fn() -> bool) {
+    fn load_cache(&mut self, is_over: &dyn Fn() -> bool) {
         let live = &self.live;
-        Cache::remove_orphans(&live.caches);
-        let opened = Cache::open(&live.caches, &live.root).and_then(|mut cache| {
-            cache.load(&live.root, |rows| {
+        IndexCache::remove_orphans(&live.caches);
+        let opened = IndexCache::open(&live.caches, &live.root).and_then(|mut cache| {
+            cache.load_rows(&live.root, |rows| {
                 // Lock for each row: a question meanwhile does not wait for all rows.
                 for (path, entry) in rows {
                     take_row(&mut live.state.write(), &path, entry);
@@ -134,13 +134,13 @@ impl Worker {
         });
         match opened {
             Ok(cache) => {
-                *live.cached.lock() = match cache.anew() {
+                *live.cached.lock() = match cache.restart_reason() {
                     None => cache.path(),
                     Some(why) => format!("{}, begun anew as {why}", cache.path()),
                 };
-                if cache.anew().is_some() {
+                if cache.restart_reason().is_some() {
                     // It is kept again as it is read again.
-                    *live.state.write() = State::default();
+                    *live.state.write() = RootState::default();
                 }
                 self.cache = Some(cache);
             }
@@ -151,8 +151,8 @@ impl Worker {
     /// Walks, and finds the files to read and the files that are gone. With `watches`, the system tells of later
     /// changes.
     fn look_at_everything(&mut self, is_over: &dyn Fn() -> bool, watches: bool) {
-        if watches && self.watch.is_none() && !matches!(self.live.state().mode, Mode::Poll(_)) {
-            match Watch::begin(&self.live.inbox) {
+        if watches && self.watch.is_none() && !matches!(self.live.state().mode, WatchMode::Poll(_)) {
+            match RootWatch::begin(&self.live.inbox) {
                 Ok(watch) => self.watch = Some(watch),
                 Err(why) => self.poll(why),
             }
@@ -163,7 +163,7 @@ impl Worker {
             // A read during the walk is newer than the walk.
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
             began = stamp::now_ns();
-            let Some(mut walked) = walk::walk(&self.live.root, is_over) else { return };
+            let Some(mut walked) = walk::walk_root(&self.live.root, is_over) else { return };
             self.cost = walked.took;
             let folders = std::mem::take(&mut walked.folders);
             self.take_walk(&walked, order);
@@ -173,7 +173,7 @@ impl Worker {
         }
         let wait = if self.watch.is_some() { self.cost * WALK_COST } else { POLL.max(self.cost * POLL_COST) };
         self.next_walk = Instant::now() + wait;
-        let head = self.live.root.head();
+        let head = self.live.root.read_head();
         let mut state = self.live.state.write();
         state.is_walked = true;
         state.looked_ns = began;
@@ -188,9 +188,9 @@ impl Worker {
     /// Watches these folders; says whether there may be more to see in them.
     fn watch_folders(&mut self, folders: &[PathBuf]) -> bool {
         let Some(watch) = &mut self.watch else { return false };
-        match watch.set(&self.live.inbox, folders) {
+        match watch.set_folders(&self.live.inbox, folders) {
             Ok(has_new) => {
-                self.live.state.write().mode = Mode::Watch(folders.len());
+                self.live.state.write().mode = WatchMode::Watch(folders.len());
                 has_new
             }
             Err(why) => {
@@ -202,29 +202,29 @@ impl Worker {
 
     fn poll(&mut self, why: String) {
         self.watch = None;
-        self.live.state.write().mode = Mode::Poll(why);
+        self.live.state.write().mode = WatchMode::Poll(why);
     }
 
-    fn take_walk(&self, walked: &Walked, order: u64) {
+    fn take_walk(&self, walked: &WalkResult, order: u64) {
         let mut state = self.live.state.write();
         state.left_out.clone_from(&walked.skipped);
         state.is_truncated = walked.is_truncated;
-        let mut finder = Finder::new(&self.live.root);
+        let mut finder = FileFinder::new(&self.live.root);
         let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
         for path in gone {
             // It may have come after the walk was there; or it was only looked at once more meanwhile.
             let is_later = state.files.get(&path).is_some_and(|known| known.order > order);
-            if is_later && finder.finds(&path) {
+            if is_later && finder.finds_file(&path) {
                 continue;
             }
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
-            if state.remove(&path, order) {
+            if state.remove_file(&path, order) {
                 self.live.unkept.lock().push((path, None));
             }
         }
         state.ahead.retain(|path| walked.files.contains_key(path));
         for (path, stamp) in &walked.files {
-            if !state.files.get(&**path).is_some_and(|known| known.is(stamp)) {
+            if !state.files.get(&**path).is_some_and(|known| known.is_current(stamp)) {
                 state.ahead.add(path, false, stamp.modified_ns);
             }
         }
@@ -233,17 +233,17 @@ impl Worker {
     /// Takes the news once it has settled.
     fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
         let live = Arc::clone(&self.live);
-        let may_walk = Instant::now() >= self.next_walk || live.inbox.look(|news| news.now);
+        let may_walk = Instant::now() >= self.next_walk || live.inbox.inspect_news(|news| news.now);
         let mut wants_walk = self.watch.is_none() && may_walk;
         if live.inbox.settles_in().is_some_and(|settles| settles.is_zero()) {
             // Nothing may be out of sight between the two.
             let mut state = live.state.write();
-            let news = live.inbox.look(|news| news.take(may_walk));
+            let news = live.inbox.inspect_news(|news| news.drain_news(may_walk));
             for path in &news.paths {
                 state.ahead.add(path, true, i64::MAX);
             }
             // Git looks at its index often, and HEAD stays where it is.
-            wants_walk |= news.all || (news.git && state.head != live.root.head());
+            wants_walk |= news.all || (news.git && state.head != live.root.read_head());
             state.is_walked &= !wants_walk;
         }
         if wants_walk {
@@ -262,7 +262,7 @@ impl Worker {
 
     /// Reads queued files until a time; returns true if the queue is empty.
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
-        let mut finder = Finder::new(&self.live.root);
+        let mut finder = FileFinder::new(&self.live.root);
         loop {
             let Some((path, is_news)) = self.live.state().ahead.next() else { return true };
             if is_over() || Instant::now() >= until {
@@ -271,10 +271,10 @@ impl Worker {
             // A file that a walk found needs no second look.
             if is_news && !self.is_to_be_read(&path, &mut finder) {
                 self.live.state.write().ahead.remove(&path);
-            } else if self.live.take(&path).is_err() {
+            } else if self.live.reread_file(&path).is_err() {
                 // It changes while it is read: its end will be heard of.
                 self.live.state.write().ahead.remove(&path);
-                self.live.inbox.tell(|news| {
+                self.live.inbox.add_news(|news| {
                     news.paths.insert(path);
                 });
             }
@@ -282,33 +282,33 @@ impl Worker {
     }
 
     /// Returns true if a file must be read or removed.
-    fn is_to_be_read(&self, path: &str, finder: &mut Finder<'_>) -> bool {
+    fn is_to_be_read(&self, path: &str, finder: &mut FileFinder<'_>) -> bool {
         let known = self.live.state().files.get(path).copied();
-        match (known, stamp::look(&self.live.root, path)) {
-            (Some(known), Some(stamp)) => !known.is(&stamp),
+        match (known, stamp::read_stamp(&self.live.root, path)) {
+            (Some(known), Some(stamp)) => !known.is_current(&stamp),
             (Some(_), None) => true,
-            (None, Some(_)) => finder.finds(path),
+            (None, Some(_)) => finder.finds_file(path),
             (None, None) => false,
         }
     }
 
-    fn keep(&mut self) {
+    fn write_cache(&mut self) {
         let unkept = std::mem::take(&mut *self.live.unkept.lock());
         let Some(cache) = &self.cache else { return };
-        if let Err(error) = cache.keep(&unkept) {
+        if let Err(error) = cache.write_changes(&unkept) {
             *self.live.cached.lock() = format!("not kept: {}", error.message());
         }
     }
 }
 
 /// Puts a cached file into the state: it counts as read.
-fn take_row(state: &mut State, path: &str, entry: Entry) {
+fn take_row(state: &mut RootState, path: &str, entry: CachedFile) {
     // A later read is better, and a manifest is read at every start.
     if state.files.contains_key(path) || is_manifest(path) {
         return;
     }
-    let Entry { stamp, read_ns, hash, read } = entry;
+    let CachedFile { stamp, read_ns, hash, read } = entry;
     let skip = read.as_ref().err().copied();
-    let known = Known { stamp, read_ns, order: 0, is_again: false, hash, skip };
-    state.put(path, known, read.map_or_else(Read::Skipped, Read::Facts));
+    let known = LastRead { stamp, read_ns, order: 0, is_again: false, hash, skip };
+    state.put_file(path, known, read.map_or_else(ReadResult::Skipped, ReadResult::Facts));
 }

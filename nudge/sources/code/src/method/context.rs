@@ -7,12 +7,12 @@ use nudge_core::error::{Error, Result};
 use nudge_core::explain::rounded;
 use serde::Serialize;
 
-use super::{ForPrompt, Here};
+use super::{CallRoot, ForPrompt};
 use crate::facts::Hash;
 use crate::line;
-use crate::prompt::{Candidate, Wanted, candidates};
-use crate::shown::{self, Answer, View};
-use crate::source::Code;
+use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
+use crate::shown::{self, AnswerView, FreshAnswer};
+use crate::source::CodeSource;
 
 /// Most bytes of lines, when the caller does not say, and the most.
 const BYTES: usize = 2_000;
@@ -23,38 +23,38 @@ const MAX_FILES: usize = 256;
 
 /// Result of `nudge.code.context`.
 #[derive(Debug, Serialize)]
-pub struct Told {
+pub struct CodeContextResult {
     /// The best lines first, without those that the client session was given before.
     lines: Vec<String>,
-    items: Vec<Reasoned>,
+    items: Vec<ReasonedNode>,
     /// How many more there are.
     omitted: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Reasoned {
+struct ReasonedNode {
     id: String,
     score: f64,
     reason: String,
 }
 
-impl Code {
-    pub(super) fn context(&self, params: ForPrompt) -> Result<Answer<Told>> {
+impl CodeSource {
+    pub(super) fn answer_context(&self, params: ForPrompt) -> Result<FreshAnswer<CodeContextResult>> {
         let ForPrompt { prompt, files, max_bytes, client_session, root, context } = params;
         let prompt = prompt.unwrap_or_default();
         if prompt.len() > MAX_PROMPT_BYTES || files.len() > MAX_FILES {
             return Err(Error::invalid("`prompt` may have 64 KiB, and `files` 256 entries; send the end of it."));
         }
         let room = max_bytes.unwrap_or(BYTES).min(MAX_BYTES);
-        let here = Here::of(self, root.as_deref(), context)?;
-        let files: Vec<_> = files.iter().filter_map(|file| here.path(file).ok()).collect();
-        let found = shown::fresh(&here.live, &[], |view| {
-            let found = candidates(&here.live, view.state, &prompt, &files, Wanted::Anything);
-            Ok(found.into_iter().filter_map(|one| Found::of(view, &one)).collect::<Vec<_>>())
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        let files: Vec<_> = files.iter().filter_map(|file| here.resolve_path(file).ok()).collect();
+        let found = shown::answer_fresh(&here.live, &[], |view| {
+            let found = find_candidates(&here.live, view.state, &prompt, &files, WantedNodes::Anything);
+            Ok(found.into_iter().filter_map(|one| PromptNode::from_candidate(view, &one)).collect::<Vec<_>>())
         })?;
-        let mut told = Told { lines: Vec::new(), items: Vec::new(), omitted: 0 };
+        let mut told = CodeContextResult { lines: Vec::new(), items: Vec::new(), omitted: 0 };
         let mut bytes = 0;
-        for Found { line, item, hash } in found.said {
+        for PromptNode { line, item, hash } in found.said {
             if bytes + line.len() > room {
                 told.omitted += 1;
                 continue;
@@ -67,22 +67,22 @@ impl Code {
             told.lines.push(line);
             told.items.push(item);
         }
-        Ok(Answer { said: told, as_of: found.as_of })
+        Ok(FreshAnswer { said: told, as_of: found.as_of })
     }
 }
 
 /// A node that comes to mind, as it is told.
-struct Found {
+struct PromptNode {
     line: String,
-    item: Reasoned,
+    item: ReasonedNode,
     hash: Hash,
 }
 
-impl Found {
-    fn of(view: &View<'_>, one: &Candidate) -> Option<Self> {
-        let hash = view.state.index.node(one.id)?.view.node().hash;
+impl PromptNode {
+    fn from_candidate(view: &AnswerView<'_>, one: &NodeCandidate) -> Option<Self> {
+        let hash = view.state.index.find_node(one.id)?.view.node().hash;
         let (id, score) = (view.state.index.id_of(one.id), rounded(one.score.min(1.0)));
-        let item = Reasoned { id, score, reason: one.reason.clone() };
-        Some(Self { line: line::of(view, one.id)?, item, hash })
+        let item = ReasonedNode { id, score, reason: one.reason.clone() };
+        Some(Self { line: line::describe_node(view, one.id)?, item, hash })
     }
 }

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Here;
-use crate::live::state::State;
+use super::CallRoot;
+use crate::live::state::RootState;
 
 /// Result of `nudge.code.file` for a folder.
 #[derive(Debug, Serialize)]
 pub struct FolderTold {
     /// From the root; `.` is that itself.
     path: String,
-    folders: Vec<Inner>,
-    files: Vec<Entry>,
+    folders: Vec<SubfolderEntry>,
+    files: Vec<FolderFile>,
 }
 
 #[derive(Debug, Serialize)]
-struct Inner {
+struct SubfolderEntry {
     path: String,
     /// How many files are in it, at any depth.
     files: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Entry {
+struct FolderFile {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
@@ -37,9 +37,9 @@ struct Entry {
     skipped: Option<String>,
 }
 
-impl Here {
+impl CallRoot {
     /// Resolves a folder of the root that the caller gives: empty for the root itself, `None` if it is no folder.
-    pub(super) fn folder(&self, given: &str) -> Option<String> {
+    pub(super) fn resolve_folder(&self, given: &str) -> Option<String> {
         let root = self.live.root();
         let places = [Some(root.join(given)), self.cwd().map(|cwd| cwd.join(given))];
         let real = places.iter().flatten().filter_map(|place| place.canonicalize().ok());
@@ -50,7 +50,7 @@ impl Here {
 
 impl FolderTold {
     /// Lists the known files in a folder.
-    pub(super) fn of(state: &State, folder: &str) -> Self {
+    pub(super) fn from_state(state: &RootState, folder: &str) -> Self {
         let begin = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let (mut folders, mut files) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());
         for (path, known) in &state.files {
@@ -61,8 +61,8 @@ impl FolderTold {
             }
         }
         let entry = |(path, skip): (&str, Option<crate::extract::Skip>)| {
-            let facts = state.index.file(path);
-            Entry {
+            let facts = state.index.file_facts(path);
+            FolderFile {
                 path: path.to_owned(),
                 language: facts.map(|facts| facts.language.name()),
                 nodes: facts.map_or(0, |facts| facts.len()),
@@ -70,7 +70,7 @@ impl FolderTold {
                 skipped: skip.map(|skip| skip.to_string()),
             }
         };
-        let inner = |(name, files): (&str, usize)| Inner { path: format!("{begin}{name}"), files };
+        let inner = |(name, files): (&str, usize)| SubfolderEntry { path: format!("{begin}{name}"), files };
         Self {
             path: if folder.is_empty() { ".".to_owned() } else { folder.to_owned() },
             folders: folders.into_iter().map(inner).collect(),

@@ -11,20 +11,20 @@ use serde::Serialize;
 
 use super::folder::FolderTold;
 use super::tests::{self, Tested};
-use super::{Callers, File, Here, Node, Search, limit};
-use crate::index::{Imported, NodeId};
-use crate::live::Fresh;
-use crate::live::state::State;
-use crate::lookup::tellable;
-use crate::search::Query;
-use crate::shown::{self, Answer, Brief, Edge, Shown, View, first_line};
-use crate::source::Code;
+use super::{CallRoot, CodeCallersParams, CodeFileParams, CodeNodeParams, CodeSearchParams, check_limit};
+use crate::index::{NodeId, ResolvedImport};
+use crate::live::FileFreshness;
+use crate::live::state::RootState;
+use crate::lookup::to_safe_text;
+use crate::search::NameQuery;
+use crate::shown::{self, AnswerView, BriefNode, FreshAnswer, ShownCall, ShownNode, first_line};
+use crate::source::CodeSource;
 
 /// Callers and callees that are shown of a node, and its tests.
 const MAX_CALLERS: usize = 20;
 const MAX_CALLEES: usize = 20;
 const MAX_TESTS: usize = 5;
-/// The most nodes whose callers are asked for, over several calls.
+/// The most nodes to ask for their callers, over several calls.
 const MAX_ASKED: usize = 500;
 /// Longest query.
 const MAX_QUERY_BYTES: usize = 1 << 10;
@@ -32,21 +32,21 @@ const MAX_QUERY_BYTES: usize = 1 << 10;
 /// Result of `nudge.code.node`.
 #[derive(Debug, Serialize)]
 pub struct NodeTold {
-    node: Shown,
+    node: ShownNode,
     /// The certain callers.
-    callers: Vec<Edge>,
+    callers: Vec<ShownCall>,
     /// How many more callers there are.
     omitted: usize,
     /// How many more calls have this name and no certain target.
     unresolved_same_name: usize,
-    callees: Vec<Edge>,
+    callees: Vec<ShownCall>,
     tests: Tested,
 }
 
 /// Result of `nudge.code.file`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Told {
+pub enum CodeFileResult {
     /// For a file.
     File(FileTold),
     /// For a folder.
@@ -61,14 +61,14 @@ pub struct FileTold {
     /// Parts of it are not valid; the answer about the rest stands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
-    imports: Vec<Import>,
+    imports: Vec<FileImport>,
     imported_by: Vec<String>,
-    nodes: Vec<Brief>,
-    fresh: Fresh,
+    nodes: Vec<BriefNode>,
+    fresh: FileFreshness,
 }
 
 #[derive(Debug, Serialize)]
-struct Import {
+struct FileImport {
     module: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
@@ -81,16 +81,16 @@ pub struct CallersTold {
     /// The node.
     id: String,
     /// Nearest first.
-    callers: Vec<Reaching>,
+    callers: Vec<ReachingCall>,
     omitted: usize,
     unresolved_same_name: usize,
 }
 
 /// A call that leads to a node.
 #[derive(Debug, Serialize)]
-struct Reaching {
+struct ReachingCall {
     #[serde(flatten)]
-    edge: Edge,
+    edge: ShownCall,
     /// The node it calls.
     to: String,
     /// Over how many calls it leads there.
@@ -99,7 +99,7 @@ struct Reaching {
 
 /// Result of `nudge.code.search`.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct CodeSearchResult {
     nodes: Vec<FoundNode>,
     omitted: usize,
 }
@@ -107,125 +107,133 @@ pub struct Found {
 #[derive(Debug, Serialize)]
 struct FoundNode {
     #[serde(flatten)]
-    node: Brief,
+    node: BriefNode,
     #[serde(skip_serializing_if = "Option::is_none")]
     doc: Option<String>,
     score: f64,
     reason: String,
-    fresh: Fresh,
+    fresh: FileFreshness,
 }
 
-impl Code {
-    pub(super) fn node(&self, params: Node) -> Result<Answer<NodeTold>> {
-        let Node { id, path, name, line, root, context } = params;
-        let here = Here::of(self, root.as_deref(), context)?;
-        let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
+impl CodeSource {
+    pub(super) fn answer_node(&self, params: CodeNodeParams) -> Result<FreshAnswer<NodeTold>> {
+        let CodeNodeParams { id, path, name, line, root, context } = params;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        let meant = here.read_node_ref(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
         let covered = tests::covered(&here.live, || {
-            Ok(meant.fresh(&here.live, |view| Ok(tests::lines(view, &[meant.find(&here.live, view.state)?])))?.said)
+            Ok(meant
+                .answer_fresh(&here.live, |view| Ok(tests::lines(view, &[meant.find_node(&here.live, view.state)?])))?
+                .said)
         })?;
-        meant.fresh(&here.live, |view| {
-            let id = meant.find(&here.live, view.state)?;
-            let called = view.calls.callers(id, MAX_CALLERS, false);
-            let callers = called.edges.iter().map(|caller| Edge {
+        meant.answer_fresh(&here.live, |view| {
+            let id = meant.find_node(&here.live, view.state)?;
+            let called = view.calls.callers_of(id, MAX_CALLERS, false);
+            let callers = called.edges.iter().map(|caller| ShownCall {
                 id: caller.from.map(|from| view.state.index.id_of(from)),
                 path: caller.path.to_string(),
                 line: caller.line,
                 how: caller.how,
-                certain: caller.how.certain(),
-                fresh: view.fresh(&caller.path),
+                certain: caller.how.is_certain(),
+                fresh: view.check_fresh(&caller.path),
             });
             Ok(NodeTold {
-                node: Shown::of(view, id).ok_or_else(gone)?,
+                node: ShownNode::from_id(view, id).ok_or_else(gone_error)?,
                 callers: callers.collect(),
                 omitted: called.omitted,
                 unresolved_same_name: called.unresolved_same_name,
-                callees: callees(view, id),
+                callees: list_callees(view, id),
                 tests: Tested::of(&here.live, view, &[id], &covered, MAX_TESTS),
             })
         })
     }
 
-    pub(super) fn file(&self, params: File) -> Result<Answer<Told>> {
-        let File { path, root, context } = params;
-        let here = Here::of(self, root.as_deref(), context)?;
-        if let Some(folder) = here.folder(&path) {
-            return shown::fresh(&here.live, &[], |view| Ok(Told::Folder(FolderTold::of(view.state, &folder))));
+    pub(super) fn answer_file(&self, params: CodeFileParams) -> Result<FreshAnswer<CodeFileResult>> {
+        let CodeFileParams { path, root, context } = params;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        if let Some(folder) = here.resolve_folder(&path) {
+            return shown::answer_fresh(&here.live, &[], |view| {
+                Ok(CodeFileResult::Folder(FolderTold::from_state(view.state, &folder)))
+            });
         }
-        let path = here.path(&path)?;
-        shown::fresh(&here.live, &[&path], |view| {
-            let fresh = view.fresh(&path);
+        let path = here.resolve_path(&path)?;
+        shown::answer_fresh(&here.live, &[&path], |view| {
+            let fresh = view.check_fresh(&path);
             let index = &view.state.index;
-            let facts = index.file(&path).ok_or_else(|| no_file(view.state, &path))?;
-            let import =
-                |Imported { module, path, line }| Import { module, path: path.map(|path| path.to_string()), line };
-            Ok(Told::File(FileTold {
+            let facts = index.file_facts(&path).ok_or_else(|| no_file(view.state, &path))?;
+            let import = |ResolvedImport { module, path, line }| FileImport {
+                module,
+                path: path.map(|path| path.to_string()),
+                line,
+            };
+            Ok(CodeFileResult::File(FileTold {
                 path: path.clone(),
                 language: facts.language.name(),
                 parse_errors: facts.parse_errors,
-                imports: index.imports(&path).into_iter().map(import).collect(),
+                imports: index.list_imports(&path).into_iter().map(import).collect(),
                 imported_by: index.imported_by(&path).iter().map(ToString::to_string).collect(),
-                nodes: facts.nodes().map(|node| Brief::of(&path, &node)).collect(),
+                nodes: facts.nodes().map(|node| BriefNode::from_view(&path, &node)).collect(),
                 fresh,
             }))
         })
     }
 
-    pub(super) fn callers(&self, params: Callers) -> Result<Answer<CallersTold>> {
-        let Callers { id, path, name, line, depth, limit: most, likely, root, context } = params;
-        let depth = limit(depth, "depth", 1, 3)?;
-        let most = limit(most, "limit", 50, 500)?;
-        let here = Here::of(self, root.as_deref(), context)?;
-        let meant = here.meant(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
-        meant.fresh(&here.live, |view| {
-            let id = meant.find(&here.live, view.state)?;
-            Ok(reaching(view, id, depth, most, likely))
+    pub(super) fn answer_callers(&self, params: CodeCallersParams) -> Result<FreshAnswer<CallersTold>> {
+        let CodeCallersParams { id, path, name, line, depth, limit: most, likely, root, context } = params;
+        let depth = check_limit(depth, "depth", 1, 3)?;
+        let most = check_limit(most, "limit", 50, 500)?;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        let meant = here.read_node_ref(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
+        meant.answer_fresh(&here.live, |view| {
+            let id = meant.find_node(&here.live, view.state)?;
+            Ok(find_reaching(view, id, depth, most, likely))
         })
     }
 
-    pub(super) fn search(&self, params: Search) -> Result<Answer<Found>> {
-        let Search { query, kind, path, limit: most, root, context } = params;
-        let most = limit(most, "limit", 20, 100)?;
+    pub(super) fn answer_search(&self, params: CodeSearchParams) -> Result<FreshAnswer<CodeSearchResult>> {
+        let CodeSearchParams { query, kind, path, limit: most, root, context } = params;
+        let most = check_limit(most, "limit", 20, 100)?;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 1 KiB; ask in fewer words."));
         }
-        let path = path.as_deref().map(glob).transpose()?;
-        let here = Here::of(self, root.as_deref(), context)?;
-        shown::fresh(&here.live, &[], |view| {
-            let query = Query { text: &query, kind, path: path.as_ref(), limit: most };
+        let path = path.as_deref().map(compile_glob).transpose()?;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        shown::answer_fresh(&here.live, &[], |view| {
+            let query = NameQuery { text: &query, kind, path: path.as_ref(), limit: most };
             let (hits, omitted) = view.state.names.find(&view.state.index, &query);
-            let node = |hit: &crate::search::Hit<'_>| FoundNode {
-                node: Brief::of(hit.path, &hit.view),
+            let node = |hit: &crate::search::NodeHit<'_>| FoundNode {
+                node: BriefNode::from_view(hit.path, &hit.view),
                 doc: hit.view.doc().map(first_line),
                 score: rounded(hit.score),
                 reason: hit.reason.clone(),
-                fresh: view.fresh(hit.path),
+                fresh: view.check_fresh(hit.path),
             };
-            Ok(Found { nodes: hits.iter().map(node).collect(), omitted })
+            Ok(CodeSearchResult { nodes: hits.iter().map(node).collect(), omitted })
         })
     }
 }
 
 /// Lists the callees of a node, each once.
-fn callees(view: &View<'_>, id: NodeId) -> Vec<Edge> {
+fn list_callees(view: &AnswerView<'_>, id: NodeId) -> Vec<ShownCall> {
     let mut seen: HashSet<_, FixedState> = HashSet::default();
     let index = &view.state.index;
-    let callees = view.calls.callees(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
-    let edge = |callee: crate::index::Callee| {
-        let found = index.node(callee.to)?;
-        Some(Edge {
-            id: Some(shown::id(found.path, &found.view)),
+    let callees =
+        view.calls.callees_of(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
+    let edge = |callee: crate::index::CalleeSite| {
+        let found = index.find_node(callee.to)?;
+        Some(ShownCall {
+            id: Some(shown::to_node_id(found.path, &found.view)),
             path: found.path.to_owned(),
             line: found.view.node().span.line,
             how: callee.how,
-            certain: callee.how.certain(),
-            fresh: view.fresh(found.path),
+            certain: callee.how.is_certain(),
+            fresh: view.check_fresh(found.path),
         })
     };
     callees.filter_map(edge).collect()
 }
 
 /// The calls that lead to a node over so many calls, nearest first.
-fn reaching(view: &View<'_>, id: NodeId, depth: usize, most: usize, likely: bool) -> CallersTold {
+fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, likely: bool) -> CallersTold {
     let index = &view.state.index;
     let mut told = CallersTold { id: index.id_of(id), callers: Vec::new(), omitted: 0, unresolved_same_name: 0 };
     let (mut ring, mut seen, mut asked) = (vec![id], HashSet::from([id]), 0);
@@ -236,7 +244,7 @@ fn reaching(view: &View<'_>, id: NodeId, depth: usize, most: usize, likely: bool
             if asked > MAX_ASKED {
                 return told;
             }
-            let called = view.calls.callers(to, most, likely);
+            let called = view.calls.callers_of(to, most, likely);
             told.omitted += called.omitted;
             if to == id {
                 told.unresolved_same_name = called.unresolved_same_name;
@@ -247,15 +255,15 @@ fn reaching(view: &View<'_>, id: NodeId, depth: usize, most: usize, likely: bool
                     told.omitted += 1;
                     continue;
                 }
-                let edge = Edge {
+                let edge = ShownCall {
                     id: caller.from.map(|from| index.id_of(from)),
                     path: caller.path.to_string(),
                     line: caller.line,
                     how: caller.how,
-                    certain: caller.how.certain(),
-                    fresh: view.fresh(&caller.path),
+                    certain: caller.how.is_certain(),
+                    fresh: view.check_fresh(&caller.path),
                 };
-                told.callers.push(Reaching { edge, to: index.id_of(to), depth });
+                told.callers.push(ReachingCall { edge, to: index.id_of(to), depth });
             }
         }
         ring = next;
@@ -264,8 +272,8 @@ fn reaching(view: &View<'_>, id: NodeId, depth: usize, most: usize, likely: bool
 }
 
 /// The refusal of a file that says nothing.
-pub(super) fn no_file(state: &State, path: &str) -> Error {
-    let shown = tellable(path);
+pub(super) fn no_file(state: &RootState, path: &str) -> Error {
+    let shown = to_safe_text(path);
     if let Some(skip) = state.files.get(path).and_then(|known| known.skip) {
         return Error::not_found(format!("`{shown}` is left out: it is {skip}.")).with("skipped", skip.to_string());
     }
@@ -280,11 +288,11 @@ pub(super) fn no_file(state: &State, path: &str) -> Error {
 }
 
 /// A node went away while the answer was made of it.
-fn gone() -> Error {
+fn gone_error() -> Error {
     Error::not_found("This node has just gone; ask again.")
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher> {
+fn compile_glob(pattern: &str) -> Result<GlobMatcher> {
     let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.");
     // A folder stands for all files in it.
     let folder = pattern.trim_end_matches('/');

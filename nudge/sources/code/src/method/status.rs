@@ -6,10 +6,10 @@ use std::time::Duration;
 use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
-use super::{Here, Refresh, Status};
-use crate::live::watch::Mode;
-use crate::live::{AsOf, Fresh};
-use crate::source::Code;
+use super::{CallRoot, CodeRefreshParams, CodeStatusParams};
+use crate::live::watch::WatchMode;
+use crate::live::{AsOf, FileFreshness};
+use crate::source::CodeSource;
 use crate::stamp;
 
 /// How long `refresh` waits for everything to be read.
@@ -36,18 +36,18 @@ pub struct StatusTold {
 
 /// Result of `nudge.code.refresh`.
 #[derive(Debug, Serialize)]
-pub struct Refreshed {
+pub struct CodeRefreshResult {
     files: usize,
     nodes: usize,
-    /// The freshness of the given file: it tells if it had to be read.
+    /// Tells if the given file had to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fresh: Option<Fresh>,
+    fresh: Option<FileFreshness>,
     as_of: AsOf,
 }
 
-impl Code {
-    pub(super) fn status_of(&self, params: Status) -> Result<StatusTold> {
-        let here = Here::of(self, params.root.as_deref(), params.context)?;
+impl CodeSource {
+    pub(super) fn status_of(&self, params: CodeStatusParams) -> Result<StatusTold> {
+        let here = CallRoot::resolve_root(self, params.root.as_deref(), params.context)?;
         let live = &here.live;
         let busy = || Error::unavailable("The index is busy with a question that takes long; ask again in a moment.");
         let state = live.state_soon().ok_or_else(busy)?;
@@ -63,42 +63,42 @@ impl Code {
         Ok(StatusTold {
             root: live.root().path().display().to_string(),
             files: state.files.len(),
-            nodes: state.nodes(),
+            nodes: state.node_count(),
             languages,
             skipped,
             watch: match &state.mode {
-                Mode::Starting => "starting".to_owned(),
-                Mode::Watch(folders) => format!("{folders} folders"),
-                Mode::Poll(why) => {
+                WatchMode::Starting => "starting".to_owned(),
+                WatchMode::Watch(folders) => format!("{folders} folders"),
+                WatchMode::Poll(why) => {
                     let ago = stamp::now_ns().abs_diff(state.looked_ns) / 1_000_000_000;
                     format!("looks from time to time, {ago} s ago the last time: {why}")
                 }
-                Mode::Once => "none: no server runs".to_owned(),
+                WatchMode::Once => "none: no server runs".to_owned(),
             },
-            cache: live.cached(),
-            memory: state.index.memory(),
+            cache: live.cache_status(),
+            memory: state.index.memory_bytes(),
             last_error: state.last_error.clone(),
             as_of: live.as_of(&state),
         })
     }
 
-    pub(super) fn refresh(&self, params: Refresh) -> Result<Refreshed> {
-        let Refresh { path, root, context } = params;
-        let here = Here::of(self, root.as_deref(), context)?;
+    pub(super) fn answer_refresh(&self, params: CodeRefreshParams) -> Result<CodeRefreshResult> {
+        let CodeRefreshParams { path, root, context } = params;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         let live = &here.live;
         let fresh = if let Some(path) = path {
-            let path = here.path(&path)?;
-            live.freshen([&*path]).remove(&*path)
+            let path = here.resolve_path(&path)?;
+            live.freshen_files([&*path]).remove(&*path)
         } else {
             // A process that answers one call has just looked.
             if !self.is_alone() {
                 live.look_again();
-                live.wait(PATIENCE);
+                live.wait_complete(PATIENCE);
             }
             None
         };
         let state = live.state();
-        let (files, nodes) = (state.files.len(), state.nodes());
-        Ok(Refreshed { files, nodes, fresh, as_of: live.as_of(&state) })
+        let (files, nodes) = (state.files.len(), state.node_count());
+        Ok(CodeRefreshResult { files, nodes, fresh, as_of: live.as_of(&state) })
     }
 }

@@ -6,14 +6,14 @@ use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
 use super::look::no_file;
-use super::{Here, Tests, limit};
-use crate::coverage::{self, Covered, Lines};
+use super::{CallRoot, CodeTestsParams, check_limit};
+use crate::coverage::{self, CoverageAnswer, CoverageRange};
 use crate::git;
 use crate::index::{NodeId, NodeLookup, TestHow};
-use crate::live::{Fresh, Live};
+use crate::live::{FileFreshness, LiveRoot};
 use crate::runner;
-use crate::shown::{self, Answer, View};
-use crate::source::Code;
+use crate::shown::{self, AnswerView, FreshAnswer};
+use crate::source::CodeSource;
 
 /// Most nodes whose tests are asked for at once.
 const MAX_NODES: usize = 500;
@@ -57,7 +57,7 @@ pub struct Link {
     /// Over how many calls.
     pub depth: u8,
     /// Whether this is what stands in the file.
-    pub fresh: Fresh,
+    pub fresh: FileFreshness,
 }
 
 /// How a test is linked to a node, best first.
@@ -80,7 +80,7 @@ fn is_zero(count: &usize) -> bool {
 
 impl Tested {
     /// The tests of several nodes, best first.
-    pub fn of(live: &Live, view: &View<'_>, nodes: &[NodeId], covered: &Covered, most: usize) -> Self {
+    pub fn of(live: &LiveRoot, view: &AnswerView<'_>, nodes: &[NodeId], covered: &CoverageAnswer, most: usize) -> Self {
         let index = &view.state.index;
         let mut best: BTreeMap<NodeId, (LinkHow, u8)> = BTreeMap::new();
         let is_late = covered.is_late;
@@ -88,11 +88,11 @@ impl Tested {
         let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
         for node in nodes.iter().take(MAX_NODES) {
             // A test is what tests it.
-            if index.node(*node).is_some_and(|found| found.view.is_test()) {
+            if index.find_node(*node).is_some_and(|found| found.view.is_test()) {
                 best.insert(*node, (LinkHow::Itself, 0));
                 continue;
             }
-            let tests = view.calls.tests(*node, OF_EACH.max(most));
+            let tests = view.calls.tests_of(*node, OF_EACH.max(most));
             omitted += tests.omitted;
             for link in tests.links {
                 let rank = (LinkHow::Said(link.how), link.depth);
@@ -109,18 +109,18 @@ impl Tested {
         omitted += ranked.len().saturating_sub(most);
         ranked.truncate(most);
         let link = |((how, depth), test): &((LinkHow, u8), NodeId)| {
-            let found = index.node(*test)?;
+            let found = index.find_node(*test)?;
             Some(Link {
-                id: shown::id(found.path, &found.view),
+                id: shown::to_node_id(found.path, &found.view),
                 how: *how,
                 depth: *depth,
-                fresh: view.fresh(found.path),
+                fresh: view.check_fresh(found.path),
             })
         };
         let links: Vec<_> = ranked.iter().filter_map(link).collect();
-        let tests = ranked.iter().filter_map(|(_, test)| index.node(*test));
+        let tests = ranked.iter().filter_map(|(_, test)| index.find_node(*test));
         let tests = tests.map(|found| (found.path.to_owned(), found.view.qual().to_owned())).collect::<Vec<_>>();
-        let command = runner::command(live.root(), &tests, &named);
+        let command = runner::test_command(live.root(), &tests, &named);
         let note = match (links.is_empty() && named.is_empty(), is_late) {
             (true, false) => Some("none found by name or call"),
             (true, true) => Some("none found by name or call; the project's coverage could not be read in time"),
@@ -131,45 +131,47 @@ impl Tested {
     }
 }
 
-impl Code {
-    pub(super) fn tests(&self, params: Tests) -> Result<Answer<Tested>> {
-        let Tests { id, path, changed, limit: most, root, context } = params;
-        let most = limit(most, "limit", 20, 100)?;
-        let here = Here::of(self, root.as_deref(), context)?;
+impl CodeSource {
+    pub(super) fn tests(&self, params: CodeTestsParams) -> Result<FreshAnswer<Tested>> {
+        let CodeTestsParams { id, path, changed, limit: most, root, context } = params;
+        let most = check_limit(most, "limit", 20, 100)?;
+        let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         match (id, path, changed) {
             (Some(id), None, false) => {
-                let meant = here.meant(Some(&id), None, None, None)?;
+                let meant = here.read_node_ref(Some(&id), None, None, None)?;
                 let covered = covered(&here.live, || {
-                    Ok(meant.fresh(&here.live, |view| Ok(lines(view, &[meant.find(&here.live, view.state)?])))?.said)
+                    Ok(meant
+                        .answer_fresh(&here.live, |view| Ok(lines(view, &[meant.find_node(&here.live, view.state)?])))?
+                        .said)
                 })?;
-                meant.fresh(&here.live, |view| {
-                    let id = meant.find(&here.live, view.state)?;
+                meant.answer_fresh(&here.live, |view| {
+                    let id = meant.find_node(&here.live, view.state)?;
                     Ok(Tested::of(&here.live, view, &[id], &covered, most))
                 })
             }
             (None, Some(path), false) => {
-                let path = here.path(&path)?;
-                let nodes = |view: &View<'_>| {
-                    view.fresh(&path);
+                let path = here.resolve_path(&path)?;
+                let nodes = |view: &AnswerView<'_>| {
+                    view.check_fresh(&path);
                     all(view, &path).ok_or_else(|| no_file(view.state, &path))
                 };
                 let covered = covered(&here.live, || {
-                    Ok(shown::fresh(&here.live, &[&path], |view| Ok(lines(view, &nodes(view)?)))?.said)
+                    Ok(shown::answer_fresh(&here.live, &[&path], |view| Ok(lines(view, &nodes(view)?)))?.said)
                 })?;
-                shown::fresh(&here.live, &[&path], |view| {
+                shown::answer_fresh(&here.live, &[&path], |view| {
                     Ok(Tested::of(&here.live, view, &nodes(view)?, &covered, most))
                 })
             }
             (None, None, true) => {
-                let differing = git::changes(here.live.root())?;
+                let differing = git::list_changed_files(here.live.root())?;
                 let paths: Vec<_> = differing.iter().map(|change| &*change.path).collect();
-                let nodes = |view: &View<'_>| -> Vec<_> {
+                let nodes = |view: &AnswerView<'_>| -> Vec<_> {
                     differing.iter().flat_map(|change| changed_nodes(view, change)).collect()
                 };
                 let covered = covered(&here.live, || {
-                    Ok(shown::fresh(&here.live, &paths, |view| Ok(lines(view, &nodes(view))))?.said)
+                    Ok(shown::answer_fresh(&here.live, &paths, |view| Ok(lines(view, &nodes(view))))?.said)
                 })?;
-                shown::fresh(&here.live, &paths, |view| {
+                shown::answer_fresh(&here.live, &paths, |view| {
                     let changed = Some(paths.iter().map(|path| (*path).to_owned()).collect());
                     Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes(view), &covered, most) })
                 })
@@ -183,35 +185,35 @@ impl Code {
 ///
 /// # Errors
 /// Those of `lines`.
-pub fn covered(live: &Live, lines: impl FnOnce() -> Result<BTreeSet<Lines>>) -> Result<Covered> {
+pub fn covered(live: &LiveRoot, lines: impl FnOnce() -> Result<BTreeSet<CoverageRange>>) -> Result<CoverageAnswer> {
     if !live.coverage.is_there(live.root()) {
-        return Ok(Covered::default());
+        return Ok(CoverageAnswer::default());
     }
     Ok(live.coverage.read(live.root(), &lines()?))
 }
 
 /// The lines of the nodes of which the coverage is asked.
-pub fn lines(view: &View<'_>, nodes: &[NodeId]) -> BTreeSet<Lines> {
+pub fn lines(view: &AnswerView<'_>, nodes: &[NodeId]) -> BTreeSet<CoverageRange> {
     nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)).collect()
 }
 
-fn lines_of(view: &View<'_>, node: NodeId) -> Option<Lines> {
-    let found = view.state.index.node(node)?;
+fn lines_of(view: &AnswerView<'_>, node: NodeId) -> Option<CoverageRange> {
+    let found = view.state.index.find_node(node)?;
     let span = found.view.node().span;
-    Some(Lines { path: found.path.to_owned(), first: span.line, last: span.end_line })
+    Some(CoverageRange { path: found.path.to_owned(), first: span.line, last: span.end_line })
 }
 
 /// Notes the tests that ran some nodes; says whether anything did, where that is known.
 fn ran(
-    view: &View<'_>,
+    view: &AnswerView<'_>,
     nodes: &[NodeId],
-    covered: &Covered,
+    covered: &CoverageAnswer,
     best: &mut BTreeMap<NodeId, (LinkHow, u8)>,
 ) -> Option<bool> {
     let mut at_all = None;
     for lines in nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)) {
         // A file that has changed meanwhile is newer than its coverage.
-        let Some(ran) = covered.of(&lines) else { continue };
+        let Some(ran) = covered.find_range(&lines) else { continue };
         at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
         for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
             best.insert(test, (LinkHow::Ran, 0));
@@ -221,7 +223,7 @@ fn ran(
 }
 
 /// The test that a runner names.
-fn test_of(view: &View<'_>, context: &str) -> Option<NodeId> {
+fn test_of(view: &AnswerView<'_>, context: &str) -> Option<NodeId> {
     let index = &view.state.index;
     let (path, name) = coverage::test(context);
     if let Some(path) = path {
@@ -231,19 +233,19 @@ fn test_of(view: &View<'_>, context: &str) -> Option<NodeId> {
         };
     }
     let is_it = |id: &NodeId| {
-        index.node(*id).filter(|found| found.view.is_test()).is_some_and(|found| {
+        index.find_node(*id).filter(|found| found.view.is_test()).is_some_and(|found| {
             let module = found.path.rsplit_once('.').map_or(found.path, |(module, _)| module).replace('/', ".");
             let whole = format!("{module}.{}", found.view.qual());
             whole.strip_suffix(&*name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         })
     };
-    let mut found = index.named(name.rsplit('.').next()?).into_iter().filter(is_it);
+    let mut found = index.nodes_by_name(name.rsplit('.').next()?).into_iter().filter(is_it);
     found.next().filter(|_| found.next().is_none())
 }
 
 /// The nodes of a file.
-fn all(view: &View<'_>, path: &str) -> Option<Vec<NodeId>> {
-    let facts = view.state.index.file(path)?;
+fn all(view: &AnswerView<'_>, path: &str) -> Option<Vec<NodeId>> {
+    let facts = view.state.index.file_facts(path)?;
     let id = |qual: &str| match view.state.index.by_name(path, qual) {
         NodeLookup::One(id) => Some(id),
         _ => None,
@@ -252,12 +254,12 @@ fn all(view: &View<'_>, path: &str) -> Option<Vec<NodeId>> {
 }
 
 /// The nodes of a file that say something else than in HEAD.
-fn changed_nodes(view: &View<'_>, change: &git::Changed) -> Vec<NodeId> {
-    view.fresh(&change.path);
+fn changed_nodes(view: &AnswerView<'_>, change: &git::ChangedFile) -> Vec<NodeId> {
+    view.check_fresh(&change.path);
     let Some(nodes) = all(view, &change.path) else { return Vec::new() };
     let Some(before) = &change.before else { return nodes };
     let is_same = |id: &NodeId| {
-        let now = view.state.index.node(*id).map(|found| found.view);
+        let now = view.state.index.find_node(*id).map(|found| found.view);
         now.is_some_and(|now| {
             before.nodes().any(|node| node.qual() == now.qual() && node.node().hash == now.node().hash)
         })

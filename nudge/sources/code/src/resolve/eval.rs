@@ -2,453 +2,486 @@
 
 use std::rc::Rc;
 
-use crate::facts::{Bound, Expr, ExprId, FileFacts, Kind, Name, Node, Number, flag};
+use crate::facts::{BindingTarget, CodeNode, CompactNumber, Expr, ExprId, FileFacts, NameId, NodeKind, flag};
 use crate::index::NodeId;
-use crate::language::Language;
+use crate::language::CodeLanguage;
 
-use super::lookup::around;
-use super::{Args, At, Resolver, Space, Val, no_args, outside};
+use super::lookup::node_around;
+use super::{Args, CallResolver, ExprPlace, ExprValue, NameSpace, no_args, outside};
 
 /// Marks a string that is a path only as a type.
-pub(super) const QUOTED: Number = Number::NONE;
+pub(super) const QUOTED: CompactNumber = CompactNumber::NONE;
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Evaluates an expression at a place.
-    pub(super) fn eval(&self, at: &At, expr: ExprId, space: Space) -> Val {
-        self.deeper(Val::Unknown, || match &at.this {
+    pub(super) fn eval_expr(&self, at: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
+        self.run_with_fuel(ExprValue::Unknown, || match &at.this {
             None => {
                 let key = (at.file, expr, at.byte, space);
-                self.memo.once(&self.memo.values, key, Val::Unknown, || self.eval_here(at, expr, space))
+                self.memo.answer_once(&self.memo.values, key, ExprValue::Unknown, || self.eval_here(at, expr, space))
             }
             Some(_) => self.eval_here(at, expr, space),
         })
     }
 
-    fn eval_here(&self, at: &At, expr: ExprId, space: Space) -> Val {
-        let Some(facts) = self.store.facts(at.file) else { return Val::Unknown };
+    fn eval_here(&self, at: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
+        let Some(facts) = self.store.facts_at(at.file) else { return ExprValue::Unknown };
         let id = expr;
-        let Some(expr) = facts.exprs.get(id) else { return Val::Unknown };
+        let Some(expr) = facts.exprs.get(id) else { return ExprValue::Unknown };
         match expr {
-            Expr::Name(name) => self.named(at, facts, name, space),
+            Expr::Name(name) => self.eval_name(at, facts, name, space),
             Expr::Member(of, name) | Expr::Static(of, name) => {
-                if space == Space::Called && self.is_assigned(at, facts, of, name) {
-                    return Val::Unknown;
+                if space == NameSpace::Called && self.is_assigned(at, facts, of, name) {
+                    return ExprValue::Unknown;
                 }
                 let path = matches!(expr, Expr::Static(..));
-                let base = self.eval(at, of, if path { Space::Type } else { base_space(facts, of, space) });
-                self.member(at, &base, facts.text(name), space).unwrap_or(Val::Unknown)
+                let base = self.eval_expr(at, of, if path { NameSpace::Type } else { base_space(facts, of, space) });
+                self.find_member(at, &base, facts.text_of(name), space).unwrap_or(ExprValue::Unknown)
             }
             Expr::Call(of) => {
-                let callee = self.eval(at, of, Space::Called);
-                self.result(&callee, facts.language)
+                let callee = self.eval_expr(at, of, NameSpace::Called);
+                self.call_result(&callee, facts.language)
             }
             Expr::Of(ty) => {
                 if let Some(Expr::TypeOf(value)) = facts.exprs.get(ty) {
-                    self.eval(at, value, Space::Value)
+                    self.eval_expr(at, value, NameSpace::Value)
                 } else {
-                    let ty = self.eval(at, ty, Space::Type);
-                    self.instance(&ty)
+                    let ty = self.eval_expr(at, ty, NameSpace::Type);
+                    self.instance_of(&ty)
                 }
             }
             Expr::Item(of) => {
-                let of = self.eval(at, of, Space::Value);
-                self.item(&of)
+                let of = self.eval_expr(at, of, NameSpace::Value);
+                self.item_of(&of)
             }
             // A class may return anything for a slice.
-            Expr::Slice(of) => match self.eval(at, of, Space::Value) {
-                Val::Of(..) => Val::Unknown,
+            Expr::Slice(of) => match self.eval_expr(at, of, NameSpace::Value) {
+                ExprValue::Of(..) => ExprValue::Unknown,
                 of => of,
             },
             Expr::Each(of) => {
-                let of = self.eval(at, of, Space::Value);
-                self.each(&of)
+                let of = self.eval_expr(at, of, NameSpace::Value);
+                self.each_of(&of)
             }
             Expr::Inner(of) => {
-                let of = self.eval(at, of, Space::Value);
-                outside::inner(&of)
+                let of = self.eval_expr(at, of, NameSpace::Value);
+                outside::inner_value(&of)
             }
             Expr::Enter(of) => {
-                let of = self.eval(at, of, Space::Value);
-                self.entered(&of)
+                let of = self.eval_expr(at, of, NameSpace::Value);
+                self.entered_value(&of)
             }
             Expr::Either(left, right) => {
-                let left = self.held_by(self.eval(at, left, space), space);
-                if left == Val::Unknown {
+                let left = self.held_by(self.eval_expr(at, left, space), space);
+                if left == ExprValue::Unknown {
                     return left;
                 }
-                let right = self.held_by(self.eval(at, right, space), space);
+                let right = self.held_by(self.eval_expr(at, right, space), space);
                 one_of([left, right])
             }
-            Expr::Apply(of, args) => self.applied(at, facts, of, args, space),
-            Expr::Args(..) => Val::Any(self.args(at, facts, id, space)),
+            Expr::Apply(of, args) => self.eval_apply(at, facts, of, args, space),
+            Expr::Args(..) => ExprValue::Any(self.eval_args(at, facts, id, space)),
             // `self::f`
-            Expr::This if space == Space::Type && facts.language == Language::Rust => {
-                Val::Place(self.place_at(at.file, at.byte))
+            Expr::This if space == NameSpace::Type && facts.language == CodeLanguage::Rust => {
+                ExprValue::Place(self.place_at(at.file, at.byte))
             }
-            Expr::This => self.this(at, facts),
-            Expr::SelfType => match self.this(at, facts) {
-                Val::Of(id, args) => Val::Def(id, args),
+            Expr::This => self.this_value(at, facts),
+            Expr::SelfType => match self.this_value(at, facts) {
+                ExprValue::Of(id, args) => ExprValue::Def(id, args),
                 other => other,
             },
             Expr::Super => match self.class_here(at, facts) {
-                Some(id) => Val::Super(id),
-                None => Val::Unknown,
+                Some(id) => ExprValue::Super(id),
+                None => ExprValue::Unknown,
             },
-            Expr::Null => Val::Null,
+            Expr::Null => ExprValue::Null,
             Expr::Literal(name) => match space {
-                Space::Type => Val::OuterType(facts.text(name).into(), no_args()),
-                _ => Val::Outer(facts.text(name).into(), no_args()),
+                NameSpace::Type => ExprValue::OuterType(facts.text_of(name).into(), no_args()),
+                _ => ExprValue::Outer(facts.text_of(name).into(), no_args()),
             },
-            Expr::Function(given) => Val::Function(at.clone(), given),
-            Expr::TypeOf(value) => match self.eval(at, value, Space::Value) {
-                Val::Of(id, args) => Val::Def(id, args),
-                Val::Outer(name, args) => Val::OuterType(name, args),
-                Val::OfAny(all) => Val::Any(all),
-                other @ Val::Null => other,
-                _ => Val::Unknown,
+            Expr::Function(given) => ExprValue::Function(at.clone(), given),
+            Expr::TypeOf(value) => match self.eval_expr(at, value, NameSpace::Value) {
+                ExprValue::Of(id, args) => ExprValue::Def(id, args),
+                ExprValue::Outer(name, args) => ExprValue::OuterType(name, args),
+                ExprValue::OfAny(all) => ExprValue::Any(all),
+                other @ ExprValue::Null => other,
+                _ => ExprValue::Unknown,
             },
-            Expr::Part(of, QUOTED) if space == Space::Type => self.eval(at, of, space),
-            Expr::Part(_, QUOTED) => Val::Outer("str".into(), no_args()),
-            Expr::Part(of, number) => self.part(at, of, number.get()),
+            Expr::Part(of, QUOTED) if space == NameSpace::Type => self.eval_expr(at, of, space),
+            Expr::Part(_, QUOTED) => ExprValue::Outer("str".into(), no_args()),
+            Expr::Part(of, number) => self.eval_part(at, of, number.get()),
         }
     }
 
-    fn named(&self, at: &At, facts: &FileFacts, name: Name, space: Space) -> Val {
-        let hits = self.lookup(at, name, space);
+    fn eval_name(&self, at: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
+        let hits = self.lookup_name(at, name, space);
         if hits.is_empty() {
-            return self.nowhere(at, facts, name, space);
+            return self.eval_unbound(at, facts, name, space);
         }
         let values = hits.iter().map(|hit| match hit.bound {
-            Bound::Node(node) => self.definition(NodeId { file: at.file, node }),
-            Bound::Import(number) => self.imported(at.file, number, space),
-            Bound::Value(value) => {
-                let inner = At { file: at.file, byte: hit.at, this: at.this.clone() };
-                self.eval(&inner, value, if facts.language == Language::Python { space } else { Space::Value })
+            BindingTarget::Node(node) => self.definition_value(NodeId { file: at.file, node }),
+            BindingTarget::Import(number) => self.resolve_import(at.file, number, space),
+            BindingTarget::Value(value) => {
+                let inner = ExprPlace { file: at.file, byte: hit.at, this: at.this.clone() };
+                self.eval_expr(
+                    &inner,
+                    value,
+                    if facts.language == CodeLanguage::Python { space } else { NameSpace::Value },
+                )
             }
-            Bound::Param(value, node) if value.is_none() => self.fixture(at.file, node, facts.text(name)),
-            Bound::Param(value, _) => {
-                let inner = At { file: at.file, byte: hit.at, this: at.this.clone() };
-                self.eval(&inner, value, Space::Value)
+            BindingTarget::Param(value, node) if value.is_none() => {
+                self.fixture_value(at.file, node, facts.text_of(name))
             }
-            Bound::TypeParam(bounds, number) => self.type_param(at, facts, hit.from, number, bounds),
+            BindingTarget::Param(value, _) => {
+                let inner = ExprPlace { file: at.file, byte: hit.at, this: at.this.clone() };
+                self.eval_expr(&inner, value, NameSpace::Value)
+            }
+            BindingTarget::TypeParam(bounds, number) => self.type_param(at, facts, hit.from, number, bounds),
         });
         one_of(values)
     }
 
     /// A name that nothing in the file binds.
-    fn nowhere(&self, at: &At, facts: &FileFacts, name: Name, space: Space) -> Val {
-        let text = facts.text(name);
+    fn eval_unbound(&self, at: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
+        let text = facts.text_of(name);
         match self.unbound_value(at, text, space) {
-            Val::Unknown => {}
+            ExprValue::Unknown => {}
             value => return value,
         }
-        if facts.language == Language::Rust
+        if facts.language == CodeLanguage::Rust
             && let Some(place) = self.path_head(at, text)
         {
             return place;
         }
-        if outside::known(facts.language, text) {
-            return Val::OuterType(text.into(), no_args());
+        if outside::is_known_name(facts.language, text) {
+            return ExprValue::OuterType(text.into(), no_args());
         }
-        Val::Unknown
+        ExprValue::Unknown
     }
 
     /// A module inside a file is one; all else is itself.
-    pub(super) fn definition(&self, id: NodeId) -> Val {
-        match self.kind(id) {
-            Some(Kind::Module) => Val::Place(super::Place { file: id.file, module: Some(id.node) }),
-            Some(_) => Val::Def(id, no_args()),
-            None => Val::Unknown,
+    pub(super) fn definition_value(&self, id: NodeId) -> ExprValue {
+        match self.node_kind(id) {
+            Some(NodeKind::Module) => ExprValue::Place(super::ModulePlace { file: id.file, module: Some(id.node) }),
+            Some(_) => ExprValue::Def(id, no_args()),
+            None => ExprValue::Unknown,
         }
     }
 
     /// Evaluates a type parameter: its argument, or its bounds.
-    fn type_param(&self, at: &At, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> Val {
-        if let Some(Val::Of(id, args) | Val::Def(id, args)) = at.this.as_deref()
+    fn type_param(&self, at: &ExprPlace, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> ExprValue {
+        if let Some(ExprValue::Of(id, args) | ExprValue::Def(id, args)) = at.this.as_deref()
             && id.file == at.file
             && let Some(node) = facts.nodes.get(id.node as usize)
             && (node.span.byte == from || impl_begins(facts, from))
             && let Some(arg) = args.get(number as usize)
         {
             return match arg {
-                Val::Of(id, args) => Val::Def(*id, args.clone()),
-                Val::Outer(name, args) => Val::OuterType(name.clone(), args.clone()),
+                ExprValue::Of(id, args) => ExprValue::Def(*id, args.clone()),
+                ExprValue::Outer(name, args) => ExprValue::OuterType(name.clone(), args.clone()),
                 other => other.clone(),
             };
         }
         if bounds.is_none() {
-            return Val::Unknown;
+            return ExprValue::Unknown;
         }
-        let inner = At { file: at.file, byte: from, this: None };
-        Val::Any(self.args(&inner, facts, bounds, Space::Type))
+        let inner = ExprPlace { file: at.file, byte: from, this: None };
+        ExprValue::Any(self.eval_args(&inner, facts, bounds, NameSpace::Type))
     }
 
     /// The values of a list of arguments.
-    pub(super) fn args(&self, at: &At, facts: &FileFacts, list: ExprId, space: Space) -> Args {
+    pub(super) fn eval_args(&self, at: &ExprPlace, facts: &FileFacts, list: ExprId, space: NameSpace) -> Args {
         let mut out = Vec::new();
         let mut next = list;
         while let Some(Expr::Args(arg, rest)) = facts.exprs.get(next) {
             if out.len() >= 8 {
                 break;
             }
-            out.push(self.eval(at, arg, space));
+            out.push(self.eval_expr(at, arg, space));
             next = rest;
         }
         out.into()
     }
 
-    fn applied(&self, at: &At, facts: &FileFacts, of: ExprId, args: ExprId, space: Space) -> Val {
-        let value = self.eval(at, of, space);
+    fn eval_apply(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId, args: ExprId, space: NameSpace) -> ExprValue {
+        let value = self.eval_expr(at, of, space);
         match value {
-            Val::Of(..) | Val::Outer(..) if facts.language == Language::Python && !is_tuple(facts, of) => {
-                self.item(&value)
+            ExprValue::Of(..) | ExprValue::Outer(..)
+                if facts.language == CodeLanguage::Python && !is_tuple(facts, of) =>
+            {
+                self.item_of(&value)
             }
-            Val::Def(id, _) => Val::Def(id, self.args(at, facts, args, Space::Type)),
-            Val::OuterType(name, _) => Val::OuterType(name, self.args(at, facts, args, Space::Type)),
+            ExprValue::Def(id, _) => ExprValue::Def(id, self.eval_args(at, facts, args, NameSpace::Type)),
+            ExprValue::OuterType(name, _) => {
+                ExprValue::OuterType(name, self.eval_args(at, facts, args, NameSpace::Type))
+            }
             // A tuple, an array.
-            Val::Outer(name, _) => Val::Outer(name, self.args(at, facts, args, space)),
+            ExprValue::Outer(name, _) => ExprValue::Outer(name, self.eval_args(at, facts, args, space)),
             other => other,
         }
     }
 
-    fn part(&self, at: &At, of: ExprId, number: u32) -> Val {
-        match self.eval(at, of, Space::Value) {
-            Val::Outer(_, args) | Val::OuterType(_, args) => match args.get(number as usize) {
-                Some(value) => self.instance(value),
-                None => Val::Unknown,
+    fn eval_part(&self, at: &ExprPlace, of: ExprId, number: u32) -> ExprValue {
+        match self.eval_expr(at, of, NameSpace::Value) {
+            ExprValue::Outer(_, args) | ExprValue::OuterType(_, args) => match args.get(number as usize) {
+                Some(value) => self.instance_of(value),
+                None => ExprValue::Unknown,
             },
-            variant @ Val::Def(id, _) if self.kind(id) == Some(Kind::Variant) => {
-                self.member(at, &variant, &number.to_string(), Space::Value).unwrap_or(Val::Unknown)
+            variant @ ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Variant) => {
+                self.find_member(at, &variant, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
             }
-            class @ Val::Def(id, _) if self.kind(id) == Some(Kind::Class) => {
-                let value = self.instance(&class);
-                self.member(at, &value, &number.to_string(), Space::Value).unwrap_or(Val::Unknown)
+            class @ ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Class) => {
+                let value = self.instance_of(&class);
+                self.find_member(at, &value, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
             }
-            _ => Val::Unknown,
+            _ => ExprValue::Unknown,
         }
     }
 
     /// A value of a type.
-    pub(super) fn instance(&self, ty: &Val) -> Val {
+    pub(super) fn instance_of(&self, ty: &ExprValue) -> ExprValue {
         match ty {
-            Val::Def(id, args) => match self.kind(*id) {
-                Some(Kind::Class | Kind::Trait) => Val::Of(*id, args.clone()),
-                Some(Kind::Variant) => self.enum_of(*id),
-                Some(Kind::Type) => self.deeper(Val::Unknown, || self.alias(*id, args)),
-                _ => Val::Unknown,
+            ExprValue::Def(id, args) => match self.node_kind(*id) {
+                Some(NodeKind::Class | NodeKind::Trait) => ExprValue::Of(*id, args.clone()),
+                Some(NodeKind::Variant) => self.enum_of(*id),
+                Some(NodeKind::Type) => self.run_with_fuel(ExprValue::Unknown, || self.alias_value(*id, args)),
+                _ => ExprValue::Unknown,
             },
-            Val::OuterType(name, args) => match outside::transparent(name) {
-                outside::Through::First => args.first().map_or(Val::Unknown, |arg| self.instance(arg)),
-                outside::Through::TypeItself => args.first().cloned().unwrap_or(Val::Unknown),
-                outside::Through::One => one_of(args.iter().map(|arg| self.instance(arg))),
-                outside::Through::No => Val::Outer(name.clone(), args.clone()),
+            ExprValue::OuterType(name, args) => match outside::wrapper_kind(name) {
+                outside::WrapperKind::First => args.first().map_or(ExprValue::Unknown, |arg| self.instance_of(arg)),
+                outside::WrapperKind::TypeItself => args.first().cloned().unwrap_or(ExprValue::Unknown),
+                outside::WrapperKind::One => one_of(args.iter().map(|arg| self.instance_of(arg))),
+                outside::WrapperKind::No => ExprValue::Outer(name.clone(), args.clone()),
             },
-            Val::Any(all) => Val::OfAny(all.clone()),
-            Val::Null | Val::Of(..) | Val::Outer(..) | Val::OfAny(..) | Val::Function(..) => ty.clone(),
-            _ => Val::Unknown,
+            ExprValue::Any(all) => ExprValue::OfAny(all.clone()),
+            ExprValue::Null
+            | ExprValue::Of(..)
+            | ExprValue::Outer(..)
+            | ExprValue::OfAny(..)
+            | ExprValue::Function(..) => ty.clone(),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// Returns the type that an alias stands for.
-    fn alias(&self, id: NodeId, args: &Args) -> Val {
-        let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
+    fn alias_value(&self, id: NodeId, args: &Args) -> ExprValue {
+        let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(given) = facts.gives_of(id.node).first() else {
             // It has members of its own.
-            return Val::Of(id, args.clone());
+            return ExprValue::Of(id, args.clone());
         };
-        let this = Rc::new(Val::Def(id, args.clone()));
-        let value = self.eval(&At { file: id.file, byte: given.at.get(), this: Some(this) }, given.value, Space::Value);
+        let this = Rc::new(ExprValue::Def(id, args.clone()));
+        let value = self.eval_expr(
+            &ExprPlace { file: id.file, byte: given.at.get(), this: Some(this) },
+            given.value,
+            NameSpace::Value,
+        );
         match value {
-            Val::Unknown if facts.fields.iter().any(|field| field.owner.get() == id.node) => Val::Of(id, args.clone()),
+            ExprValue::Unknown if facts.fields.iter().any(|field| field.owner.get() == id.node) => {
+                ExprValue::Of(id, args.clone())
+            }
             other => other,
         }
     }
 
     /// Returns the value of `self` at a place.
-    pub(super) fn this(&self, at: &At, facts: &FileFacts) -> Val {
+    pub(super) fn this_value(&self, at: &ExprPlace, facts: &FileFacts) -> ExprValue {
         let own = facts.language.is_ecma().then(|| this_around(facts, at.byte)).flatten();
-        if own.is_some_and(|own| own.kind == Kind::Function) {
-            return Val::Unknown;
+        if own.is_some_and(|own| own.kind == NodeKind::Function) {
+            return ExprValue::Unknown;
         }
-        let is_class = own.is_some_and(|own| own.kind == Kind::Method && own.flags & flag::STATIC != 0);
-        let of = |id, args| if is_class { Val::Def(id, args) } else { Val::Of(id, args) };
+        let is_class = own.is_some_and(|own| own.kind == NodeKind::Method && own.flags & flag::STATIC != 0);
+        let of = |id, args| if is_class { ExprValue::Def(id, args) } else { ExprValue::Of(id, args) };
         if let Some(this) = &at.this {
             match &**this {
-                Val::Of(..) | Val::OfAny(..) if !is_class => return (**this).clone(),
-                Val::Def(id, args) if self.kind(*id) != Some(Kind::Type) => return of(*id, args.clone()),
+                ExprValue::Of(..) | ExprValue::OfAny(..) if !is_class => return (**this).clone(),
+                ExprValue::Def(id, args) if self.node_kind(*id) != Some(NodeKind::Type) => {
+                    return of(*id, args.clone());
+                }
                 _ => {}
             }
         }
-        self.class_here(at, facts).map_or(Val::Unknown, |id| of(id, no_args()))
+        self.class_here(at, facts).map_or(ExprValue::Unknown, |id| of(id, no_args()))
     }
 
     /// Returns the result of a call.
-    pub(super) fn result(&self, callee: &Val, language: Language) -> Val {
-        self.deeper(Val::Unknown, || match callee {
-            Val::Def(id, args) => match self.kind(*id) {
-                Some(Kind::Class) => Val::Of(*id, args.clone()),
-                Some(Kind::Variant) => self.enum_of(*id),
-                Some(Kind::Function | Kind::Method) => self.returned(*id, None),
-                Some(Kind::Constant) => {
-                    let value = self.constant(*id);
-                    self.result(&value, language)
+    pub(super) fn call_result(&self, callee: &ExprValue, language: CodeLanguage) -> ExprValue {
+        self.run_with_fuel(ExprValue::Unknown, || match callee {
+            ExprValue::Def(id, args) => match self.node_kind(*id) {
+                Some(NodeKind::Class) => ExprValue::Of(*id, args.clone()),
+                Some(NodeKind::Variant) => self.enum_of(*id),
+                Some(NodeKind::Function | NodeKind::Method) => self.returned_value(*id, None),
+                Some(NodeKind::Constant) => {
+                    let value = self.constant_value(*id);
+                    self.call_result(&value, language)
                 }
-                Some(Kind::Type) => self.instance(callee),
-                _ => Val::Unknown,
+                Some(NodeKind::Type) => self.instance_of(callee),
+                _ => ExprValue::Unknown,
             },
-            Val::Method(id, this) => self.returned(*id, Some(this)),
-            Val::Of(..) if language == Language::Python => self.special(callee, "__call__").unwrap_or(Val::Unknown),
-            Val::Super(id) => Val::Super(*id),
-            Val::Giving(value) => (**value).clone(),
-            Val::Function(at, given) => self.eval(at, *given, Space::Value),
-            Val::OuterType(name, args) => match &**name {
-                "Some" => Val::Outer("Option".into(), args.clone()),
-                "Ok" | "Err" => Val::Outer("Result".into(), no_args()),
-                _ => Val::Outer(name.clone(), args.clone()),
+            ExprValue::Method(id, this) => self.returned_value(*id, Some(this)),
+            ExprValue::Of(..) if language == CodeLanguage::Python => {
+                self.special_result(callee, "__call__").unwrap_or(ExprValue::Unknown)
+            }
+            ExprValue::Super(id) => ExprValue::Super(*id),
+            ExprValue::Giving(value) => (**value).clone(),
+            ExprValue::Function(at, given) => self.eval_expr(at, *given, NameSpace::Value),
+            ExprValue::OuterType(name, args) => match &**name {
+                "Some" => ExprValue::Outer("Option".into(), args.clone()),
+                "Ok" | "Err" => ExprValue::Outer("Result".into(), no_args()),
+                _ => ExprValue::Outer(name.clone(), args.clone()),
             },
-            Val::Outer(..) => Val::Outer("?".into(), no_args()),
-            _ => Val::Unknown,
+            ExprValue::Outer(..) => ExprValue::Outer("?".into(), no_args()),
+            _ => ExprValue::Unknown,
         })
     }
 
     /// Returns the result of a function.
-    pub(super) fn returned(&self, id: NodeId, this: Option<&Rc<Val>>) -> Val {
-        let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
-        let Some(node) = facts.nodes.get(id.node as usize) else { return Val::Unknown };
+    pub(super) fn returned_value(&self, id: NodeId, this: Option<&Rc<ExprValue>>) -> ExprValue {
+        let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
+        let Some(node) = facts.nodes.get(id.node as usize) else { return ExprValue::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
-            let at = At { file: id.file, byte: given.at.get(), this: this.cloned() };
-            self.eval(&at, given.value, Space::Value)
+            let at = ExprPlace { file: id.file, byte: given.at.get(), this: this.cloned() };
+            self.eval_expr(&at, given.value, NameSpace::Value)
         });
         let annotated = node.flags & flag::ANNOTATED != 0;
         let value = one_of(values);
-        let python = facts.language == Language::Python;
+        let python = facts.language == CodeLanguage::Python;
         if python && node.flags & flag::YIELDS_ONE != 0 {
-            let inner = if annotated && node.flags & flag::GENERATOR != 0 { outside::inner(&value) } else { value };
+            let inner =
+                if annotated && node.flags & flag::GENERATOR != 0 { outside::inner_value(&value) } else { value };
             let fixture = node.flags & flag::FIXTURE != 0;
-            return if fixture { inner } else { Val::Outer("ContextManager".into(), Rc::from([inner])) };
+            return if fixture { inner } else { ExprValue::Outer("ContextManager".into(), Rc::from([inner])) };
         }
         if python && !annotated && node.flags & flag::GENERATOR != 0 {
-            return Val::Outer("generator".into(), no_args());
+            return ExprValue::Outer("generator".into(), no_args());
         }
         if node.flags & flag::ASYNC != 0 && !(facts.language.is_ecma() && annotated) {
-            return Val::Outer("Future".into(), Rc::from([value]));
+            return ExprValue::Outer("Future".into(), Rc::from([value]));
         }
         value
     }
 
     /// A value that is named by a constant.
-    fn held_by(&self, value: Val, space: Space) -> Val {
+    fn held_by(&self, value: ExprValue, space: NameSpace) -> ExprValue {
         match value {
-            Val::Def(id, _) if space == Space::Value && self.kind(id) == Some(Kind::Constant) => {
-                self.deeper(Val::Unknown, || self.constant(id))
+            ExprValue::Def(id, _) if space == NameSpace::Value && self.node_kind(id) == Some(NodeKind::Constant) => {
+                self.run_with_fuel(ExprValue::Unknown, || self.constant_value(id))
             }
             value => value,
         }
     }
 
     /// Returns the value of a constant.
-    pub(super) fn constant(&self, id: NodeId) -> Val {
-        let Some(facts) = self.store.facts(id.file) else { return Val::Unknown };
+    pub(super) fn constant_value(&self, id: NodeId) -> ExprValue {
+        let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         one_of(facts.gives_of(id.node).iter().map(|given| {
-            let at = At::new(id.file, given.at.get());
-            self.eval(&at, given.value, Space::Value)
+            let at = ExprPlace::new(id.file, given.at.get());
+            self.eval_expr(&at, given.value, NameSpace::Value)
         }))
     }
 
     /// Returns an item of a container, by its index or key.
-    fn item(&self, of: &Val) -> Val {
+    fn item_of(&self, of: &ExprValue) -> ExprValue {
         match of {
-            Val::Of(..) => self.special(of, "__getitem__").unwrap_or(Val::Unknown),
-            _ => self.held(outside::item(of)),
+            ExprValue::Of(..) => self.special_result(of, "__getitem__").unwrap_or(ExprValue::Unknown),
+            _ => self.eval_held(outside::item_value(of)),
         }
     }
 
     /// Returns an item of a loop.
-    fn each(&self, of: &Val) -> Val {
+    fn each_of(&self, of: &ExprValue) -> ExprValue {
         match of {
-            Val::Of(..) => match self.special(of, "__iter__") {
-                Some(all) => self.held(outside::each(&all)),
-                None => self.item(of),
+            ExprValue::Of(..) => match self.special_result(of, "__iter__") {
+                Some(all) => self.eval_held(outside::each_value(&all)),
+                None => self.item_of(of),
             },
-            _ => self.held(outside::each(of)),
+            _ => self.eval_held(outside::each_value(of)),
         }
     }
 
     /// Returns the result of a method that Python calls by itself.
-    fn special(&self, of: &Val, name: &str) -> Option<Val> {
-        match self.member(&At::new(0, 0), of, name, Space::Value)? {
-            method @ Val::Method(..) => Some(self.result(&method, Language::Python)),
+    fn special_result(&self, of: &ExprValue, name: &str) -> Option<ExprValue> {
+        match self.find_member(&ExprPlace::new(0, 0), of, name, NameSpace::Value)? {
+            method @ ExprValue::Method(..) => Some(self.call_result(&method, CodeLanguage::Python)),
             _ => None,
         }
     }
 
-    fn held(&self, value: Val) -> Val {
+    fn eval_held(&self, value: ExprValue) -> ExprValue {
         match value {
-            Val::Def(..) | Val::OuterType(..) | Val::Any(..) => self.instance(&value),
+            ExprValue::Def(..) | ExprValue::OuterType(..) | ExprValue::Any(..) => self.instance_of(&value),
             value => value,
         }
     }
 
     /// Returns the value that `with` binds: the result of entering, most often the value itself.
-    fn entered(&self, of: &Val) -> Val {
+    fn entered_value(&self, of: &ExprValue) -> ExprValue {
         match of {
-            Val::Of(..) => {
+            ExprValue::Of(..) => {
                 let given = ["__enter__", "__aenter__"].into_iter().filter_map(|name| {
-                    Some(match self.special(of, name)? {
-                        Val::Outer(name, args) if &*name == "Future" => args.first().cloned().unwrap_or(Val::Unknown),
+                    Some(match self.special_result(of, name)? {
+                        ExprValue::Outer(name, args) if &*name == "Future" => {
+                            args.first().cloned().unwrap_or(ExprValue::Unknown)
+                        }
                         value => value,
                     })
                 });
                 // An `async` before the `with` decides which of the two is called.
                 one_of(given)
             }
-            Val::Outer(name, args) if &**name == "ContextManager" => args.first().cloned().unwrap_or(Val::Unknown),
-            Val::Outer(..) => Val::Outer("?".into(), no_args()),
-            _ => Val::Unknown,
+            ExprValue::Outer(name, args) if &**name == "ContextManager" => {
+                args.first().cloned().unwrap_or(ExprValue::Unknown)
+            }
+            ExprValue::Outer(..) => ExprValue::Outer("?".into(), no_args()),
+            _ => ExprValue::Unknown,
         }
     }
 }
 
 /// Finds the node that decides `this` at a byte of ECMAScript: in a static method it is the class, and a function that
 /// is no arrow has its own.
-fn this_around(facts: &FileFacts, byte: u32) -> Option<&Node> {
-    let says = |node: &Node| match node.kind {
-        Kind::Function => node.flags & flag::OWN_THIS != 0,
-        kind => matches!(kind, Kind::Method | Kind::Class | Kind::Trait | Kind::Constant | Kind::Type),
+fn this_around(facts: &FileFacts, byte: u32) -> Option<&CodeNode> {
+    let says = |node: &CodeNode| match node.kind {
+        NodeKind::Function => node.flags & flag::OWN_THIS != 0,
+        kind => {
+            matches!(kind, NodeKind::Method | NodeKind::Class | NodeKind::Trait | NodeKind::Constant | NodeKind::Type)
+        }
     };
     let node = |number: u32| facts.nodes.get(number as usize);
-    around(facts, byte, |number| node(number).is_some_and(says)).and_then(node)
+    node_around(facts, byte, |number| node(number).is_some_and(says)).and_then(node)
 }
 
 /// The one value that all of them are, `None` aside.
-pub(super) fn one_of(values: impl IntoIterator<Item = Val>) -> Val {
-    let mut found: Option<Val> = None;
+pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
+    let mut found: Option<ExprValue> = None;
     let mut null = false;
     for value in values {
         match value {
-            Val::Null => null = true,
-            Val::Unknown => return Val::Unknown,
+            ExprValue::Null => null = true,
+            ExprValue::Unknown => return ExprValue::Unknown,
             value => match &found {
-                Some(before) if *before != value => return Val::Unknown,
+                Some(before) if *before != value => return ExprValue::Unknown,
                 _ => found = Some(value),
             },
         }
     }
-    found.unwrap_or(if null { Val::Null } else { Val::Unknown })
+    found.unwrap_or(if null { ExprValue::Null } else { ExprValue::Unknown })
 }
 
 /// In which space the left side of a dot is.
-fn base_space(facts: &FileFacts, of: ExprId, space: Space) -> Space {
+fn base_space(facts: &FileFacts, of: ExprId, space: NameSpace) -> NameSpace {
     // `ns.Type` in a type begins with a name of the values.
     match facts.exprs.get(of) {
-        Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == Space::Type => Space::Type,
-        _ => Space::Value,
+        Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == NameSpace::Type => {
+            NameSpace::Type
+        }
+        _ => NameSpace::Value,
     }
 }
 
 /// Returns true if an expression begins a tuple of values, which Python writes without a name.
 fn is_tuple(facts: &FileFacts, of: ExprId) -> bool {
-    matches!(facts.exprs.get(of), Some(Expr::Literal(name)) if facts.text(name) == "tuple")
+    matches!(facts.exprs.get(of), Some(Expr::Literal(name)) if facts.text_of(name) == "tuple")
 }
 
 /// Returns true if a block of methods begins at a place.

@@ -1,44 +1,44 @@
 //! The only one of its name nearby: an edge that is likely, and never called certain.
 
-use crate::facts::{Call, Expr, FileFacts, Kind, Owner};
+use crate::facts::{CallFact, Expr, FileFacts, NodeKind, NodeOwner};
 use crate::index::{NodeId, last_name};
-use crate::language::Language;
+use crate::language::CodeLanguage;
 
-use super::Resolver;
+use super::CallResolver;
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// The only method of the name in the language, if its file is imported by the caller's, or by one that is.
-    pub fn likely(&self, file: u32, call: &Call) -> Option<NodeId> {
-        let facts = self.store.facts(file)?;
-        if facts.language != Language::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
+    pub fn find_likely(&self, file: u32, call: &CallFact) -> Option<NodeId> {
+        let facts = self.store.facts_at(file)?;
+        if facts.language != CodeLanguage::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
             return None;
         }
-        let name = facts.text(facts.called(call));
-        if name.len() < 3 || usual(name) {
+        let name = facts.text_of(facts.called_name(call));
+        if name.len() < 3 || is_usual_name(name) {
             return None;
         }
         let mut all = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
-            self.language(*slot) == Some(facts.language)
-                && self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Method)
+            self.file_language(*slot) == Some(facts.language)
+                && self.node_kind(NodeId { file: *slot, node: *node }) == Some(NodeKind::Method)
         });
         let (slot, node) = all.next()?;
         let named = self.named_like_its_class(facts, call, slot, node);
-        (all.next().is_none() && named && self.near(file, slot)).then_some(NodeId { file: slot, node })
+        (all.next().is_none() && named && self.is_near(file, slot)).then_some(NodeId { file: slot, node })
     }
 
     /// Returns true if the receiver is named like the class: `response.json()` for `Response.json`.
-    fn named_like_its_class(&self, facts: &FileFacts, call: &Call, slot: u32, node: u32) -> bool {
+    fn named_like_its_class(&self, facts: &FileFacts, call: &CallFact, slot: u32, node: u32) -> bool {
         let Some(Expr::Member(of, _)) = facts.exprs.get(call.callee) else { return false };
-        let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts(slot)) else { return false };
-        let Owner::Node(class) = super::lookup::owner(theirs, node) else { return false };
-        let class = theirs.nodes.get(class.get() as usize).map_or("", |class| theirs.text(class.name));
+        let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts_at(slot)) else { return false };
+        let NodeOwner::Node(class) = super::lookup::owner_of(theirs, node) else { return false };
+        let class = theirs.nodes.get(class.get() as usize).map_or("", |class| theirs.text_of(class.name));
         let plain = |name: &str| name.replace('_', "").to_lowercase();
-        let (asked, class) = (plain(facts.text(asked)), plain(class));
+        let (asked, class) = (plain(facts.text_of(asked)), plain(class));
         asked.len() > 2 && class.ends_with(&asked)
     }
 
     /// Returns true if a file imports another, over at most one in between.
-    fn near(&self, file: u32, other: u32) -> bool {
+    fn is_near(&self, file: u32, other: u32) -> bool {
         if file == other {
             return true;
         }
@@ -48,7 +48,7 @@ impl Resolver<'_> {
 }
 
 /// Names that the standard library uses, so that being the only one here proves nothing.
-fn usual(name: &str) -> bool {
+fn is_usual_name(name: &str) -> bool {
     USUAL.binary_search(&name).is_ok()
 }
 

@@ -1,25 +1,25 @@
 //! Finds the meaning of a name at its place.
 
-use crate::facts::{Binding, Bound, FileFacts, Kind, Name, Node, Owner, flag};
-use crate::index::{How, NodeId, of_file, stem};
-use crate::language::Language;
+use crate::facts::{BindingTarget, CodeNode, FileFacts, NameBinding, NameId, NodeKind, NodeOwner, flag};
+use crate::index::{EdgeCertainty, NodeId, module_stem, of_file};
+use crate::language::CodeLanguage;
 
 use super::eval::one_of;
-use super::{At, Resolver, Space, Val};
+use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Finds the bindings of a name around a place: the innermost, and all of them if one of several holds.
-    pub(super) fn lookup(&self, at: &At, name: Name, space: Space) -> Vec<Binding> {
-        let Some(facts) = self.store.facts(at.file) else { return Vec::new() };
+    pub(super) fn lookup_name(&self, at: &ExprPlace, name: NameId, space: NameSpace) -> Vec<NameBinding> {
+        let Some(facts) = self.store.facts_at(at.file) else { return Vec::new() };
         let module = module_range(facts, at.byte);
         let method = method_start(facts, at.byte);
-        let mut best: Vec<Binding> = Vec::new();
+        let mut best: Vec<NameBinding> = Vec::new();
         for binding in facts.bindings_of(name) {
             let visible = binding.from <= at.byte && at.byte < binding.to;
             let barred = module.is_some_and(|(from, _)| binding.from < from)
                 || method.is_some_and(|from| binding.from < from)
-                    && matches!(binding.bound, Bound::Value(_) | Bound::Param(..));
-            if !visible || barred || !fits(facts, &binding, space) {
+                    && matches!(binding.bound, BindingTarget::Value(_) | BindingTarget::Param(..));
+            if !visible || barred || !binding_fits(facts, &binding, space) {
                 continue;
             }
             match best.first() {
@@ -30,38 +30,43 @@ impl Resolver<'_> {
         }
         if best.len() > 1 {
             // Twins of a type count as one: blocks give their methods to all of them.
-            let fit = if space == Space::Type { best } else { self.bound_together(facts, at, best) };
+            let fit = if space == NameSpace::Type { best } else { self.bound_together(facts, at, best) };
             best = of_several(facts, at, fit, space);
         }
         best
     }
 
     /// Resolves a name without a binding: by the star imports and the folder of the file.
-    pub(super) fn unbound(&self, at: &At, name: &str, space: Space) -> Option<(NodeId, How)> {
+    pub(super) fn resolve_unbound(
+        &self,
+        at: &ExprPlace,
+        name: &str,
+        space: NameSpace,
+    ) -> Option<(NodeId, EdgeCertainty)> {
         match self.unbound_value(at, name, space) {
-            Val::Def(id, _) => Some((id, How::Imported)),
-            Val::Method(id, _) => Some((id, How::SelfMember)),
+            ExprValue::Def(id, _) => Some((id, EdgeCertainty::Imported)),
+            ExprValue::Method(id, _) => Some((id, EdgeCertainty::SelfMember)),
             _ => None,
         }
     }
 
-    pub(super) fn unbound_value(&self, at: &At, name: &str, space: Space) -> Val {
-        let Some(facts) = self.store.facts(at.file) else { return Val::Unknown };
+    pub(super) fn unbound_value(&self, at: &ExprPlace, name: &str, space: NameSpace) -> ExprValue {
+        let Some(facts) = self.store.facts_at(at.file) else { return ExprValue::Unknown };
         if facts.language.implies_this()
             && let Some(member) = self.of_class_around(at, facts, name, space)
         {
             return member;
         }
-        if matches!(facts.language, Language::C | Language::Cpp) {
-            let linked = self.neighbour(at.file, name);
-            if linked != Val::Unknown {
+        if matches!(facts.language, CodeLanguage::C | CodeLanguage::Cpp) {
+            let linked = self.resolve_neighbour(at.file, name);
+            if linked != ExprValue::Unknown {
                 return linked;
             }
         }
-        if matches!(facts.language, Language::Java | Language::CSharp) {
+        if matches!(facts.language, CodeLanguage::Java | CodeLanguage::CSharp) {
             // The package comes before star imports.
-            let beside = self.neighbour(at.file, name);
-            if beside != Val::Unknown {
+            let beside = self.resolve_neighbour(at.file, name);
+            if beside != ExprValue::Unknown {
                 return beside;
             }
         }
@@ -70,9 +75,9 @@ impl Resolver<'_> {
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from.get() <= at.byte && at.byte < import.to.get();
             let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from.get() < from);
-            if here && !barred && facts.text(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
+            if here && !barred && facts.text_of(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
                 let value = self.star_of(at.file, number, name, space);
-                if value != Val::Unknown && !self.only_declared(&value) {
+                if value != ExprValue::Unknown && !self.only_declared(&value) {
                     given.push(value);
                 }
             }
@@ -81,36 +86,36 @@ impl Resolver<'_> {
             return one_of(given);
         }
         match facts.language {
-            Language::Rust if space == Space::Macro => self.macro_of_crate(at.file, name),
-            Language::Go | Language::Php => self.neighbour(at.file, name),
-            _ => Val::Unknown,
+            CodeLanguage::Rust if space == NameSpace::Macro => self.macro_of_crate(at.file, name),
+            CodeLanguage::Go | CodeLanguage::Php => self.resolve_neighbour(at.file, name),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// Returns true if a function of C is declared without a body: the linker decides which one is meant.
-    fn only_declared(&self, value: &Val) -> bool {
-        let Val::Def(id, _) = value else { return false };
-        let Some(facts) = self.store.facts(id.file) else { return false };
-        matches!(facts.language, Language::C | Language::Cpp)
+    fn only_declared(&self, value: &ExprValue) -> bool {
+        let ExprValue::Def(id, _) = value else { return false };
+        let Some(facts) = self.store.facts_at(id.file) else { return false };
+        matches!(facts.language, CodeLanguage::C | CodeLanguage::Cpp)
             && facts.nodes.get(id.node as usize).is_some_and(|node| node.flags & flag::BODILESS != 0)
     }
 
     /// A member of the class around a place, or of one around that.
-    fn of_class_around(&self, at: &At, facts: &FileFacts, name: &str, space: Space) -> Option<Val> {
+    fn of_class_around(&self, at: &ExprPlace, facts: &FileFacts, name: &str, space: NameSpace) -> Option<ExprValue> {
         let mut class = self.class_here(at, facts)?;
         // By a base that is not known: then a method of a class further out is not meant for certain, a class there is.
         let mut may_be_inherited = false;
         for _ in 0..8 {
-            let this = Val::Of(class, super::no_args());
-            if let Some(member) = self.member(at, &this, name, space) {
-                return Some(member).filter(|member| !may_be_inherited || matches!(member, Val::Def(..)));
+            let this = ExprValue::Of(class, super::no_args());
+            if let Some(member) = self.find_member(at, &this, name, space) {
+                return Some(member).filter(|member| !may_be_inherited || matches!(member, ExprValue::Def(..)));
             }
-            if facts.language == Language::Ruby {
+            if facts.language == CodeLanguage::Ruby {
                 return None;
             }
             may_be_inherited |= self.extends_unknown(class);
-            match owner(self.store.facts(class.file)?, class.node) {
-                Owner::Node(outer) => class.node = outer.get(),
+            match owner_of(self.store.facts_at(class.file)?, class.node) {
+                NodeOwner::Node(outer) => class.node = outer.get(),
                 _ => return None,
             }
         }
@@ -119,60 +124,63 @@ impl Resolver<'_> {
 
     /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that
     /// passes on its macros.
-    fn macro_of_crate(&self, file: u32, name: &str) -> Val {
+    fn macro_of_crate(&self, file: u32, name: &str) -> ExprValue {
         let here = self.crate_roots(file);
         let named = self.nodes_named(name);
         let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
-            let Some(facts) = self.store.facts(id.file) else { return false };
+            let Some(facts) = self.store.facts_at(id.file) else { return false };
             let Some(node) = facts.nodes.get(id.node as usize) else { return false };
             // A macro inside a function is not seen outside of it.
             let inside = match node.owner {
-                Owner::Node(owner) => {
-                    facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != Kind::Module)
+                NodeOwner::Node(owner) => {
+                    facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != NodeKind::Module)
                 }
                 _ => false,
             };
             let shown = id.file == file || node.flags & flag::DEFAULT != 0 || self.passes_macros(id.file);
-            node.kind == Kind::Macro
+            node.kind == NodeKind::Macro
                 && !inside
                 && shown
                 && self.crate_roots(id.file).iter().any(|root| here.contains(root))
         });
         match (found.next(), found.next()) {
-            (Some(id), None) => Val::Def(id, super::no_args()),
-            _ => Val::Unknown,
+            (Some(id), None) => ExprValue::Def(id, super::no_args()),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// Returns true if the macros of a file are seen outside of it.
     fn passes_macros(&self, file: u32) -> bool {
         let roots = self.crate_roots(file);
-        let Some(path) = self.store.file(file).map(|file| file.path.clone()) else { return false };
+        let Some(path) = self.store.file_at(file).map(|file| file.path.clone()) else { return false };
         roots.contains(&file)
-            || roots.iter().filter_map(|root| self.store.facts(*root)).any(|facts| {
-                let declared = facts.imports.iter().filter(|import| facts.text(import.alias) == stem(&path));
-                declared.filter(|import| import.reexport).any(|import| facts.text(import.module).starts_with("self::"))
+            || roots.iter().filter_map(|root| self.store.facts_at(*root)).any(|facts| {
+                let declared = facts.imports.iter().filter(|import| facts.text_of(import.alias) == module_stem(&path));
+                declared
+                    .filter(|import| import.reexport)
+                    .any(|import| facts.text_of(import.module).starts_with("self::"))
             })
     }
 }
 
 /// Keeps the bindings that may hold, among several in the same scope.
-fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -> Vec<Binding> {
+fn of_several(facts: &FileFacts, at: &ExprPlace, mut all: Vec<NameBinding>, space: NameSpace) -> Vec<NameBinding> {
     all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
-    if facts.language == Language::Python {
-        return flow(facts, at, all);
+    if facts.language == CodeLanguage::Python {
+        return follow_flow(facts, at, all);
     }
     if facts.language.is_ecma() {
         if let Some(anew) =
-            all.iter().find(|b| b.sure == 0 && matches!(b.bound, Bound::Value(value) if value.is_none()))
+            all.iter().find(|b| b.sure == 0 && matches!(b.bound, BindingTarget::Value(value) if value.is_none()))
         {
             return vec![*anew];
         }
         // Overloads are one function; a definition comes before a mere value of that name.
-        let nodes: Vec<Binding> = all.iter().filter(|b| matches!(b.bound, Bound::Node(_))).copied().collect();
+        let nodes: Vec<NameBinding> =
+            all.iter().filter(|b| matches!(b.bound, BindingTarget::Node(_))).copied().collect();
         return nodes.first().or(all.last()).copied().into_iter().collect();
     }
-    if space == Space::Type && all.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+    if space == NameSpace::Type && all.iter().all(|b| matches!(b.bound, BindingTarget::Node(_))) {
         // Twins for different builds: blocks give their methods to all of them.
         all.truncate(1);
     }
@@ -181,76 +189,77 @@ fn of_several(facts: &FileFacts, at: &At, mut all: Vec<Binding>, space: Space) -
 
 /// Returns the start and end of the innermost module inside a file, for languages that close modules off.
 pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
-    if facts.language != Language::Rust {
+    if facts.language != CodeLanguage::Rust {
         return None;
     }
-    let modules = facts.nodes.iter().filter(|node| node.kind == Kind::Module);
+    let modules = facts.nodes.iter().filter(|node| node.kind == NodeKind::Module);
     modules
         .filter(|node| node.span.byte <= byte && byte < node.span.end)
         .max_by_key(|node| node.span.byte)
         .map(|node| (node.span.byte, node.span.end))
 }
 
-/// Returns the start of the method around a place, for languages whose methods do not see the variables around them.
+/// Returns the start of the method around a place, for languages with methods that do not see the variables around
+/// them.
 fn method_start(facts: &FileFacts, byte: u32) -> Option<u32> {
-    if !matches!(facts.language, Language::Ruby | Language::Php) {
+    if !matches!(facts.language, CodeLanguage::Ruby | CodeLanguage::Php) {
         return None;
     }
-    let is_method = |node: &Node| matches!(node.kind, Kind::Function | Kind::Method);
+    let is_method = |node: &CodeNode| matches!(node.kind, NodeKind::Function | NodeKind::Method);
     let node = |number: u32| facts.nodes.get(number as usize);
-    around(facts, byte, |number| node(number).is_some_and(is_method)).and_then(node).map(|node| node.span.byte)
+    node_around(facts, byte, |number| node(number).is_some_and(is_method)).and_then(node).map(|node| node.span.byte)
 }
 
-fn node_start(facts: &FileFacts, binding: &Binding) -> u32 {
+fn node_start(facts: &FileFacts, binding: &NameBinding) -> u32 {
     match binding.bound {
-        Bound::Node(node) => facts.nodes.get(node as usize).map_or(0, |node| node.span.byte),
-        Bound::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line.get()),
+        BindingTarget::Node(node) => facts.nodes.get(node as usize).map_or(0, |node| node.span.byte),
+        BindingTarget::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line.get()),
         _ => binding.at,
     }
 }
 
 /// Returns true if a binding is of the wanted kind of names.
-fn fits(facts: &FileFacts, binding: &Binding, space: Space) -> bool {
-    if facts.language == Language::Python {
+fn binding_fits(facts: &FileFacts, binding: &NameBinding, space: NameSpace) -> bool {
+    if facts.language == CodeLanguage::Python {
         return true;
     }
     match binding.bound {
-        Bound::Import(_) => true,
-        Bound::TypeParam(..) => space == Space::Type,
-        Bound::Value(_) | Bound::Param(..) => matches!(space, Space::Value | Space::Called),
-        Bound::Node(node) => {
+        BindingTarget::Import(_) => true,
+        BindingTarget::TypeParam(..) => space == NameSpace::Type,
+        BindingTarget::Value(_) | BindingTarget::Param(..) => matches!(space, NameSpace::Value | NameSpace::Called),
+        BindingTarget::Node(node) => {
             facts.nodes.get(node as usize).is_some_and(|node| kind_fits(facts.language, node.kind, space))
         }
     }
 }
 
-pub(super) fn kind_fits(language: Language, kind: Kind, space: Space) -> bool {
+pub(super) fn kind_fits(language: CodeLanguage, kind: NodeKind, space: NameSpace) -> bool {
     match space {
-        Space::Macro => kind == Kind::Macro,
-        Space::Type => match kind {
-            Kind::Class | Kind::Trait | Kind::Type | Kind::Module => true,
-            Kind::Function | Kind::Constant => language == Language::Python,
+        NameSpace::Macro => kind == NodeKind::Macro,
+        NameSpace::Type => match kind {
+            NodeKind::Class | NodeKind::Trait | NodeKind::Type | NodeKind::Module => true,
+            NodeKind::Function | NodeKind::Constant => language == CodeLanguage::Python,
             _ => false,
         },
-        Space::Value | Space::Called => match kind {
-            Kind::Macro => matches!(language, Language::C | Language::Cpp),
-            Kind::Trait | Kind::Type => !language.is_ecma(),
+        NameSpace::Value | NameSpace::Called => match kind {
+            NodeKind::Macro => matches!(language, CodeLanguage::C | CodeLanguage::Cpp),
+            NodeKind::Trait | NodeKind::Type => !language.is_ecma(),
             _ => true,
         },
     }
 }
 
 /// Follows Python, which binds names as it runs: keeps the last certain binding, and all possible ones after it.
-fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
+fn follow_flow(facts: &FileFacts, at: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let Some(first) = all.first() else { return all };
     let of_file = of_file(first.from, first.to);
     let runs_later = facts.nodes.iter().any(|node| {
-        node.kind != Kind::Class
+        node.kind != NodeKind::Class
             && node.span.byte <= at.byte
             && at.byte < node.span.end
             && (of_file || node.span.byte > first.from)
     });
-    if all.iter().all(|binding| matches!(binding.bound, Bound::Node(_))) {
+    if all.iter().all(|binding| matches!(binding.bound, BindingTarget::Node(_))) {
         let whole = without_overloads(facts, all);
         return if runs_later { left_in_the_end(whole) } else { bound_before(facts, at.byte, whole) };
     }
@@ -258,31 +267,33 @@ fn flow(facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
 }
 
 /// Keeps the bindings that may hold when a statement runs; all of them if none stands before it.
-fn bound_before(facts: &FileFacts, byte: u32, all: Vec<Binding>) -> Vec<Binding> {
-    let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, Bound::Param(..)));
+fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<NameBinding> {
+    let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, BindingTarget::Param(..)));
     // A loop that began after the sure binding, in the same function, has run the bindings further down in it.
     let begun = all.first().map_or(0, |b| b.from);
     let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.at.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
     let again = around.filter(|(from, to)| since <= *from && *from <= byte && byte < *to).map(|(_, to)| to).max();
     let until = again.unwrap_or(byte);
-    let before: Vec<Binding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < until).copied().collect();
-    if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, Bound::Node(_)))) {
+    let before: Vec<NameBinding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < until).copied().collect();
+    if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, BindingTarget::Node(_)))) {
         return all;
     }
     before
 }
 
 /// Keeps the bindings that may hold once a module or function has run: the last unconditional one, and those after it.
-pub(super) fn left_in_the_end(mut all: Vec<Binding>) -> Vec<Binding> {
+pub(super) fn left_in_the_end(mut all: Vec<NameBinding>) -> Vec<NameBinding> {
     let sure = all.iter().rposition(|binding| binding.sure == binding.to);
     all.split_off(sure.unwrap_or(0))
 }
 
 /// Definitions, of which those that only declare an overload are none.
-pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<Binding>) -> Vec<Binding> {
-    let is_whole = |binding: &Binding| match binding.bound {
-        Bound::Node(node) => facts.nodes.get(node as usize).is_some_and(|node| node.flags & flag::BODILESS == 0),
+pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<NameBinding>) -> Vec<NameBinding> {
+    let is_whole = |binding: &NameBinding| match binding.bound {
+        BindingTarget::Node(node) => {
+            facts.nodes.get(node as usize).is_some_and(|node| node.flags & flag::BODILESS == 0)
+        }
         _ => true,
     };
     if all.iter().any(is_whole) {
@@ -295,12 +306,12 @@ pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<Binding>) -> Vec
 }
 
 /// The node that a place is in and that answers a question, innermost first.
-pub(super) fn around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
+pub(super) fn node_around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let inner = (0..).zip(&facts.nodes).filter(|(_, node)| node.span.byte <= byte && byte < node.span.end);
     inner.filter(|(number, _)| wanted(*number)).max_by_key(|(_, node)| node.span.byte).map(|(number, _)| number)
 }
 
 /// Returns the owner of a node.
-pub(super) fn owner(facts: &FileFacts, node: u32) -> Owner {
-    facts.nodes.get(node as usize).map_or(Owner::File, |node| node.owner)
+pub(super) fn owner_of(facts: &FileFacts, node: u32) -> NodeOwner {
+    facts.nodes.get(node as usize).map_or(NodeOwner::File, |node| node.owner)
 }

@@ -1,32 +1,32 @@
 //! Modules: the meaning of imports, and the names that a file exports.
 
-use crate::facts::{Binding, Bound, FileFacts, Import};
+use crate::facts::{BindingTarget, FileFacts, ImportFact, NameBinding};
 use crate::index::{NodeId, of_file};
-use crate::language::Language;
+use crate::language::CodeLanguage;
 
 use super::eval::one_of;
 use super::lookup::{kind_fits, left_in_the_end, without_overloads};
-use super::{At, Place, Resolver, Space, Val, no_args};
+use super::{CallResolver, ExprPlace, ExprValue, ModulePlace, NameSpace, no_args};
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Resolves an import.
-    pub(super) fn imported(&self, file: u32, number: u32, space: Space) -> Val {
-        self.deeper(Val::Unknown, || {
-            let Some(here) = self.store.file(file) else { return Val::Unknown };
+    pub(super) fn resolve_import(&self, file: u32, number: u32, space: NameSpace) -> ExprValue {
+        self.run_with_fuel(ExprValue::Unknown, || {
+            let Some(here) = self.store.file_at(file) else { return ExprValue::Unknown };
             let facts = &here.facts;
-            let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
-            let (module, name) = (facts.text(import.module), facts.text(import.name));
+            let Some(import) = facts.imports.get(number as usize) else { return ExprValue::Unknown };
+            let (module, name) = (facts.text_of(import.module), facts.text_of(import.name));
             let outside = || {
                 let last = if name.is_empty() { module.rsplit(['.', ':', '/']).next().unwrap_or(module) } else { name };
-                Val::OuterType(last.into(), no_args())
+                ExprValue::OuterType(last.into(), no_args())
             };
-            if facts.language == Language::Rust {
+            if facts.language == CodeLanguage::Rust {
                 return self.rust_import(file, import, space).unwrap_or_else(outside);
             }
-            if facts.language == Language::Python && name.is_empty() && module.contains('.') {
+            if facts.language == CodeLanguage::Python && name.is_empty() && module.contains('.') {
                 // `import a.b` binds `a`, `import a.b as c` binds the whole.
                 let first = module.split('.').next().unwrap_or(module);
-                let path = if facts.text(import.alias) == first { first } else { module };
+                let path = if facts.text_of(import.alias) == first { first } else { module };
                 return self.module_value(file, path).unwrap_or_else(outside);
             }
             let Some(target) = self.module_value(file, module) else { return outside() };
@@ -34,66 +34,76 @@ impl Resolver<'_> {
                 return target;
             }
             match &target {
-                Val::Place(place) => {
-                    let found = self.exported(*place, name, space, Some(file));
+                ExprValue::Place(place) => {
+                    let found = self.resolve_export(*place, name, space, Some(file));
                     match found {
-                        Val::Unknown => self.submodule(place.file, name).unwrap_or(Val::Unknown),
+                        ExprValue::Unknown => self.find_submodule(place.file, name).unwrap_or(ExprValue::Unknown),
                         found => found,
                     }
                 }
-                Val::Folder(folder) => self.python_module(&format!("{folder}/{name}")).unwrap_or(Val::Unknown),
-                // `import static a.B.c`
-                Val::Def(..) => {
-                    self.member(&At::new(file, import.from.get()), &target, name, space).unwrap_or(Val::Unknown)
+                ExprValue::Folder(folder) => {
+                    self.python_module(&format!("{folder}/{name}")).unwrap_or(ExprValue::Unknown)
                 }
-                _ => Val::Unknown,
+                // `import static a.B.c`
+                ExprValue::Def(..) => self
+                    .find_member(&ExprPlace::new(file, import.from.get()), &target, name, space)
+                    .unwrap_or(ExprValue::Unknown),
+                _ => ExprValue::Unknown,
             }
         })
     }
 
     /// Resolves a name by a star import.
-    pub(super) fn star_of(&self, file: u32, number: u32, name: &str, space: Space) -> Val {
-        self.deeper(Val::Unknown, || {
-            let Some(facts) = self.store.facts(file) else { return Val::Unknown };
-            let Some(import) = facts.imports.get(number as usize) else { return Val::Unknown };
-            if matches!(facts.language, Language::Java | Language::CSharp) {
-                let path = format!("{}.{name}", facts.text(import.module));
-                return self.class_of_package(facts.language, &path).unwrap_or(Val::Unknown);
+    pub(super) fn star_of(&self, file: u32, number: u32, name: &str, space: NameSpace) -> ExprValue {
+        self.run_with_fuel(ExprValue::Unknown, || {
+            let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
+            let Some(import) = facts.imports.get(number as usize) else { return ExprValue::Unknown };
+            if matches!(facts.language, CodeLanguage::Java | CodeLanguage::CSharp) {
+                let path = format!("{}.{name}", facts.text_of(import.module));
+                return self.class_of_package(facts.language, &path).unwrap_or(ExprValue::Unknown);
             }
-            let target = if facts.language == Language::Rust {
-                self.rust_path(file, facts.text(import.module), import.from.get(), Space::Type)
+            let target = if facts.language == CodeLanguage::Rust {
+                self.rust_path(file, facts.text_of(import.module), import.from.get(), NameSpace::Type)
             } else {
-                self.module_value(file, facts.text(import.module))
+                self.module_value(file, facts.text_of(import.module))
             };
             match target {
-                Some(Val::Place(place))
-                    if place.file != file || place.module.is_some() || facts.language == Language::Rust =>
+                Some(ExprValue::Place(place))
+                    if place.file != file || place.module.is_some() || facts.language == CodeLanguage::Rust =>
                 {
-                    self.exported(place, name, space, Some(file))
+                    self.resolve_export(place, name, space, Some(file))
                 }
                 // `use Enum::*`
-                Some(class @ Val::Def(..)) => {
-                    self.member(&At::new(file, import.from.get()), &class, name, space).unwrap_or(Val::Unknown)
-                }
-                _ => Val::Unknown,
+                Some(class @ ExprValue::Def(..)) => self
+                    .find_member(&ExprPlace::new(file, import.from.get()), &class, name, space)
+                    .unwrap_or(ExprValue::Unknown),
+                _ => ExprValue::Unknown,
             }
         })
     }
 
     /// Resolves a name of a module: its own definition, or one it passes on.
-    pub(super) fn exported(&self, place: Place, name: &str, space: Space, asker: Option<u32>) -> Val {
-        let inside = self.language(place.file) == Some(Language::Rust) && self.same_crate(asker, place.file);
+    pub(super) fn resolve_export(
+        &self,
+        place: ModulePlace,
+        name: &str,
+        space: NameSpace,
+        asker: Option<u32>,
+    ) -> ExprValue {
+        let inside = self.file_language(place.file) == Some(CodeLanguage::Rust) && self.same_crate(asker, place.file);
         let key = (place, name.into(), space, inside);
-        self.deeper(Val::Unknown, || {
-            self.memo.once(&self.memo.exports, key, Val::Unknown, || self.find_export(place, name, space, inside))
+        self.run_with_fuel(ExprValue::Unknown, || {
+            self.memo.answer_once(&self.memo.exports, key, ExprValue::Unknown, || {
+                self.find_export(place, name, space, inside)
+            })
         })
     }
 
-    fn find_export(&self, place: Place, name: &str, space: Space, inside: bool) -> Val {
-        let Some(facts) = self.store.facts(place.file) else { return Val::Unknown };
+    fn find_export(&self, place: ModulePlace, name: &str, space: NameSpace, inside: bool) -> ExprValue {
+        let Some(facts) = self.store.facts_at(place.file) else { return ExprValue::Unknown };
         let range = match place.module.map(|module| facts.nodes.get(module as usize)) {
             Some(Some(node)) => Some((node.span.byte, node.span.end)),
-            Some(None) => return Val::Unknown,
+            Some(None) => return ExprValue::Unknown,
             None => None,
         };
         // Bindings seen in all of the module, but no further in.
@@ -114,20 +124,20 @@ impl Resolver<'_> {
         }
         let passed = (0..).zip(&facts.imports).filter(|(_, import)| here(import.from.get(), import.to.get()));
         let named = passed.clone().filter(|(_, import)| import.reexport && Some(import.alias) == id);
-        let stars = passed.filter(|(_, import)| (import.reexport || inside) && facts.text(import.name) == "*");
+        let stars = passed.filter(|(_, import)| (import.reexport || inside) && facts.text_of(import.name) == "*");
         let mut named = named.map(|(number, import)| self.imported_export(place.file, number, import, space));
-        if let Some(value) = named.find(|value| *value != Val::Unknown) {
+        if let Some(value) = named.find(|value| *value != ExprValue::Unknown) {
             return value;
         }
         // Two star imports mean one or the other.
-        let starred: Vec<Val> = stars
+        let starred: Vec<ExprValue> = stars
             .map(|(number, _)| self.star_of(place.file, number, name, space))
-            .filter(|value| *value != Val::Unknown)
+            .filter(|value| *value != ExprValue::Unknown)
             .collect();
         if !starred.is_empty() {
             return one_of(starred);
         }
-        self.submodule_of(place, name).unwrap_or(Val::Unknown)
+        self.submodule_of(place, name).unwrap_or(ExprValue::Unknown)
     }
 
     /// Returns the value that a module itself binds to a name, if it does.
@@ -135,91 +145,93 @@ impl Resolver<'_> {
         &self,
         file: u32,
         facts: &FileFacts,
-        bindings: impl Iterator<Item = Binding>,
-        space: Space,
-    ) -> Option<Val> {
-        let (rust, python) = (facts.language == Language::Rust, facts.language == Language::Python);
+        bindings: impl Iterator<Item = NameBinding>,
+        space: NameSpace,
+    ) -> Option<ExprValue> {
+        let (rust, python) = (facts.language == CodeLanguage::Rust, facts.language == CodeLanguage::Python);
         let fits = |node: u32| facts.nodes.get(node as usize).is_some_and(|n| kind_fits(facts.language, n.kind, space));
-        let mut bindings: Vec<Binding> = bindings.collect();
-        if python && bindings.iter().all(|b| matches!(b.bound, Bound::Node(_))) {
+        let mut bindings: Vec<NameBinding> = bindings.collect();
+        if python && bindings.iter().all(|b| matches!(b.bound, BindingTarget::Node(_))) {
             bindings = left_in_the_end(without_overloads(facts, bindings));
         }
-        let mut values: Vec<Val> = bindings
+        let mut values: Vec<ExprValue> = bindings
             .iter()
             .filter_map(|b| match b.bound {
-                Bound::Node(node) if python || fits(node) => Some(self.definition(NodeId { file, node })),
+                BindingTarget::Node(node) if python || fits(node) => Some(self.definition_value(NodeId { file, node })),
                 // ECMAScript does not pass imports on unless it says so.
-                Bound::Import(number) if !facts.language.is_ecma() => Some(self.imported(file, number, space)),
-                Bound::Value(value) if python || matches!(space, Space::Value | Space::Called) => {
-                    Some(self.eval(&At::new(file, b.at), value, Space::Value))
+                BindingTarget::Import(number) if !facts.language.is_ecma() => {
+                    Some(self.resolve_import(file, number, space))
+                }
+                BindingTarget::Value(value) if python || matches!(space, NameSpace::Value | NameSpace::Called) => {
+                    Some(self.eval_expr(&ExprPlace::new(file, b.at), value, NameSpace::Value))
                 }
                 _ => None,
             })
             .collect();
-        let defined = values.iter().all(|value| matches!(value, Val::Def(id, _) if !rust || id.file == file));
-        if values.len() > 1 && defined && !python && (!rust || space == Space::Type) {
+        let defined = values.iter().all(|value| matches!(value, ExprValue::Def(id, _) if !rust || id.file == file));
+        if values.len() > 1 && defined && !python && (!rust || space == NameSpace::Type) {
             // Overloads, twins for different builds.
             return Some(values.swap_remove(0));
         }
         if rust && values.len() > 1 {
-            values.retain(|value| *value != Val::Unknown && !matches!(value, Val::OuterType(..)));
+            values.retain(|value| *value != ExprValue::Unknown && !matches!(value, ExprValue::OuterType(..)));
         }
         if values.is_empty() {
             return None;
         }
-        Some(one_of(values)).filter(|value| *value != Val::Unknown || !rust)
+        Some(one_of(values)).filter(|value| *value != ExprValue::Unknown || !rust)
     }
 
     /// Resolves `export { a as b }`: in this file if it names no other.
-    fn imported_export(&self, file: u32, number: u32, import: &Import, space: Space) -> Val {
-        let Some(facts) = self.store.facts(file) else { return Val::Unknown };
-        if facts.language.is_ecma() && facts.text(import.module).is_empty() {
-            let at = At::new(file, u32::MAX - 1);
-            let hits = self.lookup(&at, import.name, space);
+    fn imported_export(&self, file: u32, number: u32, import: &ImportFact, space: NameSpace) -> ExprValue {
+        let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
+        if facts.language.is_ecma() && facts.text_of(import.module).is_empty() {
+            let at = ExprPlace::new(file, u32::MAX - 1);
+            let hits = self.lookup_name(&at, import.name, space);
             return one_of(hits.iter().map(|hit| match hit.bound {
-                Bound::Node(node) => self.definition(NodeId { file, node }),
-                Bound::Import(number) => self.imported(file, number, space),
-                Bound::Value(value) => self.eval(&At::new(file, hit.at), value, Space::Value),
-                _ => Val::Unknown,
+                BindingTarget::Node(node) => self.definition_value(NodeId { file, node }),
+                BindingTarget::Import(number) => self.resolve_import(file, number, space),
+                BindingTarget::Value(value) => self.eval_expr(&ExprPlace::new(file, hit.at), value, NameSpace::Value),
+                _ => ExprValue::Unknown,
             }));
         }
-        self.imported(file, number, space)
+        self.resolve_import(file, number, space)
     }
 
     /// `export default function f`
-    fn default_export(&self, file: u32, name: &str) -> Option<Val> {
-        let facts = self.store.facts(file)?;
+    fn default_export(&self, file: u32, name: &str) -> Option<ExprValue> {
+        let facts = self.store.facts_at(file)?;
         if name != "default" || !facts.language.is_ecma() {
             return None;
         }
         let node = facts.nodes.iter().position(|node| node.flags & crate::facts::flag::DEFAULT != 0)?;
-        Some(self.definition(NodeId { file, node: u32::try_from(node).ok()? }))
+        Some(self.definition_value(NodeId { file, node: u32::try_from(node).ok()? }))
     }
 
     /// A module below another one.
-    fn submodule_of(&self, place: Place, name: &str) -> Option<Val> {
-        match self.language(place.file)? {
-            Language::Python if place.module.is_none() => self.submodule(place.file, name),
-            Language::Rust => self.rust_child(place, name),
+    fn submodule_of(&self, place: ModulePlace, name: &str) -> Option<ExprValue> {
+        match self.file_language(place.file)? {
+            CodeLanguage::Python if place.module.is_none() => self.find_submodule(place.file, name),
+            CodeLanguage::Rust => self.rust_child(place, name),
             _ => None,
         }
     }
 
     /// A module of the package that a file is the `__init__.py` of.
-    fn submodule(&self, file: u32, name: &str) -> Option<Val> {
-        let path = &self.store.file(file)?.path;
+    fn find_submodule(&self, file: u32, name: &str) -> Option<ExprValue> {
+        let path = &self.store.file_at(file)?.path;
         let folder = path.strip_suffix("__init__.py").or_else(|| path.strip_suffix("__init__.pyi"))?;
         self.python_module(&format!("{folder}{name}"))
     }
 
     /// The module that a file means by a name of one.
-    pub fn module_value(&self, file: u32, module: &str) -> Option<Val> {
-        match self.language(file)? {
-            Language::Python => self.python_import(file, module),
+    pub fn module_value(&self, file: u32, module: &str) -> Option<ExprValue> {
+        match self.file_language(file)? {
+            CodeLanguage::Python => self.python_import(file, module),
             language if language.is_ecma() => self.ecma_module(file, module).map(Self::place_of),
-            Language::Go => self.go_package(file, module),
-            language @ (Language::Java | Language::Php) => self.class_of_package(language, module),
-            Language::C | Language::Cpp => self.included(file, module).map(Self::place_of),
+            CodeLanguage::Go => self.go_package(file, module),
+            language @ (CodeLanguage::Java | CodeLanguage::Php) => self.class_of_package(language, module),
+            CodeLanguage::C | CodeLanguage::Cpp => self.find_include(file, module).map(Self::place_of),
             _ => None,
         }
     }

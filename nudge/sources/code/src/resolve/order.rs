@@ -5,62 +5,62 @@ use std::rc::Rc;
 
 use crate::index::NodeId;
 
-use super::class::Asked;
-use super::{Member, Resolver, Val};
+use super::class::MemberQuery;
+use super::{CallResolver, ClassMember, ExprValue};
 
 /// Classes of one order: more than a program has.
 const ORDER_MAX: usize = 100;
 
 /// Something that a class inherits from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
+pub(super) enum ClassBase {
     Class(NodeId),
     /// A base outside the index, by the class that names it and its place there: it may have any member.
     Unknown(NodeId, usize),
 }
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// A member of the bases of a class of Python.
-    pub(super) fn inherited(&self, id: NodeId, asked: &Asked<'_>) -> Option<Member> {
-        for base in self.order(id)?.iter().skip(1) {
+    pub(super) fn find_inherited(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<ClassMember> {
+        for base in self.class_order(id)?.iter().skip(1) {
             match base {
-                Base::Class(base) => {
+                ClassBase::Class(base) => {
                     if let Some(member) = self.own_member(*base, asked) {
                         return Some(member);
                     }
                 }
-                Base::Unknown(..) => return None,
+                ClassBase::Unknown(..) => return None,
             }
         }
         None
     }
 
     /// A class and all that it inherits from; none where that contradicts itself or goes round in a circle.
-    fn order(&self, id: NodeId) -> Option<Rc<[Base]>> {
-        self.deeper(None, || self.memo.once(&self.memo.orders, id, None, || self.find_order(id)))
+    fn class_order(&self, id: NodeId) -> Option<Rc<[ClassBase]>> {
+        self.run_with_fuel(None, || self.memo.answer_once(&self.memo.orders, id, None, || self.find_order(id)))
     }
 
-    fn find_order(&self, id: NodeId) -> Option<Rc<[Base]>> {
-        let bases: Vec<Base> = (0..)
-            .zip(self.bases(id))
+    fn find_order(&self, id: NodeId) -> Option<Rc<[ClassBase]>> {
+        let bases: Vec<ClassBase> = (0..)
+            .zip(self.list_bases(id))
             .filter_map(|(place, base)| match base {
-                Val::Def(base, _) | Val::Of(base, _) => Some(Base::Class(base)),
-                Val::OuterType(name, _) if is_bare(&name) => None,
-                _ => Some(Base::Unknown(id, place)),
+                ExprValue::Def(base, _) | ExprValue::Of(base, _) => Some(ClassBase::Class(base)),
+                ExprValue::OuterType(name, _) if is_bare(&name) => None,
+                _ => Some(ClassBase::Unknown(id, place)),
             })
             .collect();
         let mut lists = Vec::with_capacity(bases.len() + 1);
         for base in &bases {
             lists.push(match base {
-                Base::Class(base) => self.order(*base)?.to_vec(),
-                Base::Unknown(..) => vec![*base],
+                ClassBase::Class(base) => self.class_order(*base)?.to_vec(),
+                ClassBase::Unknown(..) => vec![*base],
             });
         }
         lists.push(bases);
-        let mut out = vec![Base::Class(id)];
+        let mut out = vec![ClassBase::Class(id)];
         loop {
             lists.retain(|list| !list.is_empty());
-            let waits = |base: &Base| lists.iter().any(|list| list[1..].contains(base));
+            let waits = |base: &ClassBase| lists.iter().any(|list| list[1..].contains(base));
             let Some(next) = lists.iter().map(|list| list[0]).find(|base| !waits(base)) else { break };
             for list in lists.iter_mut().filter(|list| list[0] == next) {
                 list.remove(0);

@@ -1,11 +1,11 @@
 //! Go, Java, C: packages are folders, classes are files, functions are known by their headers.
 
-use crate::facts::{Kind, flag};
-use crate::index::{Manifest, NodeId};
-use crate::language::Language;
+use crate::facts::{NodeKind, flag};
+use crate::index::{ManifestFile, NodeId};
+use crate::language::CodeLanguage;
 
-use super::paths::{folder_of, join, normal};
-use super::{Resolver, Val, no_args};
+use super::paths::{folder_of, join_path, normalize_path};
+use super::{CallResolver, ExprValue, no_args};
 
 /// Returns true if a folder holds the tests of another, in the layout of Maven and Gradle: `x/src/test/java/a` of
 /// `x/src/main/java/a`.
@@ -23,29 +23,29 @@ fn is_tested_from(tests: &str, main: &str) -> bool {
     }
 }
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Resolves a name by the other files of the package, or by the headers that a file includes.
-    pub(super) fn neighbour(&self, file: u32, name: &str) -> Val {
-        let Some(here) = self.store.file(file) else { return Val::Unknown };
+    pub(super) fn resolve_neighbour(&self, file: u32, name: &str) -> ExprValue {
+        let Some(here) = self.store.file_at(file) else { return ExprValue::Unknown };
         let language = here.facts.language;
         let folder = folder_of(&here.path);
         let mut found: Vec<NodeId> = Vec::new();
         for (slot, node) in self.store.nodes_named(name) {
-            let Some(other) = self.store.file(slot) else { continue };
+            let Some(other) = self.store.file_at(slot) else { continue };
             let Some(noted) = other.facts.nodes.get(node as usize) else { continue };
-            let top = noted.owner == crate::facts::Owner::File && noted.kind != Kind::Method;
+            let top = noted.owner == crate::facts::NodeOwner::File && noted.kind != NodeKind::Method;
             let near = match language {
-                Language::Go => {
+                CodeLanguage::Go => {
                     folder_of(&other.path) == folder
-                        && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                        && other.facts.text_of(other.facts.package) == here.facts.text_of(here.facts.package)
                 }
-                Language::Java => {
+                CodeLanguage::Java => {
                     folder_of(&other.path) == folder
                         || is_tested_from(folder, folder_of(&other.path))
-                            && other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                            && other.facts.text_of(other.facts.package) == here.facts.text_of(here.facts.package)
                 }
-                Language::CSharp | Language::Php => {
-                    other.facts.text(other.facts.package) == here.facts.text(here.facts.package)
+                CodeLanguage::CSharp | CodeLanguage::Php => {
+                    other.facts.text_of(other.facts.package) == here.facts.text_of(here.facts.package)
                 }
                 _ => false,
             };
@@ -53,52 +53,52 @@ impl Resolver<'_> {
                 found.push(NodeId { file: slot, node });
             }
         }
-        if matches!(language, Language::C | Language::Cpp) {
-            return self.linked(file, name);
+        if matches!(language, CodeLanguage::C | CodeLanguage::Cpp) {
+            return self.resolve_linked(file, name);
         }
         match found.as_slice() {
-            [one] => Val::Def(*one, no_args()),
-            _ => Val::Unknown,
+            [one] => ExprValue::Def(*one, no_args()),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// A function of C: one that an included header declares or defines, and one file defines.
-    fn linked(&self, file: u32, name: &str) -> Val {
-        let declared = self.headers(file).into_iter().any(|header| {
-            self.store.facts(header).is_some_and(|facts| {
+    fn resolve_linked(&self, file: u32, name: &str) -> ExprValue {
+        let declared = self.list_headers(file).into_iter().any(|header| {
+            self.store.facts_at(header).is_some_and(|facts| {
                 let name = facts.names.find(name);
                 facts.nodes.iter().any(|node| Some(node.name) == name)
             })
         });
         if !declared {
-            return Val::Unknown;
+            return ExprValue::Unknown;
         }
         let mut defined: Vec<NodeId> = Vec::new();
         for (slot, node) in self.store.nodes_named(name) {
-            let Some(facts) = self.store.facts(slot) else { continue };
+            let Some(facts) = self.store.facts_at(slot) else { continue };
             let Some(noted) = facts.nodes.get(node as usize) else { continue };
-            let c = matches!(facts.language, Language::C | Language::Cpp);
-            if c && noted.flags & (flag::BODILESS | flag::STATIC) == 0 && noted.owner == crate::facts::Owner::File {
+            let c = matches!(facts.language, CodeLanguage::C | CodeLanguage::Cpp);
+            if c && noted.flags & (flag::BODILESS | flag::STATIC) == 0 && noted.owner == crate::facts::NodeOwner::File {
                 defined.push(NodeId { file: slot, node });
             }
         }
         match defined.as_slice() {
-            [one] => Val::Def(*one, no_args()),
-            _ => Val::Unknown,
+            [one] => ExprValue::Def(*one, no_args()),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// The headers that a file includes, also through others.
-    fn headers(&self, file: u32) -> Vec<u32> {
+    fn list_headers(&self, file: u32) -> Vec<u32> {
         let mut out: Vec<u32> = Vec::new();
         let mut todo = vec![file];
         while let Some(next) = todo.pop() {
             if out.len() > 64 {
                 break;
             }
-            let Some(facts) = self.store.facts(next) else { continue };
+            let Some(facts) = self.store.facts_at(next) else { continue };
             for import in &facts.imports {
-                if let Some(header) = self.included(next, facts.text(import.module))
+                if let Some(header) = self.find_include(next, facts.text_of(import.module))
                     && !out.contains(&header)
                 {
                     out.push(header);
@@ -109,31 +109,30 @@ impl Resolver<'_> {
         out
     }
 
-    /// Finds the file that an `#include` names: beside the file, or the only one whose path ends so.
-    pub(super) fn included(&self, file: u32, path: &str) -> Option<u32> {
-        let here = &self.store.file(file)?.path;
-        if let Some(found) = normal(folder_of(here), path).and_then(|path| self.store.slot(&path)) {
+    /// Finds the file of an `#include`: beside the file, or the only path with this end.
+    pub(super) fn find_include(&self, file: u32, path: &str) -> Option<u32> {
+        let here = &self.store.file_at(file)?.path;
+        if let Some(found) = normalize_path(folder_of(here), path).and_then(|path| self.store.slot_of(&path)) {
             return Some(found);
         }
         let end = format!("/{path}");
-        let mut all =
-            self.store.with_stem(crate::index::stem(path)).into_iter().filter(|slot| {
-                self.store.file(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
-            });
+        let mut all = self.store.with_stem(crate::index::module_stem(path)).into_iter().filter(|slot| {
+            self.store.file_at(*slot).is_some_and(|file| &*file.path == path || file.path.ends_with(&end))
+        });
         let first = all.next()?;
         all.next().is_none().then_some(first)
     }
 
     /// A package of Go by its path: that of the module, and a folder in it.
-    pub(super) fn go_package(&self, file: u32, path: &str) -> Option<Val> {
-        let here = &self.store.file(file)?.path;
+    pub(super) fn go_package(&self, file: u32, path: &str) -> Option<ExprValue> {
+        let here = &self.store.file_at(file)?.path;
         let mut folder = folder_of(here);
         loop {
-            if let Some(Manifest::Go(module)) = self.store.manifests.get(join(folder, "go.mod").as_str()) {
+            if let Some(ManifestFile::Go(module)) = self.store.manifests.get(join_path(folder, "go.mod").as_str()) {
                 let rest = path.strip_prefix(module.as_str())?;
                 let below = if rest.is_empty() { "" } else { rest.strip_prefix('/')? };
-                let target = if below.is_empty() { folder.to_owned() } else { join(folder, below) };
-                return Some(Val::Folder(target.as_str().into()));
+                let target = if below.is_empty() { folder.to_owned() } else { join_path(folder, below) };
+                return Some(ExprValue::Folder(target.as_str().into()));
             }
             if folder.is_empty() {
                 return None;
@@ -143,33 +142,37 @@ impl Resolver<'_> {
     }
 
     /// Finds a name in the folder of a Go package.
-    pub(super) fn in_go_package(&self, folder: &str, name: &str) -> Val {
+    pub(super) fn in_go_package(&self, folder: &str, name: &str) -> ExprValue {
         let mut found = self.store.nodes_named(name).into_iter().filter(|(slot, node)| {
-            self.store.file(*slot).is_some_and(|file| {
+            self.store.file_at(*slot).is_some_and(|file| {
                 folder_of(&file.path) == folder
-                    && file.facts.language == Language::Go
+                    && file.facts.language == CodeLanguage::Go
                     && !file.path.ends_with("_test.go")
-                    && file.facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::Owner::File)
+                    && file
+                        .facts
+                        .nodes
+                        .get(*node as usize)
+                        .is_some_and(|node| node.owner == crate::facts::NodeOwner::File)
             })
         });
         match (found.next(), found.next()) {
-            (Some((file, node)), None) => Val::Def(NodeId { file, node }, no_args()),
-            _ => Val::Unknown,
+            (Some((file, node)), None) => ExprValue::Def(NodeId { file, node }, no_args()),
+            _ => ExprValue::Unknown,
         }
     }
 
     /// A class by its full name, where files say their package themselves.
-    pub(super) fn class_of_package(&self, language: Language, path: &str) -> Option<Val> {
+    pub(super) fn class_of_package(&self, language: CodeLanguage, path: &str) -> Option<ExprValue> {
         let (package, class) = path.rsplit_once('.')?;
         let mut found = self.store.nodes_named(class).into_iter().filter(|(slot, node)| {
-            self.store.facts(*slot).is_some_and(|facts| {
+            self.store.facts_at(*slot).is_some_and(|facts| {
                 facts.language == language
-                    && facts.text(facts.package) == package
-                    && facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::Owner::File)
+                    && facts.text_of(facts.package) == package
+                    && facts.nodes.get(*node as usize).is_some_and(|node| node.owner == crate::facts::NodeOwner::File)
             })
         });
         match (found.next(), found.next()) {
-            (Some((file, node)), None) => Some(Val::Def(NodeId { file, node }, no_args())),
+            (Some((file, node)), None) => Some(ExprValue::Def(NodeId { file, node }, no_args())),
             _ => None,
         }
     }

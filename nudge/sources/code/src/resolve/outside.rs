@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use crate::language::Language;
+use crate::language::CodeLanguage;
 
-use super::{Args, Val};
+use super::{Args, ExprValue};
 
 /// The way in which a type from outside wraps another.
-pub(super) enum Through {
-    /// It is a value of its first argument: `Box<T>`, `Optional[T]`.
+pub(super) enum WrapperKind {
+    /// A value of its first argument: `Box<T>`, `Optional[T]`.
     First,
     /// The first argument itself: `type[T]`.
     TypeItself,
-    /// It is a value of one argument, the rest being nothing: `Union[T, None]`.
+    /// A value of one argument, the rest being nothing: `Union[T, None]`.
     One,
     No,
 }
@@ -23,22 +23,22 @@ pub(super) fn is_of_pointers(method: &str) -> bool {
     matches!(method, "clone" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "deref" | "deref_mut" | "clone_from")
 }
 
-pub(super) fn transparent(name: &str) -> Through {
+pub(super) fn wrapper_kind(name: &str) -> WrapperKind {
     match name {
         "Box" | "Arc" | "Rc" | "Ref" | "RefMut" | "MutexGuard" | "RwLockReadGuard" | "RwLockWriteGuard" | "Cow"
         | "Pin" | "ManuallyDrop" | "Optional" | "Annotated" | "ClassVar" | "Final" | "Required" | "NotRequired"
-        | "Readonly" | "Partial" | "NonNullable" | "NoInfer" | "LazyLock" | "Lazy" | "TypeGuard" => Through::First,
-        "type" | "Type" => Through::TypeItself,
-        "Union" => Through::One,
-        _ => Through::No,
+        | "Readonly" | "Partial" | "NonNullable" | "NoInfer" | "LazyLock" | "Lazy" | "TypeGuard" => WrapperKind::First,
+        "type" | "Type" => WrapperKind::TypeItself,
+        "Union" => WrapperKind::One,
+        _ => WrapperKind::No,
     }
 }
 
 /// Names that stand for something from outside without an import.
-pub(super) fn known(language: Language, name: &str) -> bool {
+pub(super) fn is_known_name(language: CodeLanguage, name: &str) -> bool {
     match language {
-        Language::Rust => RUST.contains(&name),
-        Language::Python => PYTHON.contains(&name),
+        CodeLanguage::Rust => RUST.contains(&name),
+        CodeLanguage::Python => PYTHON.contains(&name),
         _ => language.is_ecma() && ECMA.contains(&name),
     }
 }
@@ -67,69 +67,69 @@ const ECMA: &[&str] = &[
 ];
 
 /// Returns the value inside a value that has to be opened: a result, a promise.
-pub(super) fn inner(of: &Val) -> Val {
+pub(super) fn inner_value(of: &ExprValue) -> ExprValue {
     match of {
-        Val::Outer(name, args) => match &**name {
+        ExprValue::Outer(name, args) => match &**name {
             "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
             | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
             | "ContextManager" => {
                 // A coroutine names its result last, all others first.
                 let at = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
-                args.get(at).map_or_else(|| Val::Outer("?".into(), Rc::from([])), as_value)
+                args.get(at).map_or_else(|| ExprValue::Outer("?".into(), Rc::from([])), as_value)
             }
-            _ => Val::Outer("?".into(), Rc::from([])),
+            _ => ExprValue::Outer("?".into(), Rc::from([])),
         },
         other => other.clone(),
     }
 }
 
 /// Returns an item of a loop over a value from outside.
-pub(super) fn each(of: &Val) -> Val {
+pub(super) fn each_value(of: &ExprValue) -> ExprValue {
     match of {
-        Val::Outer(name, args) => match &**name {
+        ExprValue::Outer(name, args) => match &**name {
             "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "OrderedDict" => {
-                args.first().map_or(Val::Unknown, as_value)
+                args.first().map_or(ExprValue::Unknown, as_value)
             }
-            "HashMap" | "BTreeMap" | "Map" => Val::Outer("tuple".into(), args.clone()),
-            _ => item(of),
+            "HashMap" | "BTreeMap" | "Map" => ExprValue::Outer("tuple".into(), args.clone()),
+            _ => item_value(of),
         },
-        _ => Val::Unknown,
+        _ => ExprValue::Unknown,
     }
 }
 
 /// Returns an item of a value from outside, by its index or key.
-pub(super) fn item(of: &Val) -> Val {
+pub(super) fn item_value(of: &ExprValue) -> ExprValue {
     match of {
-        Val::Outer(name, args) => match &**name {
-            "tuple" | "()" | "?" => Val::Outer("?".into(), Rc::from([])),
+        ExprValue::Outer(name, args) => match &**name {
+            "tuple" | "()" | "?" => ExprValue::Outer("?".into(), Rc::from([])),
             "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "HashMap" | "BTreeMap" | "Map"
-            | "Record" | "OrderedDict" => args.get(1).map_or(Val::Unknown, as_value),
-            _ => args.first().map_or(Val::Outer("?".into(), Rc::from([])), as_value),
+            | "Record" | "OrderedDict" => args.get(1).map_or(ExprValue::Unknown, as_value),
+            _ => args.first().map_or(ExprValue::Outer("?".into(), Rc::from([])), as_value),
         },
-        _ => Val::Unknown,
+        _ => ExprValue::Unknown,
     }
 }
 
-fn as_value(ty: &Val) -> Val {
+fn as_value(ty: &ExprValue) -> ExprValue {
     match ty {
-        Val::OuterType(name, args) => match transparent(name) {
-            Through::First => args.first().map_or(Val::Unknown, as_value),
-            _ => Val::Outer(name.clone(), args.clone()),
+        ExprValue::OuterType(name, args) => match wrapper_kind(name) {
+            WrapperKind::First => args.first().map_or(ExprValue::Unknown, as_value),
+            _ => ExprValue::Outer(name.clone(), args.clone()),
         },
-        Val::Def(id, args) => Val::Of(*id, args.clone()),
-        Val::Any(all) => Val::OfAny(all.clone()),
+        ExprValue::Def(id, args) => ExprValue::Of(*id, args.clone()),
+        ExprValue::Any(all) => ExprValue::OfAny(all.clone()),
         other => other.clone(),
     }
 }
 
 /// Resolves a method of a value from outside, as far as it passes on the inner values.
-pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> Option<Val> {
-    let keep = |name: &str| Some(Val::OuterType(name.into(), args.clone()));
+pub(super) fn member_value(language: CodeLanguage, of: &str, args: &Args, name: &str) -> Option<ExprValue> {
+    let keep = |name: &str| Some(ExprValue::OuterType(name.into(), args.clone()));
     let first = || args.first().cloned();
     match language {
-        Language::Rust => match name {
+        CodeLanguage::Rust => match name {
             "unwrap" | "expect" | "unwrap_or" | "unwrap_or_default" | "unwrap_or_else" | "into_inner" | "borrow"
-            | "borrow_mut" | "load" | "get_ref" | "deref" => given(&first()?),
+            | "borrow_mut" | "load" | "get_ref" | "deref" => function_result(&first()?),
             "ok" | "next" | "first" | "last" | "get" | "get_mut" | "pop" | "nth" | "find" | "first_mut"
             | "last_mut" | "peek" | "next_back" | "pop_front" | "pop_back" | "front" | "back" | "min_by_key"
             | "max_by_key" | "remove"
@@ -137,9 +137,11 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
             {
                 keep("Option")
             }
-            "get" | "get_mut" | "remove" => Some(Val::OuterType("Option".into(), Rc::from([args.get(1)?.clone()]))),
+            "get" | "get_mut" | "remove" => {
+                Some(ExprValue::OuterType("Option".into(), Rc::from([args.get(1)?.clone()])))
+            }
             "values" | "values_mut" | "into_values" => {
-                Some(Val::OuterType("Vec".into(), Rc::from([args.get(1)?.clone()])))
+                Some(ExprValue::OuterType("Vec".into(), Rc::from([args.get(1)?.clone()])))
             }
             "lock" | "read" | "write" | "try_lock" => keep("LockResult"),
             "map_err" | "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "clone" | "cloned" | "copied" | "ok_or"
@@ -150,21 +152,23 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
             }
             _ => None,
         },
-        Language::Python => match name {
+        CodeLanguage::Python => match name {
             "get" | "pop" | "setdefault" | "popleft" | "__getitem__" => {
-                given(&item(&Val::Outer(of.into(), args.clone())))
+                function_result(&item_value(&ExprValue::Outer(of.into(), args.clone())))
             }
-            "values" => Some(Val::OuterType("list".into(), Rc::from([args.get(1)?.clone()]))),
+            "values" => Some(ExprValue::OuterType("list".into(), Rc::from([args.get(1)?.clone()]))),
             "items" => {
-                let pair = Val::OuterType("tuple".into(), args.clone());
-                Some(Val::OuterType("list".into(), Rc::from([pair])))
+                let pair = ExprValue::OuterType("tuple".into(), args.clone());
+                Some(ExprValue::OuterType("list".into(), Rc::from([pair])))
             }
             "keys" | "copy" => keep(of),
             _ => None,
         },
         _ if language.is_ecma() => match name {
-            "values" if of == "Map" => Some(Val::OuterType("Iterable".into(), Rc::from([args.get(1)?.clone()]))),
-            "find" | "pop" | "shift" | "at" | "get" => given(&item(&Val::Outer(of.into(), args.clone()))),
+            "values" if of == "Map" => Some(ExprValue::OuterType("Iterable".into(), Rc::from([args.get(1)?.clone()]))),
+            "find" | "pop" | "shift" | "at" | "get" => {
+                function_result(&item_value(&ExprValue::Outer(of.into(), args.clone())))
+            }
             "filter" | "slice" | "concat" | "reverse" | "sort" | "catch" | "finally" | "values" | "toSorted" => {
                 keep(of)
             }
@@ -175,10 +179,10 @@ pub(super) fn member(language: Language, of: &str, args: &Args, name: &str) -> O
 }
 
 /// A function that gives a value: calling the type is a value of it.
-fn given(value: &Val) -> Option<Val> {
+fn function_result(value: &ExprValue) -> Option<ExprValue> {
     match as_value(value) {
-        Val::Of(id, args) => Some(Val::Giving(Rc::new(Val::Of(id, args)))),
-        Val::Unknown => None,
-        other => Some(Val::Giving(Rc::new(other))),
+        ExprValue::Of(id, args) => Some(ExprValue::Giving(Rc::new(ExprValue::Of(id, args)))),
+        ExprValue::Unknown => None,
+        other => Some(ExprValue::Giving(Rc::new(other))),
     }
 }

@@ -1,8 +1,8 @@
 //! Finds the files of Python and ECMAScript modules.
 
-use crate::index::{Manifest, stem};
+use crate::index::{ManifestFile, module_stem};
 
-use super::{At, Resolver, Space, Val};
+use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
 /// Configurations of TypeScript that extend one another.
 const EXTENDS_MAX: u32 = 5;
@@ -27,10 +27,10 @@ const UNWRITTEN: &[&str] = &[
     "/index.js", "/index.jsx", "/index.d.ts",
 ];
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// A module of Python by its dotted name, as a file means it.
-    pub(super) fn python_import(&self, file: u32, module: &str) -> Option<Val> {
-        let here = &self.store.file(file)?.path;
+    pub(super) fn python_import(&self, file: u32, module: &str) -> Option<ExprValue> {
+        let here = &self.store.file_at(file)?.path;
         let dots = module.len() - module.trim_start_matches('.').len();
         let path = module.trim_start_matches('.').replace('.', "/");
         if dots > 0 {
@@ -41,13 +41,13 @@ impl Resolver<'_> {
                 }
                 folder = folder_of(folder);
             }
-            return self.python_module(join(folder, &path).trim_end_matches('/'));
+            return self.python_module(join_path(folder, &path).trim_end_matches('/'));
         }
         // From the folder of the file upwards, as far as it is no package, and from all roots of packages.
         let first = path.split('/').next().unwrap_or_default();
         let mut roots: Vec<&str> = Vec::new();
         for slot in self.store.with_stem(first) {
-            let Some(other) = self.store.file(slot) else { continue };
+            let Some(other) = self.store.file_at(slot) else { continue };
             let folder = folder_of(&other.path);
             let package = other.path.ends_with("/__init__.py") || other.path.ends_with("/__init__.pyi");
             roots.push(if package { folder_of(folder) } else { folder });
@@ -56,42 +56,42 @@ impl Resolver<'_> {
         roots.dedup();
         roots.retain(|root| !self.is_package(root));
         // The nearest root wins.
-        roots.sort_by_key(|root| std::cmp::Reverse((shared(here, root), usize::MAX - root.len())));
-        let found = roots.iter().find_map(|root| self.python_module(&join(root, &path)));
+        roots.sort_by_key(|root| std::cmp::Reverse((count_shared(here, root), usize::MAX - root.len())));
+        let found = roots.iter().find_map(|root| self.python_module(&join_path(root, &path)));
         // By folders without `__init__.py`, from the top.
         found.or_else(|| self.python_module(&path))
     }
 
     fn is_package(&self, folder: &str) -> bool {
         !folder.is_empty()
-            && ["__init__.py", "__init__.pyi"].iter().any(|init| self.store.slot(&join(folder, init)).is_some())
+            && ["__init__.py", "__init__.pyi"].iter().any(|init| self.store.slot_of(&join_path(folder, init)).is_some())
     }
 
     /// A module by its path without extension. A stub loses to its source.
-    pub(super) fn python_module(&self, path: &str) -> Option<Val> {
+    pub(super) fn python_module(&self, path: &str) -> Option<ExprValue> {
         let file = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"]
             .iter()
-            .find_map(|end| self.store.slot(format!("{path}{end}").trim_start_matches('/')));
+            .find_map(|end| self.store.slot_of(format!("{path}{end}").trim_start_matches('/')));
         if let Some(file) = file {
             return Some(Self::place_of(file));
         }
-        self.store.has_folder(path).then(|| Val::Folder(path.into()))
+        self.store.has_folder(path).then(|| ExprValue::Folder(path.into()))
     }
 
     /// The file that a module of ECMAScript is.
     pub(super) fn ecma_module(&self, file: u32, module: &str) -> Option<u32> {
-        let here = &self.store.file(file)?.path;
+        let here = &self.store.file_at(file)?.path;
         if module.is_empty() {
             return Some(file);
         }
         let folder = folder_of(here);
         if module.starts_with('.') {
-            return self.ecma_file(&normal(folder, module)?);
+            return self.ecma_file(&normalize_path(folder, module)?);
         }
         let mut at = folder;
         loop {
             for name in ["tsconfig.json", "jsconfig.json"] {
-                if let Some(found) = self.by_tsconfig(join(at, name), module) {
+                if let Some(found) = self.by_tsconfig(join_path(at, name), module) {
                     return Some(found);
                 }
             }
@@ -109,29 +109,30 @@ impl Resolver<'_> {
         let mut next = Some(path);
         for _ in 0..EXTENDS_MAX {
             let Some(path) = next.take() else { break };
-            let Some(Manifest::Tsconfig(config)) = self.store.manifests.get(path.as_str()) else { break };
+            let Some(ManifestFile::Tsconfig(config)) = self.store.manifests.get(path.as_str()) else { break };
             let folder = folder_of(&path);
-            base = base.or_else(|| normal(folder, config.base()?));
+            base = base.or_else(|| normalize_path(folder, config.base_url()?));
             paths = paths.or_else(|| config.has_paths().then(|| (folder.to_owned(), config)));
             let extended = config.extends.as_str().filter(|extended| extended.starts_with('.'));
-            next =
-                extended.and_then(|extended| normal(folder, extended)).map(|path| match path.strip_suffix(".json") {
+            next = extended.and_then(|extended| normalize_path(folder, extended)).map(|path| {
+                match path.strip_suffix(".json") {
                     Some(_) => path,
                     None => path + ".json",
-                });
+                }
+            });
         }
         let by_paths = paths.iter().flat_map(|(folder, config)| {
             let from = base.as_deref().unwrap_or(folder);
-            config.targets(module).into_iter().filter_map(|target| normal(from, &target))
+            config.match_paths(module).into_iter().filter_map(|target| normalize_path(from, &target))
         });
-        let by_base = base.iter().filter_map(|base| normal(base, module));
+        let by_base = base.iter().filter_map(|base| normalize_path(base, module));
         by_paths.chain(by_base).find_map(|path| self.ecma_file(&path))
     }
 
     /// A file of a package of the index, by the package's name.
     fn package_file(&self, module: &str) -> Option<u32> {
         for (path, manifest) in &self.store.manifests {
-            let Manifest::Package(package) = manifest else { continue };
+            let ManifestFile::Package(package) = manifest else { continue };
             if package.name.is_empty() {
                 continue;
             }
@@ -142,8 +143,8 @@ impl Resolver<'_> {
                 None => continue,
             };
             let folder = folder_of(path);
-            let entries = package.entries(&subpath);
-            let found = entries.iter().find_map(|entry| self.ecma_file(&normal(folder, entry)?));
+            let entries = package.list_entries(&subpath);
+            let found = entries.iter().find_map(|entry| self.ecma_file(&normalize_path(folder, entry)?));
             if found.is_some() {
                 return found;
             }
@@ -154,7 +155,7 @@ impl Resolver<'_> {
     /// Finds a file by the path in an import: without an extension, or with that of the built file.
     fn ecma_file(&self, path: &str) -> Option<u32> {
         let with = |base: &str, ends: &[&str]| {
-            ends.iter().find_map(|end| self.store.slot(format!("{base}{end}").trim_start_matches('/')))
+            ends.iter().find_map(|end| self.store.slot_of(format!("{base}{end}").trim_start_matches('/')))
         };
         let written = WRITTEN.iter().find_map(|(end, ends)| Some((path.strip_suffix(end)?, ends)));
         written.and_then(|(base, ends)| with(base, ends)).or_else(|| with(path, UNWRITTEN))
@@ -162,7 +163,7 @@ impl Resolver<'_> {
 
     /// The files that a file imports, those that are passed through left out.
     pub fn imported_files(&self, file: u32) -> Vec<u32> {
-        let Some(facts) = self.store.facts(file) else { return Vec::new() };
+        let Some(facts) = self.store.facts_at(file) else { return Vec::new() };
         let mut out = Vec::new();
         for number in 0..u32::try_from(facts.imports.len()).unwrap_or(0) {
             out.extend(self.import_file(file, number));
@@ -175,34 +176,37 @@ impl Resolver<'_> {
     /// The file that an import is of: that of the module, or of the module below it that is named.
     pub fn import_file(&self, file: u32, number: u32) -> Option<u32> {
         self.reset();
-        let facts = self.store.facts(file)?;
+        let facts = self.store.facts_at(file)?;
         let import = facts.imports.get(number as usize)?;
-        let (module, name) = (facts.text(import.module), facts.text(import.name));
-        let value = if facts.language == crate::language::Language::Rust {
-            match self.imported(file, number, Space::Type) {
-                Val::Place(place) => return Some(place.file),
-                Val::Def(id, _) => return Some(id.file),
-                _ => self.rust_path(file, module, import.from.get(), Space::Type)?,
+        let (module, name) = (facts.text_of(import.module), facts.text_of(import.name));
+        let value = if facts.language == crate::language::CodeLanguage::Rust {
+            match self.resolve_import(file, number, NameSpace::Type) {
+                ExprValue::Place(place) => return Some(place.file),
+                ExprValue::Def(id, _) => return Some(id.file),
+                _ => self.rust_path(file, module, import.from.get(), NameSpace::Type)?,
             }
         } else {
             self.module_value(file, module)?
         };
         match value {
-            Val::Place(place) => {
+            ExprValue::Place(place) => {
                 // `from package import module`
-                let below = match self.member(&At::new(file, import.from.get()), &value, name, Space::Value) {
-                    Some(Val::Place(below)) if !name.is_empty() && stem(&self.store.file(below.file)?.path) == name => {
-                        Some(below.file)
-                    }
-                    _ => None,
-                };
+                let below =
+                    match self.find_member(&ExprPlace::new(file, import.from.get()), &value, name, NameSpace::Value) {
+                        Some(ExprValue::Place(below))
+                            if !name.is_empty() && module_stem(&self.store.file_at(below.file)?.path) == name =>
+                        {
+                            Some(below.file)
+                        }
+                        _ => None,
+                    };
                 Some(below.unwrap_or(place.file))
             }
-            Val::Folder(folder) => match self.python_module(&format!("{folder}/{name}"))? {
-                Val::Place(place) => Some(place.file),
+            ExprValue::Folder(folder) => match self.python_module(&format!("{folder}/{name}"))? {
+                ExprValue::Place(place) => Some(place.file),
                 _ => None,
             },
-            Val::Def(id, _) => Some(id.file),
+            ExprValue::Def(id, _) => Some(id.file),
             _ => None,
         }
     }
@@ -212,17 +216,17 @@ pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-pub(super) fn join(folder: &str, path: &str) -> String {
+pub(super) fn join_path(folder: &str, path: &str) -> String {
     if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
 /// How many folders two paths share.
-fn shared(path: &str, root: &str) -> usize {
+fn count_shared(path: &str, root: &str) -> usize {
     path.split('/').zip(root.split('/')).take_while(|(a, b)| a == b).count()
 }
 
 /// A path relative to a folder without `.` and `..`; none if it leads out.
-pub(super) fn normal(folder: &str, path: &str) -> Option<String> {
+pub(super) fn normalize_path(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

@@ -1,30 +1,30 @@
 //! Rust: crates, paths, and the methods that blocks elsewhere give to a type.
 
-use crate::facts::{Bound, Expr, ExprId, FileFacts, Import, Kind, Owner};
-use crate::index::{Cargo, Manifest, NodeId, last_name};
-use crate::language::Language;
+use crate::facts::{BindingTarget, Expr, ExprId, FileFacts, ImportFact, NodeKind, NodeOwner};
+use crate::index::{CargoManifest, ManifestFile, NodeId, last_name};
+use crate::language::CodeLanguage;
 
-use super::class::Asked;
-use super::outside::{Through, transparent};
-use super::paths::{folder_of, join, normal};
-use super::{At, Place, Resolver, Space, Val};
+use super::class::MemberQuery;
+use super::outside::{WrapperKind, wrapper_kind};
+use super::paths::{folder_of, join_path, normalize_path};
+use super::{CallResolver, ExprPlace, ExprValue, ModulePlace, NameSpace};
 
 /// The result of a search among blocks of methods.
 #[derive(Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum MethodMatch {
     None,
     One(NodeId),
     Several,
 }
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Resolves the name that `use` binds.
-    pub(super) fn rust_import(&self, file: u32, import: &Import, space: Space) -> Option<Val> {
-        let facts = self.store.facts(file)?;
-        let (module, name) = (facts.text(import.module), facts.text(import.name));
+    pub(super) fn rust_import(&self, file: u32, import: &ImportFact, space: NameSpace) -> Option<ExprValue> {
+        let facts = self.store.facts_at(file)?;
+        let (module, name) = (facts.text_of(import.module), facts.text_of(import.name));
         if let Some(path) = module.strip_prefix('#') {
-            let folder = folder_of(&self.store.file(file)?.path);
-            return self.store.slot(&normal(folder, path)?).map(Self::place_of);
+            let folder = folder_of(&self.store.file_at(file)?.path);
+            return self.store.slot_of(&normalize_path(folder, path)?).map(Self::place_of);
         }
         if name.is_empty()
             && let Some(child) = module.strip_prefix("self::")
@@ -35,74 +35,76 @@ impl Resolver<'_> {
         if name.is_empty() {
             return self.rust_path(file, module, import.from.get(), space);
         }
-        let base = self.rust_path(file, module, import.from.get(), Space::Type)?;
-        let value = self.member(&At::new(file, import.from.get()), &base, name, space)?;
-        if space == Space::Macro && value == Val::Unknown {
+        let base = self.rust_path(file, module, import.from.get(), NameSpace::Type)?;
+        let value = self.find_member(&ExprPlace::new(file, import.from.get()), &base, name, space)?;
+        if space == NameSpace::Macro && value == ExprValue::Unknown {
             return self.exported_macro(&base, name);
         }
         Some(value)
     }
 
     /// A macro that `#[macro_export]` puts at the root of its crate.
-    pub(super) fn exported_macro(&self, base: &Val, name: &str) -> Option<Val> {
-        let Val::Place(place) = base else { return None };
+    pub(super) fn exported_macro(&self, base: &ExprValue, name: &str) -> Option<ExprValue> {
+        let ExprValue::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
         let named = self.nodes_named(name);
         let mut all = named.iter().copied().filter(|(slot, node)| {
-            self.kind(NodeId { file: *slot, node: *node }) == Some(Kind::Macro)
+            self.node_kind(NodeId { file: *slot, node: *node }) == Some(NodeKind::Macro)
                 && self.crate_roots(*slot).iter().any(|root| roots.contains(root))
         });
         match (all.next(), all.next()) {
-            (Some((file, node)), None) => Some(Val::Def(NodeId { file, node }, super::no_args())),
+            (Some((file, node)), None) => Some(ExprValue::Def(NodeId { file, node }, super::no_args())),
             _ => None,
         }
     }
 
     /// A path as it is written in a file; the place tells in which module inside it.
-    pub(super) fn rust_path(&self, file: u32, path: &str, byte: u32, space: Space) -> Option<Val> {
+    pub(super) fn rust_path(&self, file: u32, path: &str, byte: u32, space: NameSpace) -> Option<ExprValue> {
         let extern_ = path.starts_with("::");
         let mut parts = path.trim_start_matches("::").split("::");
         let first = parts.next()?;
-        let at = At::new(file, byte);
+        let at = ExprPlace::new(file, byte);
         let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&at, first) };
         if value.is_none() && !extern_ {
             // A name of this module: another import, an enum.
             let here = self.place_at(file, byte);
-            value = Some(self.exported(here, first, Space::Type, Some(file))).filter(|value| *value != Val::Unknown);
+            value = Some(self.resolve_export(here, first, NameSpace::Type, Some(file)))
+                .filter(|value| *value != ExprValue::Unknown);
         }
         let mut value = value?;
         for part in parts {
             if part == "self" {
                 continue;
             }
-            value = self.member(&at, &value, part, if space == Space::Macro { Space::Type } else { space })?;
+            value =
+                self.find_member(&at, &value, part, if space == NameSpace::Macro { NameSpace::Type } else { space })?;
         }
         Some(value)
     }
 
     /// The module inside a file at a place.
-    pub(super) fn place_at(&self, file: u32, byte: u32) -> Place {
-        let module = self.store.facts(file).and_then(|facts| {
-            super::lookup::around(facts, byte, |node| {
-                facts.nodes.get(node as usize).is_some_and(|n| n.kind == Kind::Module)
+    pub(super) fn place_at(&self, file: u32, byte: u32) -> ModulePlace {
+        let module = self.store.facts_at(file).and_then(|facts| {
+            super::lookup::node_around(facts, byte, |node| {
+                facts.nodes.get(node as usize).is_some_and(|n| n.kind == NodeKind::Module)
             })
         });
-        Place { file, module }
+        ModulePlace { file, module }
     }
 
     /// Resolves the first name of a path, if it is a keyword or a crate.
-    pub(super) fn path_head(&self, at: &At, first: &str) -> Option<Val> {
+    pub(super) fn path_head(&self, at: &ExprPlace, first: &str) -> Option<ExprValue> {
         let here = self.place_at(at.file, at.byte);
         match first {
             "crate" | "$crate" => self.crate_roots(at.file).first().map(|root| Self::place_of(*root)),
-            "self" => Some(Val::Place(here)),
-            "super" => self.rust_parent(here).map(Val::Place),
+            "self" => Some(ExprValue::Place(here)),
+            "super" => self.rust_parent(here).map(ExprValue::Place),
             _ => self.extern_crate(at.file, first),
         }
     }
 
     /// The library of a crate of the index, by the name that a file uses.
-    fn extern_crate(&self, file: u32, name: &str) -> Option<Val> {
+    fn extern_crate(&self, file: u32, name: &str) -> Option<ExprValue> {
         if matches!(name, "std" | "core" | "alloc") {
             return None;
         }
@@ -115,19 +117,19 @@ impl Resolver<'_> {
         value
     }
 
-    fn find_crate(&self, file: u32, name: &str) -> Option<Val> {
+    fn find_crate(&self, file: u32, name: &str) -> Option<ExprValue> {
         let own = self.cargo_of(file).map(|(_, cargo)| cargo);
-        let package = own.and_then(|cargo| cargo.renamed(name));
+        let package = own.and_then(|cargo| cargo.package_of_alias(name));
         for (path, manifest) in &self.store.manifests {
-            let Manifest::Cargo(cargo) = manifest else { continue };
+            let ManifestFile::Cargo(cargo) = manifest else { continue };
             if cargo.package.name.is_empty() {
                 continue;
             }
             let fits = package.map_or_else(|| cargo.lib_name() == name, |package| cargo.package.name == package);
             if fits {
                 let folder = folder_of(path);
-                let lib = normal(folder, cargo.lib.path.as_deref().unwrap_or("src/lib.rs"))?;
-                if let Some(root) = self.store.slot(&lib) {
+                let lib = normalize_path(folder, cargo.lib.path.as_deref().unwrap_or("src/lib.rs"))?;
+                if let Some(root) = self.store.slot_of(&lib) {
                     return Some(Self::place_of(root));
                 }
             }
@@ -136,11 +138,11 @@ impl Resolver<'_> {
     }
 
     /// The manifest of the crate that a file is of, with its folder.
-    fn cargo_of(&self, file: u32) -> Option<(&str, &Cargo)> {
-        let mut folder = folder_of(&self.store.file(file)?.path);
+    fn cargo_of(&self, file: u32) -> Option<(&str, &CargoManifest)> {
+        let mut folder = folder_of(&self.store.file_at(file)?.path);
         loop {
-            if let Some((path, Manifest::Cargo(cargo))) =
-                self.store.manifests.get_key_value(join(folder, "Cargo.toml").as_str())
+            if let Some((path, ManifestFile::Cargo(cargo))) =
+                self.store.manifests.get_key_value(join_path(folder, "Cargo.toml").as_str())
                 && !cargo.package.name.is_empty()
             {
                 return Some((folder_of(path), cargo));
@@ -163,25 +165,25 @@ impl Resolver<'_> {
     }
 
     fn find_roots(&self, file: u32) -> Vec<u32> {
-        let Some(here) = self.store.file(file) else { return Vec::new() };
+        let Some(here) = self.store.file_at(file) else { return Vec::new() };
         let mut roots: Vec<u32> = Vec::new();
         if let Some((folder, cargo)) = self.cargo_of(file) {
             let mut paths: Vec<String> = vec![cargo.lib.path.clone().unwrap_or_else(|| "src/lib.rs".into())];
             paths.push("src/main.rs".into());
             let targets = [&cargo.bin, &cargo.test, &cargo.example, &cargo.bench];
             paths.extend(targets.into_iter().flatten().filter_map(|target| target.path.clone()));
-            roots.extend(paths.iter().filter_map(|path| self.store.slot(&normal(folder, path)?)));
+            roots.extend(paths.iter().filter_map(|path| self.store.slot_of(&normalize_path(folder, path)?)));
             // Each file in these folders is a crate of its own, and so is a folder with a `main.rs`.
             for own in ["src/bin", "tests", "examples", "benches"] {
-                let under = join(folder, own);
+                let under = join_path(folder, own);
                 if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
                     match rest.split_once('/') {
                         None if !roots.iter().any(|root| *root == file || self.declares_beside(*root, file)) => {
                             roots = vec![file];
                         }
                         Some((sub, _)) => {
-                            roots.extend(self.store.slot(&format!("{under}/{sub}/main.rs")));
-                            let declared = |root: &str| self.store.slot(&format!("{under}/{root}.rs"));
+                            roots.extend(self.store.slot_of(&format!("{under}/{sub}/main.rs")));
+                            let declared = |root: &str| self.store.slot_of(&format!("{under}/{root}.rs"));
                             roots.extend(declared("main").or_else(|| declared("lib")));
                         }
                         None => {}
@@ -193,7 +195,7 @@ impl Resolver<'_> {
             return vec![file];
         }
         let depth = |root: &u32| {
-            let folder = self.store.file(*root).map_or("", |file| folder_of(&file.path));
+            let folder = self.store.file_at(*root).map_or("", |file| folder_of(&file.path));
             let inside = folder.is_empty() || here.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
             inside.then_some(folder.len())
         };
@@ -202,31 +204,32 @@ impl Resolver<'_> {
         if roots.is_empty() {
             roots.extend(self.conventional_root(&here.path));
         }
-        // If a library and a program are side by side, the one that declares the module comes first.
+        // If there are a library and a program, the one that declares the module is first.
         if roots.len() > 1 {
             let first =
-                here.path.strip_prefix(folder_of(&self.store.file(roots[0]).map_or("".into(), |f| f.path.clone())));
+                here.path.strip_prefix(folder_of(&self.store.file_at(roots[0]).map_or("".into(), |f| f.path.clone())));
             let module = first.map(|rest| rest.trim_start_matches('/')).and_then(|rest| rest.split(['/', '.']).next());
             if let Some(module) = module {
-                roots.sort_by_key(|root| !self.declares(*root, module));
+                roots.sort_by_key(|root| !self.declares_module(*root, module));
             }
         }
         roots
     }
 
     /// Returns true if a file says `mod name;`.
-    fn declares(&self, file: u32, name: &str) -> bool {
-        let Some(facts) = self.store.facts(file) else { return false };
+    fn declares_module(&self, file: u32, name: &str) -> bool {
+        let Some(facts) = self.store.facts_at(file) else { return false };
         facts
             .imports
             .iter()
-            .any(|import| facts.text(import.alias) == name && facts.text(import.module).starts_with("self::"))
+            .any(|import| facts.text_of(import.alias) == name && facts.text_of(import.module).starts_with("self::"))
     }
 
     /// Returns true if a file is a module of another one in its folder.
     fn declares_beside(&self, root: u32, file: u32) -> bool {
-        let (Some(root_file), Some(file)) = (self.store.file(root), self.store.file(file)) else { return false };
-        folder_of(&root_file.path) == folder_of(&file.path) && self.declares(root, crate::index::stem(&file.path))
+        let (Some(root_file), Some(file)) = (self.store.file_at(root), self.store.file_at(file)) else { return false };
+        folder_of(&root_file.path) == folder_of(&file.path)
+            && self.declares_module(root, crate::index::module_stem(&file.path))
     }
 
     /// Without a manifest: the nearest `lib.rs` or `main.rs` above.
@@ -234,7 +237,7 @@ impl Resolver<'_> {
         let mut folder = folder_of(path);
         loop {
             for name in ["lib.rs", "main.rs"] {
-                if let Some(root) = self.store.slot(&join(folder, name)) {
+                if let Some(root) = self.store.slot_of(&join_path(folder, name)) {
                     return Some(root);
                 }
             }
@@ -250,36 +253,36 @@ impl Resolver<'_> {
     }
 
     /// The folder in which the modules below a module are.
-    fn children_folder(&self, place: Place) -> Option<String> {
-        let file = self.store.file(place.file)?;
+    fn children_folder(&self, place: ModulePlace) -> Option<String> {
+        let file = self.store.file_at(place.file)?;
         let path: &str = &file.path;
         let name = path.rsplit('/').next().unwrap_or(path);
         let root = name == "mod.rs" || self.crate_roots(place.file).contains(&place.file);
         let mut folder = if root { folder_of(path).to_owned() } else { path.strip_suffix(".rs")?.to_owned() };
         if let Some(module) = place.module {
-            let qual = file.facts.text(file.facts.nodes.get(module as usize)?.qual);
+            let qual = file.facts.text_of(file.facts.nodes.get(module as usize)?.qual);
             for part in qual.split('.') {
-                folder = join(&folder, part);
+                folder = join_path(&folder, part);
             }
         }
         Some(folder)
     }
 
     /// A module in a file of its own below another one.
-    pub(super) fn rust_child(&self, place: Place, name: &str) -> Option<Val> {
+    pub(super) fn rust_child(&self, place: ModulePlace, name: &str) -> Option<ExprValue> {
         let folder = self.children_folder(place)?;
-        let file = self.store.slot(&join(&folder, &format!("{name}.rs")));
-        file.or_else(|| self.store.slot(&join(&folder, &format!("{name}/mod.rs")))).map(Self::place_of)
+        let file = self.store.slot_of(&join_path(&folder, &format!("{name}.rs")));
+        file.or_else(|| self.store.slot_of(&join_path(&folder, &format!("{name}/mod.rs")))).map(Self::place_of)
     }
 
-    pub(super) fn rust_parent(&self, place: Place) -> Option<Place> {
-        let file = self.store.file(place.file)?;
+    pub(super) fn rust_parent(&self, place: ModulePlace) -> Option<ModulePlace> {
+        let file = self.store.file_at(place.file)?;
         if let Some(module) = place.module {
-            let parent = match super::lookup::owner(&file.facts, module) {
-                Owner::Node(node) => Some(node.get()),
+            let parent = match super::lookup::owner_of(&file.facts, module) {
+                NodeOwner::Node(node) => Some(node.get()),
                 _ => None,
             };
-            return Some(Place { file: place.file, module: parent });
+            return Some(ModulePlace { file: place.file, module: parent });
         }
         let roots = self.crate_roots(place.file);
         if roots.contains(&place.file) {
@@ -288,23 +291,23 @@ impl Resolver<'_> {
         let path: &str = &file.path;
         let folder = if path.ends_with("/mod.rs") { folder_of(folder_of(path)) } else { folder_of(path) };
         let root =
-            roots.iter().find(|root| self.store.file(**root).is_some_and(|root| folder_of(&root.path) == folder));
-        let parent = root.copied().or_else(|| self.store.slot(&format!("{folder}.rs")));
-        let parent = parent.or_else(|| self.store.slot(&join(folder, "mod.rs")))?;
-        Some(Place { file: parent, module: None })
+            roots.iter().find(|root| self.store.file_at(**root).is_some_and(|root| folder_of(&root.path) == folder));
+        let parent = root.copied().or_else(|| self.store.slot_of(&format!("{folder}.rs")));
+        let parent = parent.or_else(|| self.store.slot_of(&join_path(folder, "mod.rs")))?;
+        Some(ModulePlace { file: parent, module: None })
     }
 
     /// A method that a block gives to a type: its own, or that of a trait that it implements.
-    pub(super) fn implemented(&self, id: NodeId, name: &str) -> Found {
-        self.memo.once(&self.memo.methods, (id, name.into()), Found::None, || self.find_method(id, name))
+    pub(super) fn implemented(&self, id: NodeId, name: &str) -> MethodMatch {
+        self.memo.answer_once(&self.memo.methods, (id, name.into()), MethodMatch::None, || self.find_method(id, name))
     }
 
-    fn find_method(&self, id: NodeId, name: &str) -> Found {
+    fn find_method(&self, id: NodeId, name: &str) -> MethodMatch {
         match self.methods_of(id, name) {
             (own, of_trait) if own.is_empty() && of_trait.is_empty() => self.by_trait(id, name),
             (own, of_trait) => match if own.is_empty() { of_trait } else { own }.as_slice() {
-                [one] => Found::One(*one),
-                _ => Found::Several,
+                [one] => MethodMatch::One(*one),
+                _ => MethodMatch::Several,
             },
         }
     }
@@ -313,8 +316,8 @@ impl Resolver<'_> {
     fn methods_of(&self, id: NodeId, name: &str) -> (Vec<NodeId>, Vec<NodeId>) {
         let (mut own, mut of_trait) = (Vec::new(), Vec::new());
         for &(slot, node) in self.nodes_named(name).iter() {
-            let Some(facts) = self.store.facts(slot) else { continue };
-            let Owner::Impl(block) = super::lookup::owner(facts, node) else { continue };
+            let Some(facts) = self.store.facts_at(slot) else { continue };
+            let NodeOwner::Impl(block) = super::lookup::owner_of(facts, node) else { continue };
             let Some(block) = facts.impls.get(block.get() as usize) else { continue };
             if self.is_type(slot, facts, block.of, block.from, id) {
                 let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
@@ -324,44 +327,47 @@ impl Resolver<'_> {
         (own, of_trait)
     }
 
-    /// Returns the only one of several methods that can exist in the same build as the call.
-    pub(super) fn twin_method(&self, id: NodeId, asked: &Asked<'_>) -> Option<NodeId> {
-        let (file, byte) = asked.from.filter(|_| self.language(id.file) == Some(Language::Rust))?;
+    /// Returns the only method that can be in the same build as the call.
+    pub(super) fn twin_method(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<NodeId> {
+        let (file, byte) = asked.from.filter(|_| self.file_language(id.file) == Some(CodeLanguage::Rust))?;
         let (own, of_trait) = self.methods_of(id, asked.name);
         self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
     }
 
     /// Returns true if a value is known to be of a type itself, not of a pointer to it.
-    pub(super) fn is_plain(&self, at: &At, facts: &FileFacts, value: ExprId) -> bool {
+    pub(super) fn is_plain(&self, at: &ExprPlace, facts: &FileFacts, value: ExprId) -> bool {
         let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
-            !values.is_empty() && values.iter().all(|(at, value)| self.is_plain(&At::new(file, *at), facts, *value))
+            !values.is_empty()
+                && values.iter().all(|(at, value)| self.is_plain(&ExprPlace::new(file, *at), facts, *value))
         };
-        self.deeper(false, || match facts.exprs.get(value) {
+        self.run_with_fuel(false, || match facts.exprs.get(value) {
             Some(Expr::This | Expr::SelfType) => true,
             Some(Expr::Of(ty)) => match last_name(facts, ty) {
-                Some(name) => !matches!(transparent(facts.text(name)), Through::First),
+                Some(name) => !matches!(wrapper_kind(facts.text_of(name)), WrapperKind::First),
                 None => matches!(facts.exprs.get(ty), Some(Expr::SelfType)),
             },
             Some(Expr::Name(name)) => {
-                let hits = self.lookup(at, name, Space::Value);
+                let hits = self.lookup_name(at, name, NameSpace::Value);
                 !hits.is_empty()
                     && hits.iter().all(|hit| match hit.bound {
-                        Bound::Param(value, _) | Bound::Value(value) => all_plain(facts, at.file, &[(hit.at, value)]),
-                        Bound::Node(_) => true,
+                        BindingTarget::Param(value, _) | BindingTarget::Value(value) => {
+                            all_plain(facts, at.file, &[(hit.at, value)])
+                        }
+                        BindingTarget::Node(_) => true,
                         _ => false,
                     })
             }
             Some(Expr::Member(of, name)) => {
-                let Val::Of(class, _) = self.eval(at, of, Space::Value) else { return false };
-                let Some(there) = self.store.facts(class.file) else { return false };
-                let Some(name) = there.names.find(facts.text(name)) else { return false };
+                let ExprValue::Of(class, _) = self.eval_expr(at, of, NameSpace::Value) else { return false };
+                let Some(there) = self.store.facts_at(class.file) else { return false };
+                let Some(name) = there.names.find(facts.text_of(name)) else { return false };
                 let fields = there.fields_of(name).iter().filter(|field| field.owner.get() == class.node);
                 let fields: Vec<_> = fields.map(|field| (field.at.get(), field.value)).collect();
                 all_plain(there, class.file, &fields)
             }
-            Some(Expr::Call(of)) => match self.eval(at, of, Space::Called) {
-                Val::Def(id, _) if self.kind(id) == Some(Kind::Class) => true,
-                Val::Def(id, _) | Val::Method(id, _) => self.store.facts(id.file).is_some_and(|there| {
+            Some(Expr::Call(of)) => match self.eval_expr(at, of, NameSpace::Called) {
+                ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Class) => true,
+                ExprValue::Def(id, _) | ExprValue::Method(id, _) => self.store.facts_at(id.file).is_some_and(|there| {
                     let given: Vec<_> =
                         there.gives_of(id.node).iter().map(|given| (given.at.get(), given.value)).collect();
                     all_plain(there, id.file, &given)
@@ -374,58 +380,59 @@ impl Resolver<'_> {
 
     /// Returns true if a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
     pub(super) fn has_bodies(&self, method: NodeId) -> bool {
-        let Some(facts) = self.store.facts(method.file) else { return false };
+        let Some(facts) = self.store.facts_at(method.file) else { return false };
         let Some(node) = facts.nodes.get(method.node as usize) else { return false };
-        let Owner::Node(owner) = node.owner else { return false };
+        let NodeOwner::Node(owner) = node.owner else { return false };
         let tr = NodeId { file: method.file, node: owner.get() };
-        self.kind(tr) == Some(Kind::Trait)
-            && self.nodes_named(facts.text(node.name)).iter().any(|&(slot, node)| {
-                let Some(facts) = self.store.facts(slot) else { return false };
-                let Owner::Impl(block) = super::lookup::owner(facts, node) else { return false };
+        self.node_kind(tr) == Some(NodeKind::Trait)
+            && self.nodes_named(facts.text_of(node.name)).iter().any(|&(slot, node)| {
+                let Some(facts) = self.store.facts_at(slot) else { return false };
+                let NodeOwner::Impl(block) = super::lookup::owner_of(facts, node) else { return false };
                 let Some(block) = facts.impls.get(block.get() as usize) else { return false };
-                matches!(self.eval(&At::new(slot, block.from), block.tr, Space::Type), Val::Def(id, _) if id == tr)
+                matches!(self.eval_expr(&ExprPlace::new(slot, block.from), block.tr, NameSpace::Type), ExprValue::Def(id, _) if id == tr)
             })
     }
 
     /// A method that a trait brings itself.
-    fn by_trait(&self, id: NodeId, name: &str) -> Found {
+    fn by_trait(&self, id: NodeId, name: &str) -> MethodMatch {
         let mut found: Option<NodeId> = None;
         let traits: Vec<NodeId> = self
             .nodes_named(name)
             .iter()
-            .filter_map(|&(slot, node)| match super::lookup::owner(self.store.facts(slot)?, node) {
-                Owner::Node(owner) => Some(NodeId { file: slot, node: owner.get() }),
+            .filter_map(|&(slot, node)| match super::lookup::owner_of(self.store.facts_at(slot)?, node) {
+                NodeOwner::Node(owner) => Some(NodeId { file: slot, node: owner.get() }),
                 _ => None,
             })
-            .filter(|owner| self.kind(*owner) == Some(Kind::Trait))
+            .filter(|owner| self.node_kind(*owner) == Some(NodeKind::Trait))
             .collect();
         if traits.is_empty() {
-            return Found::None;
+            return MethodMatch::None;
         }
         for tr in self.traits_of(id) {
             if traits.contains(&tr)
-                && let Some(super::Member::Node(method)) =
-                    self.own_member(tr, &Asked { name, space: Space::Called, of_type: false, from: None })
+                && let Some(super::ClassMember::Node(method)) =
+                    self.own_member(tr, &MemberQuery { name, space: NameSpace::Called, of_type: false, from: None })
             {
                 if found.is_some_and(|found| found != method) {
-                    return Found::Several;
+                    return MethodMatch::Several;
                 }
                 found = Some(method);
             }
         }
-        found.map_or(Found::None, Found::One)
+        found.map_or(MethodMatch::None, MethodMatch::One)
     }
 
     /// The traits of the index that a type implements.
     fn traits_of(&self, id: NodeId) -> Vec<NodeId> {
-        let Some(facts) = self.store.facts(id.file) else { return Vec::new() };
+        let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
         let mut out = Vec::new();
-        for slot in self.store.implementing(facts.text(node.name)) {
-            let Some(facts) = self.store.facts(slot) else { continue };
+        for slot in self.store.implementing(facts.text_of(node.name)) {
+            let Some(facts) = self.store.facts_at(slot) else { continue };
             for block in facts.impls.iter().filter(|block| !block.tr.is_none()) {
                 if self.is_type(slot, facts, block.of, block.from, id)
-                    && let Val::Def(tr, _) = self.eval(&At::new(slot, block.from), block.tr, Space::Type)
+                    && let ExprValue::Def(tr, _) =
+                        self.eval_expr(&ExprPlace::new(slot, block.from), block.tr, NameSpace::Type)
                     && !out.contains(&tr)
                 {
                     out.push(tr);
@@ -437,12 +444,12 @@ impl Resolver<'_> {
 
     /// Returns true if the type of a block is this one. The names are compared first: that settles most.
     fn is_type(&self, file: u32, facts: &FileFacts, ty: ExprId, byte: u32, id: NodeId) -> bool {
-        let Some(theirs) = self.store.facts(id.file) else { return false };
+        let Some(theirs) = self.store.facts_at(id.file) else { return false };
         let Some(node) = theirs.nodes.get(id.node as usize) else { return false };
         let Some(last) = last_name(facts, ty) else { return false };
-        if facts.text(last) != theirs.text(node.name) {
+        if facts.text_of(last) != theirs.text_of(node.name) {
             return false;
         }
-        matches!(self.eval(&At::new(file, byte), ty, Space::Type), Val::Def(found, _) if found == id)
+        matches!(self.eval_expr(&ExprPlace::new(file, byte), ty, NameSpace::Type), ExprValue::Def(found, _) if found == id)
     }
 }

@@ -1,11 +1,11 @@
 //! Twins: definitions that exist more than once, for different builds. A place certainly means one of them if the
 //! conditions around it rule out the others.
 
-use crate::facts::{Binding, Bound, FileFacts};
-use crate::index::{NodeId, stem};
-use crate::language::Language;
+use crate::facts::{BindingTarget, FileFacts, NameBinding};
+use crate::index::{NodeId, module_stem};
+use crate::language::CodeLanguage;
 
-use super::{At, Place, Resolver};
+use super::{CallResolver, ExprPlace, ModulePlace};
 
 /// Modules around a file that are asked for their conditions, and conditions that are looked at.
 const MODULES_MAX: usize = 16;
@@ -16,21 +16,25 @@ const ONE_VALUE: [&str; 5] = ["target_os", "target_arch", "target_env", "target_
 const UNIX: [&str; 10] =
     ["android", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "solaris"];
 
-impl Resolver<'_> {
+impl CallResolver<'_> {
     /// Keeps the bindings that can exist in the same build as the place.
-    pub(super) fn bound_together(&self, facts: &FileFacts, at: &At, all: Vec<Binding>) -> Vec<Binding> {
-        if all.len() < 2 || facts.language != Language::Rust || facts.conditions.is_empty() {
+    pub(super) fn bound_together(&self, facts: &FileFacts, at: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
+        if all.len() < 2 || facts.language != CodeLanguage::Rust || facts.conditions.is_empty() {
             return all;
         }
-        let here = self.conditions(at.file, at.byte);
+        let here = self.conditions_at(at.file, at.byte);
         let (mut kept, mut left) = (Vec::new(), all);
         left.retain(|binding| {
             let there = match binding.bound {
-                Bound::Node(node) => around(facts, facts.nodes.get(node as usize).map_or(0, |node| node.span.byte)),
-                Bound::Import(import) => at_line(facts, facts.imports.get(import as usize).map_or(0, |i| i.line.get())),
+                BindingTarget::Node(node) => {
+                    conditions_around(facts, facts.nodes.get(node as usize).map_or(0, |node| node.span.byte))
+                }
+                BindingTarget::Import(import) => {
+                    at_line(facts, facts.imports.get(import as usize).map_or(0, |i| i.line.get()))
+                }
                 _ => Vec::new(),
             };
-            let fits = !excludes(&here, &there);
+            let fits = !are_exclusive(&here, &there);
             if fits {
                 kept.push(*binding);
             }
@@ -42,58 +46,59 @@ impl Resolver<'_> {
 
     /// The only one of several nodes that can be there where the place is.
     pub(super) fn only_twin(&self, file: u32, byte: u32, all: &[NodeId]) -> Option<NodeId> {
-        let here = self.conditions(file, byte);
+        let here = self.conditions_at(file, byte);
         let mut fit = all.iter().filter(|id| {
             let byte =
-                self.store.facts(id.file).and_then(|facts| facts.nodes.get(id.node as usize)).map(|n| n.span.byte);
-            byte.is_some_and(|byte| !excludes(&here, &self.conditions(id.file, byte)))
+                self.store.facts_at(id.file).and_then(|facts| facts.nodes.get(id.node as usize)).map(|n| n.span.byte);
+            byte.is_some_and(|byte| !are_exclusive(&here, &self.conditions_at(id.file, byte)))
         });
         fit.next().copied().filter(|_| fit.next().is_none())
     }
 
     /// The conditions under which a place is there, those of the modules around its file included.
-    fn conditions(&self, file: u32, byte: u32) -> Vec<String> {
-        let Some(facts) = self.store.facts(file) else { return Vec::new() };
-        let mut out = around(facts, byte);
-        let mut place = Place { file, module: None };
+    fn conditions_at(&self, file: u32, byte: u32) -> Vec<String> {
+        let Some(facts) = self.store.facts_at(file) else { return Vec::new() };
+        let mut out = conditions_around(facts, byte);
+        let mut place = ModulePlace { file, module: None };
         for _ in 0..MODULES_MAX {
-            let (Some(here), Some(parent)) = (self.store.file(place.file), self.rust_parent(place)) else { break };
-            let Some(facts) = self.store.facts(parent.file) else { break };
-            let name = stem(&here.path);
-            let is_it = |alias, module: &str| facts.text(alias) == name && module.starts_with("self::");
-            if let Some(declared) = facts.imports.iter().find(|i| is_it(i.alias, facts.text(i.module))) {
+            let (Some(here), Some(parent)) = (self.store.file_at(place.file), self.rust_parent(place)) else { break };
+            let Some(facts) = self.store.facts_at(parent.file) else { break };
+            let name = module_stem(&here.path);
+            let is_it = |alias, module: &str| facts.text_of(alias) == name && module.starts_with("self::");
+            if let Some(declared) = facts.imports.iter().find(|i| is_it(i.alias, facts.text_of(i.module))) {
                 out.extend(at_line(facts, declared.line.get()));
             }
-            place = Place { file: parent.file, module: None };
+            place = ModulePlace { file: parent.file, module: None };
         }
         out.truncate(CONDITIONS_MAX);
         out
     }
 }
 
-fn around(facts: &FileFacts, byte: u32) -> Vec<String> {
+fn conditions_around(facts: &FileFacts, byte: u32) -> Vec<String> {
     let holds = facts.conditions.iter().filter(|when| when.from <= byte && byte < when.to);
-    holds.flat_map(|when| conjuncts(facts.text(when.when))).collect()
+    holds.flat_map(|when| split_conjuncts(facts.text_of(when.when))).collect()
 }
 
 fn at_line(facts: &FileFacts, line: u32) -> Vec<String> {
     let holds = facts.conditions.iter().filter(|when| when.line <= line && line <= when.end_line);
-    holds.flat_map(|when| conjuncts(facts.text(when.when))).collect()
+    holds.flat_map(|when| split_conjuncts(facts.text_of(when.when))).collect()
 }
 
 /// Returns true if two lists of conditions cannot hold together.
-fn excludes(one: &[String], other: &[String]) -> bool {
-    one.iter().any(|a| other.iter().any(|b| apart(a, b)))
+fn are_exclusive(one: &[String], other: &[String]) -> bool {
+    one.iter().any(|a| other.iter().any(|b| cannot_both_hold(a, b)))
 }
 
 /// Returns true if two conditions cannot hold together: each alternative of one contradicts each of the other.
-fn apart(one: &str, other: &str) -> bool {
-    let (ones, others) = (alternatives(one), alternatives(other));
+fn cannot_both_hold(one: &str, other: &str) -> bool {
+    let (ones, others) = (split_alternatives(one), split_alternatives(other));
     ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
 }
 
 fn contradict(one: &str, other: &str) -> bool {
-    let negated = |a: &str, b: &str| inside(a, "not").is_some_and(|inner| inner == b || implied(b) == Some(inner));
+    let negated =
+        |a: &str, b: &str| arguments_of(a, "not").is_some_and(|inner| inner == b || implied(b) == Some(inner));
     let family = |a: &str| implied(a).unwrap_or(if a == "unix" || a == "windows" { a } else { "" }).to_owned();
     if negated(one, other) || negated(other, one) {
         return true;
@@ -118,18 +123,18 @@ fn implied(atom: &str) -> Option<&'static str> {
 }
 
 /// Splits a condition into parts that must all hold: `all(a, not(any(b, c)))` is `a`, `not(b)`, `not(c)`.
-fn conjuncts(text: &str) -> Vec<String> {
+fn split_conjuncts(text: &str) -> Vec<String> {
     let mut ahead = vec![text.split_whitespace().collect::<String>()];
     let mut out = Vec::new();
     while let Some(text) = ahead.pop() {
         if out.len() + ahead.len() > CONDITIONS_MAX {
             break;
         }
-        if let Some(all) = inside(&text, "all") {
-            ahead.extend(parts(all));
-        } else if let Some(any) = inside(&text, "not").and_then(|inner| inside(inner, "any")) {
-            ahead.extend(parts(any).map(|part| format!("not({part})")));
-        } else if let Some(twice) = inside(&text, "not").and_then(|inner| inside(inner, "not")) {
+        if let Some(all) = arguments_of(&text, "all") {
+            ahead.extend(split_arguments(all));
+        } else if let Some(any) = arguments_of(&text, "not").and_then(|inner| arguments_of(inner, "any")) {
+            ahead.extend(split_arguments(any).map(|part| format!("not({part})")));
+        } else if let Some(twice) = arguments_of(&text, "not").and_then(|inner| arguments_of(inner, "not")) {
             ahead.push(twice.to_owned());
         } else {
             out.push(text);
@@ -139,20 +144,20 @@ fn conjuncts(text: &str) -> Vec<String> {
 }
 
 /// Splits a condition into alternatives: `any(a, all(b, c))` is `a`, or `b` and `c`.
-fn alternatives(text: &str) -> Vec<Vec<String>> {
-    match inside(text, "any") {
-        Some(any) => parts(any).map(|part| conjuncts(&part)).collect(),
+fn split_alternatives(text: &str) -> Vec<Vec<String>> {
+    match arguments_of(text, "any") {
+        Some(any) => split_arguments(any).map(|part| split_conjuncts(&part)).collect(),
         None => vec![vec![text.to_owned()]],
     }
 }
 
 /// The arguments of `name(..)`.
-fn inside<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+fn arguments_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
 }
 
 /// Arguments, one by one.
-fn parts(text: &str) -> impl Iterator<Item = String> {
+fn split_arguments(text: &str) -> impl Iterator<Item = String> {
     let (mut out, mut depth) = (vec![String::new()], 0_usize);
     for c in text.chars().take(4_000) {
         match c {
@@ -173,7 +178,8 @@ mod tests {
     use super::*;
 
     fn exclude(one: &str, other: &str) -> bool {
-        excludes(&conjuncts(one), &conjuncts(other)) && excludes(&conjuncts(other), &conjuncts(one))
+        are_exclusive(&split_conjuncts(one), &split_conjuncts(other))
+            && are_exclusive(&split_conjuncts(other), &split_conjuncts(one))
     }
 
     #[test]

@@ -6,19 +6,19 @@ use crate::facts::FileFacts;
 
 /// The words of every name of a file, with the nodes that have them. All of them share one text: a start makes those of
 /// every file.
-pub struct Words {
+pub struct NameWords {
     text: String,
     /// By word, then by node; each once.
     of: Vec<(Range<usize>, u32)>,
 }
 
-impl Words {
+impl NameWords {
     /// The words of a file: the parts of its names, and the names without case and separators.
-    pub fn of(facts: &FileFacts) -> Self {
+    pub fn from_facts(facts: &FileFacts) -> Self {
         let (mut text, mut of) = (String::new(), Vec::with_capacity(3 * facts.len()));
         for view in facts.nodes() {
             let (from, first) = (text.len(), of.len());
-            append(view.name(), &mut text, |part| of.push((part, view.number())));
+            append_words(view.name(), &mut text, |part| of.push((part, view.number())));
             // The parts are the whole, one after the other.
             if of.len() > first + 1 {
                 of.push((from..text.len(), view.number()));
@@ -31,7 +31,7 @@ impl Words {
     }
 
     /// Each word with its nodes, in the order of the alphabet.
-    pub fn each(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
+    pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
         let word = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
         let same = self.of.chunk_by(move |(one, _), (other, _)| word(one) == word(other));
         same.filter_map(move |same| Some((word(&same.first()?.0), same.iter().map(|(_, node)| *node))))
@@ -39,19 +39,19 @@ impl Words {
 }
 
 /// The words that a name is made of, `parseHTTPHeader` as `parse`, `http`, `header`; without case.
-pub fn parts(name: &str) -> Vec<String> {
+pub fn split_name(name: &str) -> Vec<String> {
     let (mut text, mut ranges) = (String::new(), Vec::new());
-    append(name, &mut text, |part| ranges.push(part));
+    append_words(name, &mut text, |part| ranges.push(part));
     ranges.into_iter().filter_map(|part| text.get(part).map(str::to_owned)).collect()
 }
 
 /// A name without case and separators.
-pub fn whole(name: &str) -> String {
+pub fn fold_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Appends the words of a name to a text, and tells where each stands in it.
-fn append(name: &str, text: &mut String, mut tell: impl FnMut(Range<usize>)) {
+fn append_words(name: &str, text: &mut String, mut tell: impl FnMut(Range<usize>)) {
     let mut from = text.len();
     let mut chars = name.chars().peekable();
     let mut before: Option<char> = None;
@@ -92,15 +92,15 @@ mod tests {
             ("", &[]),
             ("_", &[]),
         ] {
-            assert_eq!(parts(name), words, "{name}");
+            assert_eq!(split_name(name), words, "{name}");
         }
     }
 
     #[test]
     fn a_file_has_the_words_of_its_names() {
         let facts = extract("a.py", b"def get_get(): pass\ndef get(): pass\ndef on(): pass\n").unwrap();
-        let words = Words::of(&facts);
-        let all: Vec<_> = words.each().map(|(word, nodes)| (word, nodes.collect::<Vec<_>>())).collect();
+        let words = NameWords::from_facts(&facts);
+        let all: Vec<_> = words.iter_words().map(|(word, nodes)| (word, nodes.collect::<Vec<_>>())).collect();
         assert_eq!(all, [("get", vec![0, 1]), ("getget", vec![0]), ("on", vec![2])]);
     }
 }

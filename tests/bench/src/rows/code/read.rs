@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nudge_code::{Index, Language, extract};
+use nudge_code::{CodeIndex, CodeLanguage, extract};
 use tree_sitter::Parser;
 
 use crate::measure::{Turns, interleave, work};
@@ -53,11 +53,11 @@ pub fn extraction(scale: &Scale) -> Vec<Line> {
 
 /// What the index of a project takes, by its own account.
 fn memory(root: &Path) -> Line {
-    let mut index = Index::new();
+    let mut index = CodeIndex::new();
     for text in texts(root) {
         let path = text.path.strip_prefix(&format!("{}/", root.display())).unwrap_or(&text.path);
         if let Ok(facts) = extract(path, &text.bytes) {
-            index.put(path, Arc::new(facts));
+            index.put_file(path, Arc::new(facts));
         }
     }
     let nodes = index.nodes().count();
@@ -66,7 +66,7 @@ fn memory(root: &Path) -> Line {
         what: format!("code: memory a node of {}, with its calls", name.rsplit('/').next().unwrap_or(name)),
         limit: 800.0,
         unit: "B",
-        measured: Some(index.memory() as f64 / nodes as f64),
+        measured: Some(index.memory_bytes() as f64 / nodes as f64),
         peer: "-".into(),
         absolute: format!("{nodes} nodes"),
     }
@@ -101,10 +101,10 @@ fn texts(root: &Path) -> Vec<Text> {
 }
 
 fn grammar(path: &str) -> Option<tree_sitter::Language> {
-    Some(match Language::of(path)? {
-        Language::Rust => tree_sitter_rust::LANGUAGE.into(),
-        Language::Python => tree_sitter_python::LANGUAGE.into(),
-        Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+    Some(match CodeLanguage::from_path(path)? {
+        CodeLanguage::Rust => tree_sitter_rust::LANGUAGE.into(),
+        CodeLanguage::Python => tree_sitter_python::LANGUAGE.into(),
+        CodeLanguage::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
         _ => return None,
     })
 }

@@ -2,38 +2,38 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Walk, end};
+use crate::extract::{TreeWalk, end_byte};
 use crate::facts::flag;
 
-fn unquoted<'a>(walk: &Walk<'a>, node: Syntax<'_>) -> &'a str {
-    walk.text(node).trim_matches(['"', '\'', '`'])
+fn strip_quotes<'a>(walk: &TreeWalk<'a>, node: Syntax<'_>) -> &'a str {
+    walk.node_text(node).trim_matches(['"', '\'', '`'])
 }
 
-pub(super) fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.skip = true;
-    let Some(source) = walk.get(node, "source") else {
+    let Some(source) = walk.child_by_field(node, "source") else {
         let mut cursor = node.walk();
         let clause = node.named_children(&mut cursor).find(|child| child.kind() == "import_require_clause");
         if let Some(clause) = clause
-            && let (Some(name), Some(source)) = (clause.named_child(0), walk.get(clause, "source"))
+            && let (Some(name), Some(source)) = (clause.named_child(0), walk.child_by_field(clause, "source"))
         {
-            walk.import(unquoted(walk, source), "", walk.text(name), node, false);
+            walk.add_import(strip_quotes(walk, source), "", walk.node_text(name), node, false);
         }
         return;
     };
-    let module = unquoted(walk, source);
+    let module = strip_quotes(walk, source);
     let mut cursor = node.walk();
     let Some(clause) = node.named_children(&mut cursor).find(|child| child.kind() == "import_clause") else {
-        walk.import(module, "", "", node, false);
+        walk.add_import(module, "", "", node, false);
         return;
     };
     let mut cursor = clause.walk();
     for part in clause.named_children(&mut cursor) {
         match part.kind() {
-            "identifier" => walk.import(module, "default", walk.text(part), node, false),
+            "identifier" => walk.add_import(module, "default", walk.node_text(part), node, false),
             "namespace_import" => {
                 if let Some(name) = part.named_child(0) {
-                    walk.import(module, "", walk.text(name), node, false);
+                    walk.add_import(module, "", walk.node_text(name), node, false);
                 }
             }
             "named_imports" => {
@@ -47,31 +47,33 @@ pub(super) fn import(walk: &mut Walk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn specifier_of(walk: &mut Walk<'_>, specifier: Syntax<'_>, module: &str, at: Syntax<'_>, reexport: bool) {
-    let Some(name) = walk.get(specifier, "name") else { return };
-    let name = unquoted(walk, name);
-    let alias = walk.get(specifier, "alias").map_or(name, |alias| unquoted(walk, alias));
+fn specifier_of(walk: &mut TreeWalk<'_>, specifier: Syntax<'_>, module: &str, at: Syntax<'_>, reexport: bool) {
+    let Some(name) = walk.child_by_field(specifier, "name") else { return };
+    let name = strip_quotes(walk, name);
+    let alias = walk.child_by_field(specifier, "alias").map_or(name, |alias| strip_quotes(walk, alias));
     if reexport {
         passed_on(walk, module, name, alias, at);
     } else {
-        walk.import(module, name, alias, at, false);
+        walk.add_import(module, name, alias, at, false);
     }
 }
 
-/// A re-exported name is no name of the file itself.
-fn passed_on(walk: &mut Walk<'_>, module: &str, name: &str, alias: &str, at: Syntax<'_>) {
-    walk.import(module, name, alias, at, true);
+/// Notes a re-export, which is no name of the file itself.
+fn passed_on(walk: &mut TreeWalk<'_>, module: &str, name: &str, alias: &str, at: Syntax<'_>) {
+    walk.add_import(module, name, alias, at, true);
     // The import that was just noted is for those that import this file.
-    walk.facts.bindings.pop_if(|binding| matches!(binding.bound, crate::facts::Bound::Import(_)) && !alias.is_empty());
+    walk.facts
+        .bindings
+        .pop_if(|binding| matches!(binding.bound, crate::facts::BindingTarget::Import(_)) && !alias.is_empty());
 }
 
-pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_export(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let default = node.children(&mut cursor).take(3).any(|child| child.kind() == "default");
     let flags = if default { flag::DEFAULT } else { 0 };
-    walk.exported = (flags, node.start_position().row, end(node));
-    let source = walk.get(node, "source");
-    let module = source.map_or("", |source| unquoted(walk, source));
+    walk.exported = (flags, node.start_position().row, end_byte(node));
+    let source = walk.child_by_field(node, "source");
+    let module = source.map_or("", |source| strip_quotes(walk, source));
     let mut cursor = node.walk();
     let mut any = false;
     for part in node.named_children(&mut cursor) {
@@ -86,16 +88,16 @@ pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
             "namespace_export" => {
                 any = true;
                 if let Some(name) = part.named_child(0) {
-                    let alias = unquoted(walk, name);
+                    let alias = strip_quotes(walk, name);
                     passed_on(walk, module, "", alias, node);
                 }
             }
-            "identifier" if default => passed_on(walk, "", walk.text(part), "default", node),
+            "identifier" if default => passed_on(walk, "", walk.node_text(part), "default", node),
             _ => {}
         }
     }
     if source.is_some() && !any {
-        walk.import(module, "*", "", node, true);
+        walk.add_import(module, "*", "", node, true);
     }
     if source.is_some() || any {
         walk.exported = (0, 0, 0);
@@ -104,28 +106,28 @@ pub(super) fn export(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 /// The module of `require("..")`.
-pub(super) fn required<'a>(walk: &Walk<'a>, value: Syntax<'_>) -> Option<&'a str> {
-    if value.kind() != "call_expression" || walk.text(walk.get(value, "function")?) != "require" {
+pub(super) fn find_require<'a>(walk: &TreeWalk<'a>, value: Syntax<'_>) -> Option<&'a str> {
+    if value.kind() != "call_expression" || walk.node_text(walk.child_by_field(value, "function")?) != "require" {
         return None;
     }
-    let source = walk.get(value, "arguments")?.named_child(0)?;
-    (source.kind() == "string").then(|| unquoted(walk, source))
+    let source = walk.child_by_field(value, "arguments")?.named_child(0)?;
+    (source.kind() == "string").then(|| strip_quotes(walk, source))
 }
 
 /// `const { a, b: c } = require("..")`
-pub(super) fn destructured(walk: &mut Walk<'_>, pattern: Syntax<'_>, module: &str, at: Syntax<'_>) {
+pub(super) fn import_destructured(walk: &mut TreeWalk<'_>, pattern: Syntax<'_>, module: &str, at: Syntax<'_>) {
     let mut cursor = pattern.walk();
     for part in pattern.named_children(&mut cursor) {
         match part.kind() {
             "shorthand_property_identifier_pattern" => {
-                let name = walk.text(part);
-                walk.import(module, name, name, at, false);
+                let name = walk.node_text(part);
+                walk.add_import(module, name, name, at, false);
             }
             "pair_pattern" => {
-                if let (Some(key), Some(value)) = (walk.get(part, "key"), walk.get(part, "value"))
+                if let (Some(key), Some(value)) = (walk.child_by_field(part, "key"), walk.child_by_field(part, "value"))
                     && value.kind() == "identifier"
                 {
-                    walk.import(module, walk.text(key), walk.text(value), at, false);
+                    walk.add_import(module, walk.node_text(key), walk.node_text(value), at, false);
                 }
             }
             _ => {}

@@ -2,162 +2,162 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::Walk;
+use crate::extract::TreeWalk;
 use crate::facts::{Expr, ExprId};
 
-use super::Shape;
+use super::SyntaxShape;
 
-pub(super) const SHAPES: &[(&str, Shape)] = &[
-    ("identifier", Shape::Name),
-    ("type_identifier", Shape::Name),
-    ("property_identifier", Shape::Name),
-    ("private_property_identifier", Shape::Name),
-    ("shorthand_property_identifier", Shape::Name),
-    ("member_expression", Shape::Member("object", "property")),
-    ("nested_identifier", Shape::Member("object", "property")),
-    ("nested_type_identifier", Shape::Member("module", "name")),
-    ("subscript_expression", Shape::Item("object")),
-    ("call_expression", Shape::Call("function")),
-    ("new_expression", Shape::Of("constructor")),
-    ("await_expression", Shape::Inner("")),
-    ("parenthesized_expression", Shape::Pass("")),
-    ("non_null_expression", Shape::Pass("")),
-    ("instantiation_expression", Shape::Pass("")),
-    ("as_expression", Shape::Own(cast)),
-    ("satisfies_expression", Shape::Pass("")),
-    ("ternary_expression", Shape::Either("consequence", "alternative")),
-    ("binary_expression", Shape::Own(binary)),
-    ("assignment_expression", Shape::Pass("right")),
-    ("arrow_function", Shape::Own(function_value)),
-    ("function_expression", Shape::Own(function_value)),
-    ("object", Shape::Own(object_value)),
-    ("class", Shape::Own(object_value)),
-    ("this", Shape::This),
-    ("this_type", Shape::This),
-    ("super", Shape::Super),
-    ("null", Shape::Null),
-    ("undefined", Shape::Null),
-    ("string", Shape::Literal("String")),
-    ("template_string", Shape::Literal("String")),
-    ("number", Shape::Literal("Number")),
-    ("true", Shape::Literal("Boolean")),
-    ("false", Shape::Literal("Boolean")),
-    ("array", Shape::Literal("Array")),
-    ("regex", Shape::Literal("RegExp")),
-    ("type_annotation", Shape::Pass("")),
-    ("parenthesized_type", Shape::Pass("")),
-    ("readonly_type", Shape::Pass("")),
-    ("constraint", Shape::Pass("")),
-    ("default_type", Shape::Pass("")),
-    ("generic_type", Shape::Apply("name", "type_arguments")),
-    ("union_type", Shape::Own(union)),
-    ("intersection_type", Shape::Own(intersection)),
-    ("array_type", Shape::Tuple("Array")),
-    ("tuple_type", Shape::Tuple("tuple")),
-    ("predefined_type", Shape::Own(predefined)),
-    ("literal_type", Shape::Own(literal_type)),
-    ("template_literal_type", Shape::Literal("String")),
-    ("lookup_type", Shape::Own(lookup)),
-    ("type_query", Shape::Own(typeof_)),
-    ("function_type", Shape::Own(function_type)),
-    ("object_type", Shape::Own(object_value)),
-    ("type_predicate", Shape::Literal("Boolean")),
+pub(super) const SHAPES: &[(&str, SyntaxShape)] = &[
+    ("identifier", SyntaxShape::Name),
+    ("type_identifier", SyntaxShape::Name),
+    ("property_identifier", SyntaxShape::Name),
+    ("private_property_identifier", SyntaxShape::Name),
+    ("shorthand_property_identifier", SyntaxShape::Name),
+    ("member_expression", SyntaxShape::Member("object", "property")),
+    ("nested_identifier", SyntaxShape::Member("object", "property")),
+    ("nested_type_identifier", SyntaxShape::Member("module", "name")),
+    ("subscript_expression", SyntaxShape::Item("object")),
+    ("call_expression", SyntaxShape::Call("function")),
+    ("new_expression", SyntaxShape::Of("constructor")),
+    ("await_expression", SyntaxShape::Inner("")),
+    ("parenthesized_expression", SyntaxShape::Pass("")),
+    ("non_null_expression", SyntaxShape::Pass("")),
+    ("instantiation_expression", SyntaxShape::Pass("")),
+    ("as_expression", SyntaxShape::Own(lower_cast)),
+    ("satisfies_expression", SyntaxShape::Pass("")),
+    ("ternary_expression", SyntaxShape::Either("consequence", "alternative")),
+    ("binary_expression", SyntaxShape::Own(lower_binary)),
+    ("assignment_expression", SyntaxShape::Pass("right")),
+    ("arrow_function", SyntaxShape::Own(function_value)),
+    ("function_expression", SyntaxShape::Own(function_value)),
+    ("object", SyntaxShape::Own(object_value)),
+    ("class", SyntaxShape::Own(object_value)),
+    ("this", SyntaxShape::This),
+    ("this_type", SyntaxShape::This),
+    ("super", SyntaxShape::Super),
+    ("null", SyntaxShape::Null),
+    ("undefined", SyntaxShape::Null),
+    ("string", SyntaxShape::Literal("String")),
+    ("template_string", SyntaxShape::Literal("String")),
+    ("number", SyntaxShape::Literal("Number")),
+    ("true", SyntaxShape::Literal("Boolean")),
+    ("false", SyntaxShape::Literal("Boolean")),
+    ("array", SyntaxShape::Literal("Array")),
+    ("regex", SyntaxShape::Literal("RegExp")),
+    ("type_annotation", SyntaxShape::Pass("")),
+    ("parenthesized_type", SyntaxShape::Pass("")),
+    ("readonly_type", SyntaxShape::Pass("")),
+    ("constraint", SyntaxShape::Pass("")),
+    ("default_type", SyntaxShape::Pass("")),
+    ("generic_type", SyntaxShape::Apply("name", "type_arguments")),
+    ("union_type", SyntaxShape::Own(lower_union)),
+    ("intersection_type", SyntaxShape::Own(lower_intersection)),
+    ("array_type", SyntaxShape::Tuple("Array")),
+    ("tuple_type", SyntaxShape::Tuple("tuple")),
+    ("predefined_type", SyntaxShape::Own(lower_predefined)),
+    ("literal_type", SyntaxShape::Own(literal_type)),
+    ("template_literal_type", SyntaxShape::Literal("String")),
+    ("lookup_type", SyntaxShape::Own(lower_lookup)),
+    ("type_query", SyntaxShape::Own(typeof_)),
+    ("function_type", SyntaxShape::Own(function_type)),
+    ("object_type", SyntaxShape::Own(object_value)),
+    ("type_predicate", SyntaxShape::Literal("Boolean")),
 ];
 
-fn cast(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_cast(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(value), Some(ty)) = (node.named_child(0), node.named_child(1)) else {
         // `x as const`
         return walk.lower_field(node, "");
     };
     // `as any` says less than the value does, but it says that the value is not to be trusted.
     let _ = value;
-    let ty = walk.lower(ty);
-    walk.of(ty)
+    let ty = walk.lower_expr(ty);
+    walk.add_value_of(ty)
 }
 
-fn binary(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    match walk.get(node, "operator").map_or("", |operator| walk.text(operator)) {
+fn lower_binary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    match walk.child_by_field(node, "operator").map_or("", |operator| walk.node_text(operator)) {
         "||" | "??" => {
             let (left, right) = (walk.lower_field(node, "left"), walk.lower_field(node, "right"));
-            walk.either(left, right)
+            walk.add_either(left, right)
         }
         "&&" => walk.lower_field(node, "right"),
-        "===" | "!==" | "==" | "!=" | "<" | ">" | "<=" | ">=" | "instanceof" | "in" => walk.literal("Boolean"),
-        _ => walk.literal("Number"),
+        "===" | "!==" | "==" | "!=" | "<" | ">" | "<=" | ">=" | "instanceof" | "in" => walk.add_literal("Boolean"),
+        _ => walk.add_literal("Number"),
     }
 }
 
 /// Lowers a function without a name: its result, if it is one expression or declared.
-fn function_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    let given = match (walk.get(node, "return_type"), walk.get(node, "body")) {
+fn function_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    let given = match (walk.child_by_field(node, "return_type"), walk.child_by_field(node, "body")) {
         (Some(ty), _) => {
-            let ty = walk.lower(ty);
-            walk.of(ty)
+            let ty = walk.lower_expr(ty);
+            walk.add_value_of(ty)
         }
-        (None, Some(body)) if body.kind() != "statement_block" => walk.lower(body),
+        (None, Some(body)) if body.kind() != "statement_block" => walk.lower_expr(body),
         _ => ExprId::NONE,
     };
-    walk.expr(Expr::Function(given))
+    walk.add_expr(Expr::Function(given))
 }
 
-fn function_type(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn function_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let ty = walk.lower_field(node, "return_type");
-    let given = walk.of(ty);
-    walk.expr(Expr::Function(given))
+    let given = walk.add_value_of(ty);
+    walk.add_expr(Expr::Function(given))
 }
 
 /// An object, class or type without a name is known if it was given one.
-fn object_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn object_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let _ = (walk, node);
     ExprId::NONE
 }
 
-fn union(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_union(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(left), Some(right)) = (node.named_child(0), node.named_child(1)) else {
         return walk.lower_field(node, "");
     };
-    let (left, right) = (walk.lower(left), walk.lower(right));
-    walk.either(left, right)
+    let (left, right) = (walk.lower_expr(left), walk.lower_expr(right));
+    walk.add_either(left, right)
 }
 
 /// Each part gives members.
-fn intersection(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_intersection(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
 
-fn predefined(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    match walk.text(node) {
+fn lower_predefined(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    match walk.node_text(node) {
         "any" | "unknown" | "object" => ExprId::NONE,
-        "string" => walk.literal("String"),
-        "number" => walk.literal("Number"),
-        "boolean" => walk.literal("Boolean"),
-        "void" | "undefined" | "never" => walk.expr(Expr::Null),
-        text => walk.literal(text),
+        "string" => walk.add_literal("String"),
+        "number" => walk.add_literal("Number"),
+        "boolean" => walk.add_literal("Boolean"),
+        "void" | "undefined" | "never" => walk.add_expr(Expr::Null),
+        text => walk.add_literal(text),
     }
 }
 
-fn literal_type(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn literal_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     match node.named_child(0) {
-        Some(child) => walk.lower(child),
-        None => walk.expr(Expr::Null),
+        Some(child) => walk.lower_expr(child),
+        None => walk.add_expr(Expr::Null),
     }
 }
 
 /// `T["x"]`
-fn lookup(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn lower_lookup(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(of), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
-    let key = walk.text(key).trim_matches(['"', '\'']);
-    let of = walk.lower(of);
+    let key = walk.node_text(key).trim_matches(['"', '\'']);
+    let of = walk.lower_expr(of);
     if of.is_none() || key.is_empty() || key.len() > 100 {
         return ExprId::NONE;
     }
     let name = walk.names.name(key);
-    let of = walk.expr(Expr::Of(of));
-    let member = walk.expr(Expr::Member(of, name));
-    walk.expr(Expr::TypeOf(member))
+    let of = walk.add_expr(Expr::Of(of));
+    let member = walk.add_expr(Expr::Member(of, name));
+    walk.add_expr(Expr::TypeOf(member))
 }
 
-fn typeof_(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
+fn typeof_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "");
-    if value.is_none() { value } else { walk.expr(Expr::TypeOf(value)) }
+    if value.is_none() { value } else { walk.add_expr(Expr::TypeOf(value)) }
 }

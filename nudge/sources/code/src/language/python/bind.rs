@@ -2,65 +2,65 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, Name, flag};
-use crate::language::common::{part, places};
+use crate::extract::{FrameKind, TreeWalk, end_byte, start_byte};
+use crate::facts::{BindingTarget, Expr, ExprId, NameId, flag};
+use crate::language::common::{list_places, make_part};
 
-use super::{annotation, member};
+use super::{lower_annotation, member_name};
 
 /// Returns the range where a name bound here can be seen: all of the function.
-fn scope(walk: &Walk<'_>) -> (u32, u32) {
-    let owner = walk.owner();
+fn name_range(walk: &TreeWalk<'_>) -> (u32, u32) {
+    let owner = walk.owner_frame();
     (owner.from, owner.to)
 }
 
 /// Opens a branch, a loop, or the body of a `with`: bindings in it are sure only up to its end. The bodies of functions
 /// and classes are opened elsewhere.
-pub(super) fn block(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn open_branch(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if !walk.is_opened_by_parent() {
-        walk.open(node, Open::Block);
+        walk.open_frame(node, FrameKind::Block);
     }
 }
 
 /// The end of the branch that this place is in.
-fn branch(walk: &Walk<'_>) -> Option<u32> {
-    let frame = walk.frame();
-    (frame.what == Open::Block).then_some(frame.to)
+fn branch_end(walk: &TreeWalk<'_>) -> Option<u32> {
+    let frame = walk.current_frame();
+    (frame.what == FrameKind::Block).then_some(frame.to)
 }
 
 /// Binds a function or class at its place, as the module runs. Members of a class are not seen without it.
-pub(super) fn definition(walk: &mut Walk<'_>, name: Name, node: Syntax<'_>, number: u32) {
-    let branch = branch(walk);
+pub(super) fn bind_definition(walk: &mut TreeWalk<'_>, name: NameId, node: Syntax<'_>, number: u32) {
+    let branch = branch_end(walk);
     if branch.is_some()
         && let Some(noted) = walk.facts.nodes.get_mut(number as usize)
     {
         noted.flags |= flag::CONDITIONAL;
     }
-    let (from, to) = scope(walk);
-    if !matches!(walk.owner().what, Open::Class(_)) {
-        walk.bind_until(name, from, to, start(node), branch.unwrap_or(to), Bound::Node(number));
+    let (from, to) = name_range(walk);
+    if !matches!(walk.owner_frame().what, FrameKind::Class(_)) {
+        walk.bind_until(name, from, to, start_byte(node), branch.unwrap_or(to), BindingTarget::Node(number));
     }
 }
 
-/// An import, which [`Walk::import`] has just bound: where it stands, too, and of two in branches it may be either.
-pub(super) fn imported(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let branch = branch(walk);
+/// An import, which [`Walk::add_import`] has just bound: where it stands, too, and of two in branches it may be either.
+pub(super) fn place_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let branch = branch_end(walk);
     if let Some(binding) = walk.facts.bindings.last_mut() {
-        binding.at = start(node).into();
+        binding.at = start_byte(node).into();
         binding.sure = branch.map_or(binding.to, Into::into);
     }
 }
 
-fn bind(walk: &mut Walk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+fn bind_name(walk: &mut TreeWalk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let name = walk.name_of(name);
-    let (from, to) = scope(walk);
+    let (from, to) = name_range(walk);
     // A loop may go through nothing.
-    let sure = if statement.kind() == "for_statement" { end(statement) } else { branch(walk).unwrap_or(to) };
-    walk.bind_until(name, from, to, start(statement), sure, Bound::Value(value));
+    let sure = if statement.kind() == "for_statement" { end_byte(statement) } else { branch_end(walk).unwrap_or(to) };
+    walk.bind_until(name, from, to, start_byte(statement), sure, BindingTarget::Value(value));
 }
 
 /// Binds the left side of an assignment; names within it to the parts of the value.
-fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+fn bind_all(walk: &mut TreeWalk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let mut todo = vec![(left, value)];
     let mut steps = 0;
     while let Some((left, value)) = todo.pop() {
@@ -69,10 +69,10 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
             return;
         }
         match left.kind() {
-            "identifier" => bind(walk, left, value, statement),
+            "identifier" => bind_name(walk, left, value, statement),
             "pattern_list" | "tuple_pattern" | "list_pattern" => {
-                for (child, place) in places(left) {
-                    let part = part(walk, value, place);
+                for (child, place) in list_places(left) {
+                    let part = make_part(walk, value, place);
                     todo.push((child, part));
                 }
             }
@@ -82,20 +82,20 @@ fn bind_all(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syn
                     todo.push((child, value));
                 }
             }
-            "attribute" => attribute(walk, left, value, statement),
+            "attribute" => assign_attribute(walk, left, value, statement),
             _ => {}
         }
     }
 }
 
 /// `global f`: something else is going to have the name, whenever the function runs.
-pub(super) fn global(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_global(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bound_outside(walk, node, (0, u32::MAX));
 }
 
 /// `nonlocal f`: the same of the function around this one.
-pub(super) fn nonlocal(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let mut around = walk.frames.iter().rev().filter(|frame| matches!(frame.what, Open::Function(_)));
+pub(super) fn visit_nonlocal(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let mut around = walk.frames.iter().rev().filter(|frame| matches!(frame.what, FrameKind::Function(_)));
     if let Some(outer) = around.nth(1) {
         let scope = (outer.from, outer.to);
         bound_outside(walk, node, scope);
@@ -103,171 +103,174 @@ pub(super) fn nonlocal(walk: &mut Walk<'_>, node: Syntax<'_>) {
 }
 
 /// Names that a function binds outside of itself: they may be anything there, and in it until it binds them.
-fn bound_outside(walk: &mut Walk<'_>, node: Syntax<'_>, outside: (u32, u32)) {
-    let here = scope(walk);
+fn bound_outside(walk: &mut TreeWalk<'_>, node: Syntax<'_>, outside: (u32, u32)) {
+    let here = name_range(walk);
     let mut cursor = node.walk();
     for name in node.named_children(&mut cursor) {
         let name = walk.name_of(name);
         for (from, to) in [outside, here] {
-            walk.bind_until(name, from, to, start(node), 0, Bound::Value(ExprId::NONE));
+            walk.bind_until(name, from, to, start_byte(node), 0, BindingTarget::Value(ExprId::NONE));
         }
     }
 }
 
 /// `self.x = ..` in a method is a field. `a.x = ..` binds `a.x`: calling that is not calling the member of a class.
-fn attribute(walk: &mut Walk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
-    let (Some(object), Some(name)) = (walk.get(left, "object"), walk.get(left, "attribute")) else {
+fn assign_attribute(walk: &mut TreeWalk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
+    let (Some(object), Some(name)) = (walk.child_by_field(left, "object"), walk.child_by_field(left, "attribute"))
+    else {
         return;
     };
-    if !matches!(walk.text(object), "self" | "cls") {
+    if !matches!(walk.node_text(object), "self" | "cls") {
         if object.kind() == "identifier" {
-            let name = walk.names.made(&member(walk.text(object), walk.text(name)));
-            let (from, to) = scope(walk);
-            walk.bind(name, from, to, start(statement), Bound::Value(ExprId::NONE));
+            let name = walk.names.intern_made(&member_name(walk.node_text(object), walk.node_text(name)));
+            let (from, to) = name_range(walk);
+            walk.add_binding(name, from, to, start_byte(statement), BindingTarget::Value(ExprId::NONE));
         }
         return;
     }
-    if let Some(Open::Class(class)) = walk.class_around() {
+    if let Some(FrameKind::Class(class)) = walk.class_around() {
         let name = walk.name_of(name);
-        walk.field(class, name, value, start(statement));
+        walk.add_field(class, name, value, start_byte(statement));
     }
 }
 
-pub(super) fn assignment(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = walk.get(node, "left") else { return };
-    let right = walk.get(node, "right");
-    let value = if let Some(ty) = walk.get(node, "type") {
-        let ty = annotation(walk, ty);
-        walk.of(ty)
+pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(left) = walk.child_by_field(node, "left") else { return };
+    let right = walk.child_by_field(node, "right");
+    let value = if let Some(ty) = walk.child_by_field(node, "type") {
+        let ty = lower_annotation(walk, ty);
+        walk.add_value_of(ty)
     } else if let Some(right) = right {
         if right.kind() == "expression_list" {
             let args = walk.lower_all(right);
-            let of = walk.literal("tuple");
-            walk.expr(Expr::Apply(of, args))
+            let of = walk.add_literal("tuple");
+            walk.add_expr(Expr::Apply(of, args))
         } else {
-            walk.lower(right)
+            walk.lower_expr(right)
         }
     } else {
         return;
     };
-    if let Open::Class(class) = walk.owner().what {
+    if let FrameKind::Class(class) = walk.owner_frame().what {
         if left.kind() == "identifier" {
             let name = walk.name_of(left);
-            walk.field(class, name, value, start(node));
+            walk.add_field(class, name, value, start_byte(node));
         }
         return;
     }
     bind_all(walk, left, value, node);
 }
 
-/// Forgets the value of `x` at `x += y`: the class of `x` decides it.
-pub(super) fn augmented(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let Some(left) = walk.get(node, "left").filter(|left| left.kind() == "identifier") {
-        bind(walk, left, ExprId::NONE, node);
+/// Binds `x` of `x += y` to an unknown value: the class of `x` decides it.
+pub(super) fn visit_augmented(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    if let Some(left) = walk.child_by_field(node, "left").filter(|left| left.kind() == "identifier") {
+        bind_name(walk, left, ExprId::NONE, node);
     }
 }
 
-pub(super) fn walrus(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_walrus(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let value = walk.lower_field(node, "value");
-    if let Some(name) = walk.get(node, "name") {
-        bind(walk, name, value, node);
+    if let Some(name) = walk.child_by_field(node, "name") {
+        bind_name(walk, name, value, node);
     }
 }
 
-pub(super) fn type_alias(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn type_alias(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let (Some(name), Some(value)) = (node.named_child(0), node.named_child(1)) {
-        let value = walk.lower(value);
+        let value = walk.lower_expr(value);
         if let Some(name) = name.named_child(0) {
-            bind(walk, name, value, node);
+            bind_name(walk, name, value, node);
         }
     }
 }
 
 /// Notes a loop: names bound at its end are bound when it begins again.
-pub(super) fn again(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    walk.facts.loops.push((start(node).into(), end(node).into()));
+pub(super) fn note_loop(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    walk.facts.loops.push((start_byte(node).into(), end_byte(node).into()));
 }
 
-pub(super) fn loop_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    again(walk, node);
-    let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
+pub(super) fn loop_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    note_loop(walk, node);
+    let (Some(left), Some(right)) = (walk.child_by_field(node, "left"), walk.child_by_field(node, "right")) else {
         return;
     };
-    let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
+    let value = walk.lower_expr(right);
+    let value = if value.is_none() { value } else { walk.add_expr(Expr::Each(value)) };
     bind_all(walk, left, value, node);
 }
 
-pub(super) fn comprehension(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(right)) = (walk.get(node, "left"), walk.get(node, "right")) else {
+pub(super) fn visit_comprehension(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(right)) = (walk.child_by_field(node, "left"), walk.child_by_field(node, "right")) else {
         return;
     };
-    let value = walk.lower(right);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
-    let (from, to) = (walk.frame().from, walk.frame().to);
+    let value = walk.lower_expr(right);
+    let value = if value.is_none() { value } else { walk.add_expr(Expr::Each(value)) };
+    let (from, to) = (walk.current_frame().from, walk.current_frame().to);
     let mut todo = vec![(left, value)];
     for _ in 0..100 {
         let Some((left, value)) = todo.pop() else { return };
         if left.kind() == "identifier" {
             let name = walk.name_of(left);
-            walk.bind(name, from, to, start(node), Bound::Value(value));
+            walk.add_binding(name, from, to, start_byte(node), BindingTarget::Value(value));
         } else {
-            for (child, place) in places(left) {
-                let part = part(walk, value, place);
+            for (child, place) in list_places(left) {
+                let part = make_part(walk, value, place);
                 todo.push((child, part));
             }
         }
     }
 }
 
-pub(super) fn with_item(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(pattern) = walk.get(node, "value").filter(|value| value.kind() == "as_pattern") else { return };
-    let (Some(value), Some(alias)) = (pattern.named_child(0), walk.get(pattern, "alias")) else { return };
-    let value = walk.lower(value);
-    let value = if value.is_none() { value } else { walk.expr(Expr::Enter(value)) };
+pub(super) fn with_item(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(pattern) = walk.child_by_field(node, "value").filter(|value| value.kind() == "as_pattern") else { return };
+    let (Some(value), Some(alias)) = (pattern.named_child(0), walk.child_by_field(pattern, "alias")) else { return };
+    let value = walk.lower_expr(value);
+    let value = if value.is_none() { value } else { walk.add_expr(Expr::Enter(value)) };
     // Seen in all of the function, certain in the body of the statement and after it.
     bind_all(walk, alias, value, node);
 }
 
-pub(super) fn except(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_except(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let Some(pattern) = node.named_children(&mut cursor).find(|child| child.kind() == "as_pattern") else { return };
-    let (Some(ty), Some(alias)) = (pattern.named_child(0), walk.get(pattern, "alias")) else { return };
-    let ty = walk.lower(ty);
-    let value = walk.of(ty);
+    let (Some(ty), Some(alias)) = (pattern.named_child(0), walk.child_by_field(pattern, "alias")) else { return };
+    let ty = walk.lower_expr(ty);
+    let value = walk.add_value_of(ty);
     if let Some(name) = alias.named_child(0) {
         let name = walk.name_of(name);
-        walk.bind(name, start(node), end(node), start(node), Bound::Value(value));
+        walk.add_binding(name, start_byte(node), end_byte(node), start_byte(node), BindingTarget::Value(value));
     }
 }
 
-/// Narrows a name by `if isinstance(x, T)`: in the code below, `x` is a `T`.
-pub(super) fn narrowed(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(condition), Some(body)) = (walk.get(node, "condition"), walk.get(node, "consequence")) else {
+/// Narrows a name: after `if isinstance(x, T)`, `x` is a `T`.
+pub(super) fn narrow_by_isinstance(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(condition), Some(body)) =
+        (walk.child_by_field(node, "condition"), walk.child_by_field(node, "consequence"))
+    else {
         return;
     };
     if condition.kind() != "call"
-        || walk.get(condition, "function").is_none_or(|function| walk.text(function) != "isinstance")
+        || walk.child_by_field(condition, "function").is_none_or(|function| walk.node_text(function) != "isinstance")
     {
         return;
     }
-    let Some(args) = walk.get(condition, "arguments") else { return };
+    let Some(args) = walk.child_by_field(condition, "arguments") else { return };
     if let (Some(name), Some(ty)) = (args.named_child(0), args.named_child(1))
         && name.kind() == "identifier"
         && ty.kind() != "tuple"
     {
-        let ty = walk.lower(ty);
-        let value = walk.of(ty);
+        let ty = walk.lower_expr(ty);
+        let value = walk.add_value_of(ty);
         let name = walk.name_of(name);
-        walk.bind(name, start(body), end(body), start(body), Bound::Value(value));
+        walk.add_binding(name, start_byte(body), end_byte(body), start_byte(body), BindingTarget::Value(value));
     }
 }
 
 /// Binds the name of a pattern; the value is not followed.
-pub(super) fn case_pattern(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn case_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(name) =
         node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)
     {
-        bind(walk, name, ExprId::NONE, node);
+        bind_name(walk, name, ExprId::NONE, node);
     }
 }

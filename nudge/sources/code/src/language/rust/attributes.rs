@@ -2,11 +2,11 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::Walk;
+use crate::extract::TreeWalk;
 use crate::facts::flag;
 
-pub(super) fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let text = walk.text(node);
+pub(super) fn visit_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let text = walk.node_text(node);
     if walk.marks.len() > 64 {
         walk.marks.clear();
     }
@@ -14,7 +14,7 @@ pub(super) fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
         walk.marked_row = node.start_position().row;
     }
     walk.marks.push(text);
-    if let Some(when) = condition(text, "#[") {
+    if let Some(when) = parse_cfg(text, "#[") {
         let mut next = node.next_named_sibling();
         while let Some(of) =
             next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
@@ -22,26 +22,26 @@ pub(super) fn attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
             next = of.next_named_sibling();
         }
         if let Some(of) = next {
-            walk.condition(when, of);
+            walk.add_condition(when, of);
         }
     }
 }
 
 /// `#![cfg(..)]` is about all that is around it.
-pub(super) fn inner_attribute(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    if let (Some(when), Some(of)) = (condition(walk.text(node), "#!["), node.parent()) {
-        walk.condition(when, of);
+pub(super) fn inner_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    if let (Some(when), Some(of)) = (parse_cfg(walk.node_text(node), "#!["), node.parent()) {
+        walk.add_condition(when, of);
     }
 }
 
 /// Returns the text in `cfg(..)`.
-fn condition<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
+fn parse_cfg<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
     let inner = attribute.strip_prefix(opened)?.trim_end().strip_suffix(']')?.trim();
     inner.strip_prefix("cfg")?.trim_start().strip_prefix('(')?.strip_suffix(')')
 }
 
 /// Returns the flags that attributes set on the next node.
-pub(super) fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
+pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
     let mut flags = 0;
     // Attributes of something that is no node may have been left over.
     if !follows_a_mark(walk, node) {
@@ -59,15 +59,15 @@ pub(super) fn flags(walk: &mut Walk<'_>, node: Syntax<'_>) -> u16 {
     flags
 }
 
-fn follows_a_mark(walk: &Walk<'_>, node: Syntax<'_>) -> bool {
+fn follows_a_mark(walk: &TreeWalk<'_>, node: Syntax<'_>) -> bool {
     walk.src.get(..node.start_byte()).unwrap_or_default().trim_end().ends_with(']')
 }
 
-pub(super) fn doc(walk: &mut Walk<'_>, node: Syntax<'_>) -> Option<String> {
+pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> Option<String> {
     // It stands before the attributes; those of something that is no node may have been left over.
     let is_marked = !walk.marks.is_empty() && follows_a_mark(walk, node);
     let row = if is_marked { walk.marked_row } else { node.start_position().row };
     let mut comments = walk.comments_before(row);
     comments.retain(|comment| comment.starts_with("///") || comment.starts_with("/**"));
-    crate::extract::text::doc(&crate::doc::uncomment(&comments))
+    crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&comments))
 }

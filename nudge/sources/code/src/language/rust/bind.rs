@@ -2,11 +2,11 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::{Open, Walk, end, start};
-use crate::facts::{Bound, Expr, ExprId, NO_NODE};
+use crate::extract::{FrameKind, TreeWalk, end_byte, start_byte};
+use crate::facts::{BindingTarget, Expr, ExprId, NO_NODE};
 
-use super::binds;
-use crate::language::common::{part, places};
+use super::is_binding_name;
+use crate::language::common::{list_places, make_part};
 
 /// Methods of the standard library that hand their items, one by one, to a closure.
 const HANDS_ITEM: &[&str] = &[
@@ -37,7 +37,7 @@ const HANDS_ITEM: &[&str] = &[
 ];
 
 /// Binds the names of a pattern to the parts of a value.
-pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from: u32, to: u32, at: u32) {
+pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: ExprId, from: u32, to: u32, at: u32) {
     let mut todo = vec![(node, value)];
     let mut steps = 0;
     while let Some((node, value)) = todo.pop() {
@@ -46,52 +46,54 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
             return;
         }
         match node.kind() {
-            "identifier" | "shorthand_field_identifier" if binds(walk.text(node)) => {
+            "identifier" | "shorthand_field_identifier" if is_binding_name(walk.node_text(node)) => {
                 let name = walk.name_of(node);
-                walk.bind(name, from, to, at, Bound::Value(value));
+                walk.add_binding(name, from, to, at, BindingTarget::Value(value));
             }
             "tuple_struct_pattern" => {
-                let Some(ty) = walk.get(node, "type") else { continue };
-                let path = walk.text(ty);
+                let Some(ty) = walk.child_by_field(node, "type") else { continue };
+                let path = walk.node_text(ty);
                 let last = path.rsplit("::").next().unwrap_or(path);
-                let whole = walk.lower(ty);
-                for (child, number) in places(node).into_iter().filter(|(child, _)| *child != ty) {
+                let whole = walk.lower_expr(ty);
+                for (child, number) in list_places(node).into_iter().filter(|(child, _)| *child != ty) {
                     let part = match last {
-                        "Some" | "Ok" | "Ready" if path == last && !value.is_none() => walk.expr(Expr::Inner(value)),
+                        "Some" | "Ok" | "Ready" if path == last && !value.is_none() => {
+                            walk.add_expr(Expr::Inner(value))
+                        }
                         "Err" | "Some" | "Ok" if path == last => ExprId::NONE,
-                        _ => part(walk, whole, number),
+                        _ => make_part(walk, whole, number),
                     };
                     todo.push((child, part));
                 }
             }
             "struct_pattern" => {
                 let ty = walk.lower_field(node, "type");
-                let whole = walk.of(ty);
+                let whole = walk.add_value_of(ty);
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor).filter(|child| child.kind() == "field_pattern") {
-                    let Some(name) = walk.get(child, "name") else { continue };
+                    let Some(name) = walk.child_by_field(child, "name") else { continue };
                     let field = walk.name_of(name);
-                    let part = if whole.is_none() { whole } else { walk.expr(Expr::Member(whole, field)) };
-                    todo.push((walk.get(child, "pattern").unwrap_or(name), part));
+                    let part = if whole.is_none() { whole } else { walk.add_expr(Expr::Member(whole, field)) };
+                    todo.push((walk.child_by_field(child, "pattern").unwrap_or(name), part));
                 }
             }
             "tuple_pattern" => {
-                for (child, number) in places(node) {
-                    let part = part(walk, value, number);
+                for (child, number) in list_places(node) {
+                    let part = make_part(walk, value, number);
                     todo.push((child, part));
                 }
             }
             "slice_pattern" => {
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor) {
-                    let item = if value.is_none() { value } else { walk.expr(Expr::Item(value)) };
+                    let item = if value.is_none() { value } else { walk.add_expr(Expr::Item(value)) };
                     todo.push((child, item));
                 }
             }
             "match_pattern" | "ref_pattern" | "mut_pattern" | "reference_pattern" | "captured_pattern"
             | "or_pattern" => {
                 let mut cursor = node.walk();
-                let condition = walk.get(node, "condition");
+                let condition = walk.child_by_field(node, "condition");
                 for child in node.named_children(&mut cursor).filter(|child| Some(*child) != condition) {
                     todo.push((child, value));
                 }
@@ -101,90 +103,90 @@ pub(super) fn pattern(walk: &mut Walk<'_>, node: Syntax<'_>, value: ExprId, from
     }
 }
 
-pub(super) fn let_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn let_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(left) = walk.get(node, "pattern") else { return };
+    let Some(left) = walk.child_by_field(node, "pattern") else { return };
     let value = typed_or_value(walk, node);
-    let to = walk.frame().to;
-    pattern(walk, left, value, end(node), to, start(node));
+    let to = walk.current_frame().to;
+    bind_pattern(walk, left, value, end_byte(node), to, start_byte(node));
 }
 
-fn typed_or_value(walk: &mut Walk<'_>, node: Syntax<'_>) -> ExprId {
-    match walk.get(node, "type") {
+fn typed_or_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
+    match walk.child_by_field(node, "type") {
         // `let x: Vec<_> = ..` leaves the item type open: the value would tell more.
         Some(ty) => {
-            let ty = walk.lower(ty);
-            walk.of(ty)
+            let ty = walk.lower_expr(ty);
+            walk.add_value_of(ty)
         }
         None => walk.lower_field(node, "value"),
     }
 }
 
 /// `if let` and `while let`: names are seen where the condition holds.
-pub(super) fn condition(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let Some(left) = walk.get(node, "pattern") else { return };
+pub(super) fn bind_condition(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let Some(left) = walk.child_by_field(node, "pattern") else { return };
     let value = walk.lower_field(node, "value");
-    let to = walk.frame().to;
-    pattern(walk, left, value, end(node), to, start(node));
+    let to = walk.current_frame().to;
+    bind_pattern(walk, left, value, end_byte(node), to, start_byte(node));
 }
 
-pub(super) fn if_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let body = walk.get(node, "consequence").or_else(|| walk.get(node, "body"));
-    let to = body.map_or(end(node), end);
-    walk.open_at(Open::Block, start(node), to, ExprId::NONE);
+pub(super) fn if_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let body = walk.child_by_field(node, "consequence").or_else(|| walk.child_by_field(node, "body"));
+    let to = body.map_or(end_byte(node), end_byte);
+    walk.open_at(FrameKind::Block, start_byte(node), to, ExprId::NONE);
 }
 
-pub(super) fn for_(walk: &mut Walk<'_>, node: Syntax<'_>) {
-    let (Some(left), Some(body)) = (walk.get(node, "pattern"), walk.get(node, "body")) else {
+pub(super) fn for_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
+    let (Some(left), Some(body)) = (walk.child_by_field(node, "pattern"), walk.child_by_field(node, "body")) else {
         return;
     };
     let value = walk.lower_field(node, "value");
-    let value = if value.is_none() { value } else { walk.expr(Expr::Each(value)) };
-    pattern(walk, left, value, start(body), end(body), start(node));
+    let value = if value.is_none() { value } else { walk.add_expr(Expr::Each(value)) };
+    bind_pattern(walk, left, value, start_byte(body), end_byte(body), start_byte(node));
 }
 
-pub(super) fn match_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn match_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let value = walk.lower_field(node, "value");
-    walk.open_at(Open::Block, start(node), end(node), value);
+    walk.open_at(FrameKind::Block, start_byte(node), end_byte(node), value);
 }
 
-pub(super) fn arm(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_arm(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let subject = walk.frame().subject;
-    walk.open(node, Open::Block);
-    if let Some(left) = walk.get(node, "pattern") {
-        pattern(walk, left, subject, start(node), end(node), start(node));
+    let subject = walk.current_frame().subject;
+    walk.open_frame(node, FrameKind::Block);
+    if let Some(left) = walk.child_by_field(node, "pattern") {
+        bind_pattern(walk, left, subject, start_byte(node), end_byte(node), start_byte(node));
     }
 }
 
-pub(super) fn closure(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn visit_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
-    let at = start(node);
-    walk.open(node, Open::Function(NO_NODE));
-    let Some(list) = walk.get(node, "parameters") else { return };
+    let at = start_byte(node);
+    walk.open_frame(node, FrameKind::Function(NO_NODE));
+    let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let mut cursor = list.walk();
     for (param, place) in list.named_children(&mut cursor).zip(0..) {
-        let (left, value) = match (walk.get(param, "pattern"), walk.get(param, "type")) {
+        let (left, value) = match (walk.child_by_field(param, "pattern"), walk.child_by_field(param, "type")) {
             (Some(left), Some(ty)) if param.kind() == "parameter" => {
-                let ty = walk.lower(ty);
-                (left, walk.of(ty))
+                let ty = walk.lower_expr(ty);
+                (left, walk.add_value_of(ty))
             }
             _ => (param, if place == 0 { hint } else { ExprId::NONE }),
         };
-        pattern(walk, left, value, at, end(node), at.saturating_sub(1));
+        bind_pattern(walk, left, value, at, end_byte(node), at.saturating_sub(1));
     }
 }
 
-/// Gives a closure that is passed to `map`, `filter`, ... the items of the receiver as values.
-pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
+/// Hands the items of the receiver to a closure passed to `map`, `filter`, ...
+pub(super) fn hint_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "field_expression" {
         return;
     }
-    let Some(method) = walk.get(function, "field") else { return };
-    if !HANDS_ITEM.contains(&walk.text(method)) {
+    let Some(method) = walk.child_by_field(function, "field") else { return };
+    if !HANDS_ITEM.contains(&walk.node_text(method)) {
         return;
     }
-    let Some(args) = walk.get(node, "arguments") else { return };
+    let Some(args) = walk.child_by_field(node, "arguments") else { return };
     let mut cursor = args.walk();
     // An argument before it takes an error, or nothing: `map_or_else`.
     let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
@@ -192,7 +194,7 @@ pub(super) fn hints(walk: &mut Walk<'_>, node: Syntax<'_>, function: Syntax<'_>)
     };
     let receiver = walk.lower_field(function, "value");
     if !receiver.is_none() {
-        let item = walk.expr(Expr::Each(receiver));
+        let item = walk.add_expr(Expr::Each(receiver));
         walk.hints.insert(closure.id(), item);
     }
 }

@@ -2,19 +2,19 @@
 
 use tree_sitter::Node as Syntax;
 
-use crate::extract::Walk;
+use crate::extract::TreeWalk;
 
-pub(super) fn extern_crate(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn extern_crate(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(name) = walk.get(node, "name") else { return };
-    let name = walk.text(name);
-    let alias = walk.get(node, "alias").map_or(name, |alias| walk.text(alias));
-    walk.import(&format!("::{name}"), "", alias, node, false);
+    let Some(name) = walk.child_by_field(node, "name") else { return };
+    let name = walk.node_text(name);
+    let alias = walk.child_by_field(node, "alias").map_or(name, |alias| walk.node_text(alias));
+    walk.add_import(&format!("::{name}"), "", alias, node, false);
 }
 
-pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
+pub(super) fn use_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let Some(argument) = walk.get(node, "argument") else { return };
+    let Some(argument) = walk.child_by_field(node, "argument") else { return };
     let reexport = node.named_child(0).is_some_and(|first| first.kind() == "visibility_modifier");
     let mut todo = vec![(argument, String::new())];
     let mut steps = 0;
@@ -29,8 +29,9 @@ pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
         };
         match part.kind() {
             "scoped_use_list" => {
-                let path = walk.get(part, "path").map_or_else(|| before.clone(), |path| join(walk.text(path)));
-                if let Some(list) = walk.get(part, "list") {
+                let path =
+                    walk.child_by_field(part, "path").map_or_else(|| before.clone(), |path| join(walk.node_text(path)));
+                if let Some(list) = walk.child_by_field(part, "list") {
                     todo.push((list, path));
                 }
             }
@@ -39,30 +40,32 @@ pub(super) fn use_(walk: &mut Walk<'_>, node: Syntax<'_>) {
                 todo.extend(part.named_children(&mut cursor).map(|child| (child, before.clone())));
             }
             "use_wildcard" => {
-                let path = part.named_child(0).map_or_else(|| before.clone(), |path| join(walk.text(path)));
-                walk.import(&path, "*", "", part, reexport);
+                let path = part.named_child(0).map_or_else(|| before.clone(), |path| join(walk.node_text(path)));
+                walk.add_import(&path, "*", "", part, reexport);
             }
             "use_as_clause" => {
-                if let (Some(path), Some(alias)) = (walk.get(part, "path"), walk.get(part, "alias")) {
-                    let (path, alias) = (join(walk.text(path)), walk.text(alias));
-                    used(walk, &path, alias, part, reexport);
+                if let (Some(path), Some(alias)) =
+                    (walk.child_by_field(part, "path"), walk.child_by_field(part, "alias"))
+                {
+                    let (path, alias) = (join(walk.node_text(path)), walk.node_text(alias));
+                    note_use(walk, &path, alias, part, reexport);
                 }
             }
             "identifier" | "scoped_identifier" | "self" | "crate" | "super" => {
-                let path = join(walk.text(part));
+                let path = join(walk.node_text(part));
                 let path = path.strip_suffix("::self").unwrap_or(&path);
                 let alias = path.rsplit("::").next().unwrap_or_default().to_owned();
-                used(walk, path, &alias, part, reexport);
+                note_use(walk, path, &alias, part, reexport);
             }
             _ => {}
         }
     }
 }
 
-fn used(walk: &mut Walk<'_>, path: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+fn note_use(walk: &mut TreeWalk<'_>, path: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
     let path = path.strip_suffix("::self").unwrap_or(path);
     match path.rsplit_once("::") {
-        Some((module, name)) if !module.is_empty() => walk.import(module, name, alias, at, reexport),
-        _ => walk.import(path, "", alias, at, reexport),
+        Some((module, name)) if !module.is_empty() => walk.add_import(module, name, alias, at, reexport),
+        _ => walk.add_import(path, "", alias, at, reexport),
     }
 }
