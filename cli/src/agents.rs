@@ -1,4 +1,4 @@
-//! What reaches an agent without being asked: the hooks of coding agents, and how they are put there.
+//! The parts that reach an agent unasked: the hooks of coding agents, and how they are put there.
 
 mod agents_md;
 pub mod alone;

@@ -33,12 +33,12 @@ pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// One command alone, its name left out. Describing every command costs more than a call itself, and agents and scripts
+/// A single command without its name. Describing every command costs more than a call itself, and agents and scripts
 /// run some all the time.
 #[derive(Debug, Parser)]
 #[command(name = "nudge")]
@@ -53,8 +53,8 @@ struct Quick<T: ClapArgs> {
 #[derive(Debug, ClapArgs)]
 struct Nothing {}
 
-/// Parses a command line of one of the frequent commands, whose name is its second word; `None` for any other, and where the
-/// parser of all is to say what is wrong.
+/// Parses a command line of one of the frequent commands, named by the second word; `None` for any other, and for
+/// errors that the full parser is to report.
 pub fn quick(words: &[OsString]) -> Option<(Args, &'static str)> {
     fn of<T: ClapArgs>(words: &[OsString], command: impl FnOnce(T) -> Command) -> Option<Args> {
         let Quick { global, own } = Quick::<T>::try_parse_from(words.iter().take(1).chain(&words[2..])).ok()?;
@@ -128,8 +128,8 @@ Examples:
   nudge query --all                  those that do not fit here, too, with the reason
 What it held back is told on stderr. `nudge search` goes by relevance instead.")]
     Query(Query),
-    /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Its long
-    /// name is list-components.
+    /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Also called
+    /// list-components.
     // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
     #[command(
         aliases = ["list-components", "list"],
@@ -139,7 +139,7 @@ Examples:
   nudge ls http-proxy"
     )]
     Ls(List),
-    /// Explain what `get` returns here: every variant, each condition, each part of the score.
+    /// Explain the result of `get` here: every variant, each condition, each part of the score.
     #[command(after_help = "\
 Examples:
   nudge why http-proxy build
@@ -163,7 +163,7 @@ Examples:
   nudge delete http-proxy directory --variant ''       the one without a scope"
     )]
     Delete(Delete),
-    /// Bring back what was deleted in this session, or list the deletions.
+    /// Bring back hints deleted in this session, or list the deletions.
     #[command(after_help = "\
 Examples:
   nudge undo             the last deletion
@@ -206,7 +206,7 @@ Examples:
 they stand."
     )]
     Recall(Recall),
-    /// Show every setting: what it is, and where that comes from.
+    /// Show every setting: its value and its origin.
     #[command(after_help = "\
 Examples:
   nudge config
@@ -214,7 +214,7 @@ Examples:
 Settings stand in the file that it names, in the environment, or in flags of `nudge serve`: flags count first,
 then the environment, then the file.")]
     Config,
-    /// Show the running server, who stands by, and how much it holds.
+    /// Show the running server, those that stand by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
     /// Put Nudge into the coding agents of this machine: its server, and its hooks where they have hooks.
@@ -227,7 +227,7 @@ Examples:
 Clients: claude, codex, cursor, vscode, gemini, opencode, zed. Twice changes nothing; after the binary has
 moved it corrects the paths.")]
     Init(Init),
-    /// Try out what stands in the settings of coding agents: server, hooks, and whether a hint comes out of them.
+    /// Try out Nudge's entries in the settings of coding agents: server, hooks, and whether a hint comes out.
     #[command(after_help = "\
 Examples:
   nudge doctor               the clients that are found
@@ -236,10 +236,10 @@ Examples:
 Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
 status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
     Doctor(Doctor),
-    /// Show what hints and suggestions were good for, by agent session.
+    /// Show the use of hints and suggestions, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,
-    /// Open the page of the running session in a browser: what is known here, why, and what agents were told of it.
+    /// Open the page of the running session in a browser: the knowledge here, why, and the lines told to agents.
     #[command(after_help = "\
 Examples:
   nudge ui
@@ -247,7 +247,7 @@ Examples:
   nudge ui --port 3456       on this port, with records for programs below /api, until the server ends
 DUDE_PORT says the port as well. What it prints works once, within a minute. Without a terminal nothing is opened.")]
     Ui(Ui),
-    /// Answer a hook of a coding agent: the event on stdin, what the agent should know on stdout.
+    /// Answer a hook of a coding agent: the event on stdin, the lines for the agent on stdout.
     #[command(after_help = "\
 Example:
   echo '{\"hook_event_name\": \"SessionStart\", \"session_id\": \"s\", \"cwd\": \"/work/api\"}' | nudge hook
@@ -272,14 +272,14 @@ Examples:
   nudge save http-proxy    those of a component, those for everywhere, too
 Without counts and times, so that it changes only when a hint does. No secret is written.")]
     Save(Save),
-    /// Have agents in this clone told the hints of its .nudge.json: shows what is new, and asks.
+    /// Have agents in this clone told the hints of its .nudge.json: shows the changes, and asks.
     #[command(after_help = "\
 Examples:
   nudge trust --yes
   nudge trust --forget
 Nothing of that file is told before, and nothing of it after a change until you look again.")]
     Trust(Trusting),
-    /// Empty what is kept for next time.
+    /// Forget the hints kept for next time.
     #[command(after_help = "\
 Examples:
   nudge forget           says how many, and asks
@@ -325,7 +325,7 @@ Examples:
     Man(Man),
 }
 
-/// Answers a shell that asks what could come next, and ends the process.
+/// Answers a shell that asks for possible next words, and ends the process.
 pub fn complete() {
     clap_complete::CompleteEnv::with_factory(<Args as clap::CommandFactory>::command)
         .var(COMPLETE_VARIABLE)
@@ -339,14 +339,14 @@ pub struct Serve {
     /// Serve HTTP in the background, until `nudge stop`.
     #[arg(long)]
     pub detach: bool,
-    /// What `--detach` starts.
+    /// Marks the process that `--detach` starts.
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
     /// Offer the client on stdin the tools of another specification, under its names, and nothing else.
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(profile::names()))]
     #[arg(conflicts_with_all = ["detach", "detached"])]
     pub profile: Option<String>,
-    /// What the table of settings has flags for.
+    /// The flags from the table of settings.
     #[command(flatten)]
     pub settings: SettingFlags,
 }
@@ -356,7 +356,7 @@ pub struct Serve {
 #[derive(Debug, ClapArgs)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Model {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub verb: ModelVerb,
 }
@@ -383,7 +383,7 @@ pub enum ModelVerb {
     /// Remove a model.
     #[command(after_help = "Example:\n  nudge model remove all-MiniLM-L6-v2")]
     Remove {
-        /// Its name.
+        /// The model's name.
         name: String,
     },
 }
@@ -428,7 +428,7 @@ pub struct Forget {
 /// `nudge recall`
 #[derive(Debug, ClapArgs)]
 pub struct Recall {
-    /// What you want to know.
+    /// Your question, in words.
     #[arg(required = true)]
     pub words: Vec<String>,
     /// Most lines (10).
@@ -440,7 +440,7 @@ pub struct Recall {
     /// These sources only.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub sources: Vec<String>,
-    /// Where the agent stands.
+    /// The agent's context.
     #[command(flatten)]
     pub here: ContextFlags,
 }
@@ -451,7 +451,7 @@ pub struct Ui {
     /// Only print the address.
     #[arg(long)]
     pub no_open: bool,
-    /// What the page calls here.
+    /// The context that the page calls here.
     #[command(flatten)]
     pub here: ContextFlags,
 }

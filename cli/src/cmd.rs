@@ -56,7 +56,7 @@ pub struct CommandOutput {
     text: String,
     form: Form,
     code: u8,
-    /// What is told on stderr beside it.
+    /// The notes told on stderr beside it.
     notes: Vec<String>,
 }
 
@@ -242,7 +242,7 @@ fn reworded(error: &Error, message: impl Into<String>) -> Error {
 /// Asks for consent, unless `yes`.
 ///
 /// # Errors
-/// `E_INVALID` when nobody can be asked, or nobody consents.
+/// `E_INVALID` when no user can be asked, or the user does not consent.
 fn agree(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -253,12 +253,12 @@ fn agree(yes: bool, question: &str) -> Result<()> {
     if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
 }
 
-/// Asks whoever sits at the terminal.
+/// Asks the user at the terminal.
 pub fn ask(question: &str) -> bool {
     is_yes(&ask_which(question, "y/N"))
 }
 
-/// Asks whoever sits at the terminal to choose; returns the answer in lower case.
+/// Asks the user at the terminal to choose; returns the answer in lower case.
 pub fn ask_which(question: &str, choices: &str) -> String {
     let _ = write!(std::io::stderr(), "{question} [{choices}] ");
     let mut answer = String::new();

@@ -1,7 +1,7 @@
-//! `.nudge.json`: the hints of a repository that are committed with it (semantics section 20). Whoever clones it gets
-//! them only after a look: the text of a stranger must not become what an agent is told.
+//! `.nudge.json`: the hints of a repository that are committed with it (semantics section 20). A clone gets them only
+//! after its user has looked: an agent must not be told the text of a stranger.
 //!
-//! Which text somebody has trusted stands in `trust.json` beside the kept hints, for each clone.
+//! The trusted text of each clone stands in `trust.json` beside the kept hints.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,17 +28,17 @@ const MAX_HINTS: usize = 500;
 const STATE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
 const MAX_STATE_BYTES: u64 = 64 << 20;
-/// Who the hints are from.
+/// The author of the hints.
 pub const ADDED_BY: &str = ".nudge.json";
-/// What is said of a hint in the file, besides its value; the rest is each session's own.
+/// The fields of a hint in the file, besides its value; the rest is each session's own.
 const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "scope"];
 
 /// A hint of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its component.
+    /// The component.
     pub component: String,
-    /// Its key.
+    /// The key.
     pub key: String,
     value: Value,
     meta: Map<String, Value>,
@@ -51,7 +51,7 @@ pub struct Document {
     pub text: String,
     /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
-    /// Its hints, sorted.
+    /// The hints, sorted.
     pub entries: Vec<Entry>,
 }
 
@@ -59,7 +59,7 @@ impl Document {
     /// Reads the file of a clone; `None` where there is none.
     ///
     /// # Errors
-    /// `E_INVALID` for what is no such file, with what to do.
+    /// `E_INVALID` for any other file, with advice.
     pub fn read(top: &Path) -> Result<Option<Self>> {
         let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{FILE} is not read: {why}; correct it."));
         let text = match foreign::read_text(&top.join(FILE), Links::Refused, MAX_BYTES) {
@@ -123,8 +123,8 @@ impl Entry {
     }
 }
 
-/// What is written of the hints of an export: those of this repository, without what is a session's own. `None` where
-/// there is none.
+/// Returns the text for the hints of an export: those of this repository, without the parts that are a session's own.
+/// `None` if there is none.
 pub fn written(export: &Value, repo: &str, component: Option<&str>) -> Option<(String, usize)> {
     let is_repo =
         |given: &Value| given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo);
@@ -176,7 +176,7 @@ pub fn written(export: &Value, repo: &str, component: Option<&str>) -> Option<(S
     (count > 0).then_some((text + "\n", count))
 }
 
-/// What is known of the files of this user's clones.
+/// The trust in the files of this user's clones.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Trust {
     #[serde(rename = "clones", default)]
@@ -187,7 +187,7 @@ pub struct Trust {
     _alone: Option<Alone>,
 }
 
-/// What is known of one.
+/// The trust in the file of one clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Known {
@@ -233,7 +233,7 @@ impl Trust {
         Ok(Self { _alone: Some(alone), ..Self::look()? })
     }
 
-    /// What is known of a clone.
+    /// Returns the trust in a clone's file.
     pub fn get(&self, top: &Path) -> Known {
         top.to_str().and_then(|name| self.by_top.get(name)).cloned().unwrap_or_default()
     }
@@ -241,7 +241,7 @@ impl Trust {
     /// Has a text trusted in a clone, or none.
     ///
     /// # Errors
-    /// `E_INVALID` for a folder whose name is no text; `E_UNAVAILABLE` when the file cannot be written.
+    /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
     pub fn set(&mut self, top: &Path, text: Option<String>) -> Result<()> {
         let known = text.map(|text| Known { trusted: Some(text), ..self.get(top) });
         self.put(top, known.unwrap_or_default())
@@ -261,8 +261,8 @@ impl Trust {
     }
 }
 
-/// The hints, as `component/key`, of the text that was trusted, where the file says something else now: a session may hold
-/// what it was loaded with, or keep it for the next one.
+/// Lists the hints, as `component/key`, of the text that was trusted, if the file says something else now: a session
+/// may hold the hints that it loaded, or keep them for the next one.
 pub fn others(top: &Path) -> Vec<String> {
     let trusted = Trust::look().ok().and_then(|trust| trust.get(top).trusted);
     let Some(trusted) = trusted else { return Vec::new() };
@@ -273,7 +273,7 @@ pub fn others(top: &Path) -> Vec<String> {
     entries.into_iter().flatten().map(|entry| format!("{}/{}", entry.component, entry.key)).collect()
 }
 
-/// Whether there is anything to look at: for callers that must not wait.
+/// Returns true when there is a file to look at: for callers that must not wait.
 pub fn is_there(top: &Path) -> bool {
     top.join(FILE).symlink_metadata().is_ok()
 }
@@ -281,7 +281,7 @@ pub fn is_there(top: &Path) -> bool {
 /// The sentence for the user, once for each text that is not loaded.
 ///
 /// # Errors
-/// Those of [`Trust`].
+/// The errors of [`Trust`].
 pub fn mention(top: &Path) -> Result<Option<String>> {
     let (sha256, what) = match Document::read(top) {
         Ok(None) => return Ok(None),
@@ -305,21 +305,21 @@ pub fn mention(top: &Path) -> Result<Option<String>> {
     Ok(Some(format!("Nudge: {FILE} {what}")))
 }
 
-/// What was loaded.
+/// The outcome of a load.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// The hints that are new in the session.
     pub set: usize,
-    /// Those that were there already, and stay.
+    /// Hints that were there already, and stay.
     pub there: usize,
-    /// Those that were refused, with why.
+    /// Hints that were refused, with why.
     pub refused: Vec<(String, String)>,
 }
 
 /// Loads the file into the running session, if its text is trusted and the session has not had it yet.
 ///
 /// # Errors
-/// Those of the calls and of [`Trust`].
+/// The errors of the calls and of [`Trust`].
 pub fn load(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loaded>> {
     let known = Trust::look()?.get(top);
     let Some(trusted) = known.trusted else { return Ok(None) };

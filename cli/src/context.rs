@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::sources;
 
-/// Time limit of all git commands; what they do not answer in time stays unknown.
+/// Time limit of all git commands; facts that they do not tell in time stay unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of one answer of git: a path, an address or a name.
 const MAX_GIT_BYTES: usize = 64 << 10;
 
-/// Infers contexts. Caches what it reads from git's files, and remembers which environment variables were asked for
+/// Infers contexts. Caches facts read from git's files, and remembers the environment variables that were asked for
 /// last.
 pub struct Inference {
     /// Asks git where its files do not say enough.
@@ -40,14 +40,14 @@ pub enum Inferred {
     MustLook,
 }
 
-/// Whether files may be looked at, and git be run. Either may take long, or hang.
+/// Says whether files may be looked at, and git be run. Either may take long, or hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// They may.
     Here,
     /// Another thread may: [`Inferred::MustLook`] asks for it.
     Elsewhere,
-    /// They may not; what they would say stays unknown.
+    /// They may not; facts from them stay unknown.
     Nowhere,
 }
 
@@ -58,7 +58,7 @@ impl Default for Inference {
 }
 
 impl Inference {
-    /// Makes one that starts no program: what git's files do not say stays unknown.
+    /// Makes one that starts no program: facts that git's files do not tell stay unknown.
     pub fn of_files_alone() -> Self {
         Self { asks_git: false, ..Self::default() }
     }
@@ -74,7 +74,7 @@ impl Inference {
     ) -> Inferred {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
-            // A context that only says what is unknown names no place to bump.
+            // A context with unknown fields alone names no place to bump.
             Some(Value::Object(context)) if usage == ContextUse::InferredIfGiven => says_something(context),
             Some(context) => !is_nothing(context),
             None => false,
@@ -140,7 +140,7 @@ impl Inference {
         self.look(cwd, |detector, asked| repository(cwd, detector, |_| asked()))
     }
 
-    /// Looks at a folder with the detector and, where git's files do not say enough, once more with what git says. Git
+    /// Looks at a folder with the detector. If git's files do not say enough, looks once more with git's answer. Git
     /// runs outside the lock, so that a hanging git delays no other call.
     fn look<T>(&self, cwd: &Path, look: impl Fn(&mut Detector, &mut dyn FnMut() -> Option<GitInfo>) -> T) -> T {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);

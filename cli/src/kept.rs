@@ -1,5 +1,5 @@
 //! The file in which hints are kept for next time (semantics section 12): `nudge/kept.json` in the system's folder for
-//! state, an export with counts. One session at a time has the lock beside it.
+//! state, an export with counts. The lock beside it belongs to one session at a time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -20,7 +20,7 @@ use crate::settings;
 const OVER: &str = "kept-over.json";
 /// The name of the copy of the file as the last session had left it.
 const BEFORE: &str = "kept-before.json";
-/// The name of the file, and of the lock beside it, which holds the runtime directory of whoever has it.
+/// The name of the file, and of the lock beside it, which holds the runtime directory of its owner.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
 /// The version of the format, which is that of exports.
@@ -54,7 +54,7 @@ pub struct KeptLock {
 /// The SHA-256 of a text.
 type TextDigest = [u8; 32];
 
-/// What kept hints say of themselves besides their hints.
+/// The kept hints, with the other fields of their file.
 #[derive(Debug, Default, Deserialize)]
 pub struct Document<'a> {
     #[serde(borrow, default)]
@@ -83,7 +83,7 @@ pub struct Component<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads an export, or what was written before.
+    /// Reads an export, or an earlier kept file.
     ///
     /// # Errors
     /// For anything else.
@@ -109,7 +109,7 @@ impl<'a> Document<'a> {
         document
     }
 
-    /// Returns true for what the session of this id has written.
+    /// Returns true for a document that the session of this id has written.
     pub fn is_of(&self, session: &str) -> bool {
         self.session_id.is_some_and(|id| serde_json::from_str::<String>(id.get()).is_ok_and(|id| id == session))
     }
@@ -224,7 +224,7 @@ impl KeptFolder {
                     return Ok(Some(lock));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    // Whoever asks is the only PRIMARY of its directory: another of the same is about to be gone.
+                    // The caller is the only PRIMARY of its directory: another of the same is about to be gone.
                     let patience =
                         if runtime.is_some() && self.owner().as_deref() == runtime { DYING } else { LOOKING };
                     if begun.elapsed() > patience {
@@ -354,8 +354,8 @@ impl KeptFolder {
         Ok(())
     }
 
-    /// Keeps a copy of the file as it is, in the place of an older one: what a session does to the file can be undone
-    /// with `nudge import`.
+    /// Keeps a copy of the file as it is, in the place of an older one: `nudge import` can undo a session's changes to
+    /// the file.
     ///
     /// # Errors
     /// When it cannot be written; then the older one stays.
@@ -471,7 +471,7 @@ impl KeptLock {
     }
 }
 
-/// Returns true for a result of `nudge.set_hint` whose hint has a duration, not just its session.
+/// Returns true for a result of `nudge.set_hint` if its hint has a duration, not just its session.
 pub fn has_duration(stored: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Stored {
@@ -500,13 +500,13 @@ struct Meta {
 
 impl Hint {
     fn has_duration(&self) -> bool {
-        // A secret is never written, so that nobody expects it to be kept.
+        // A secret is never written, so that no caller expects it to be kept.
         self.meta.sensitivity.as_deref() != Some("secret")
             && self.meta.ttl.as_deref().is_some_and(|ttl| ttl != "session")
     }
 }
 
-/// What is said of keeping by a result of `nudge.status`.
+/// The part on keeping of a result of `nudge.status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Told {
@@ -520,7 +520,7 @@ pub struct Told {
     failed: Option<String>,
 }
 
-/// Reads what a result of `nudge.status` says of keeping; `None` for a server that knows of none.
+/// Reads the part on keeping of a result of `nudge.status`; `None` for a server without it.
 pub fn status(status: &RawValue) -> Option<Told> {
     #[derive(Deserialize)]
     struct Status {
@@ -529,7 +529,7 @@ pub fn status(status: &RawValue) -> Option<Told> {
     serde_json::from_str::<Status>(status.get()).ok().map(|status| status.keeping)
 }
 
-/// Warns a caller who gave a hint a duration, when the session does not keep it or cannot write it.
+/// Warns the caller of a hint with a duration, when the session does not keep it or cannot write it.
 pub fn told(result: &RawValue) -> Option<String> {
     match status(result)? {
         Told { on: false, why, .. } => Some(format!("it ends with this session at the latest: {why}")),

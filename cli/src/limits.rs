@@ -1,4 +1,4 @@
-//! Limits that the system sets a process: what is done about them, or the sentence that says what to do.
+//! Handles the limits that the system sets a process, or tells the user how to.
 
 use nudge::{Error, Result};
 
@@ -26,7 +26,7 @@ pub fn survive_file_size_limit() {
     }
 }
 
-/// Raises the limit of open files to what a session needs, as far as the system allows it.
+/// Raises the limit of open files to the needs of a session, as far as the system allows it.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when a session cannot be served with so few.

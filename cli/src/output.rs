@@ -135,7 +135,7 @@ pub fn stored(result: &Value) -> String {
         None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
         None => "the session ends".into(),
     };
-    // What limited the hint to a repository says so itself.
+    // The note on a limit to a repository says where the hint applies.
     let _ = match result["reach"].as_str() {
         Some(told) => writeln!(out, "  {}\n  until {end}", visible(told)),
         None => writeln!(out, "  applies {}, until {end}", tables::place(hint)),
@@ -205,7 +205,7 @@ pub fn undone(result: &Value) -> String {
     out
 }
 
-/// The output of `stop`: what becomes of the hints.
+/// The output of `stop`: the hints that are kept or gone.
 pub fn stopped(result: &Value) -> String {
     let number = |name: &str| result[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
     let place = match result["file"].as_str() {
@@ -268,7 +268,7 @@ pub fn change(change: &Value) -> String {
 fn call(more: &Value) -> String {
     let method = more["method"].as_str().unwrap_or_default();
     let param = |name: &str| more["params"][name].as_str().map(quoted);
-    // Of the variants of a key, the one is told that `get` returns here.
+    // The recalled variant of a key is the one that `get` returns here.
     if let ("nudge.get_hint", Some(component), Some(key)) = (method, param("component"), param("key")) {
         return format!("nudge get {component} {key}");
     }

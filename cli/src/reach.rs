@@ -22,7 +22,7 @@ pub fn is_of_repository(values: &Values) -> bool {
 }
 
 /// Returns true for params of [`SET_HINT`] that leave open where the hint applies: no scope, no variant, no reach.
-/// What is no object, or names a member twice, is left for the service to refuse.
+/// Params that are no object, or name a member twice, are left for the service to refuse.
 pub fn is_open(params: &str) -> bool {
     if !params.starts_with('{') {
         return false;
@@ -76,7 +76,7 @@ pub fn literal(folder: &str) -> String {
     folder.chars().map(plain).collect()
 }
 
-/// What an answer says of a hint that was limited, in words for whoever stored it.
+/// Explains to the caller that the stored hint was limited.
 pub fn told(repo: &str, how_else: &str) -> String {
     format!("it applies in {repo} alone, as it was stored there without a scope; {how_else} stores it for everywhere")
 }
@@ -99,7 +99,7 @@ fn member<'a>(members: &[(String, &'a RawValue)], name: &str) -> Option<&'a str>
     members.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
 }
 
-/// Returns true for what counts as not given (semantics section 5).
+/// Returns true for a value that counts as not given (semantics section 5).
 fn is_nothing(json: &str) -> bool {
     let mut text = json.chars().filter(|c| !c.is_ascii_whitespace());
     let head: String = text.by_ref().take(5).collect();

@@ -12,7 +12,7 @@ use crate::args::{ContextFlags, Global};
 use crate::context::Inference;
 use crate::sources;
 
-/// Who the command line is, for `nudge undo --list` and `nudge watch`.
+/// The caller name of the command line, for `nudge undo --list` and `nudge watch`.
 const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
 /// Connects to the running session of the folder that the flags name.
@@ -70,7 +70,7 @@ impl RunningSession {
     /// Calls a method that takes no context.
     ///
     /// # Errors
-    /// What the method says; `E_UNAVAILABLE`.
+    /// The method's own error; `E_UNAVAILABLE`.
     pub fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         self.remote.call(name, &raw(params)?)
     }

@@ -1,4 +1,4 @@
-//! Seeds: the commands that a clone's own files name, as hints (semantics section 20). Which clones are seeded stands in
+//! Seeds: the commands that a clone's own files name, as hints (semantics section 20). The seeded clones stand in
 //! `seeds.json` beside the kept hints; the hints themselves are in the session like any others.
 
 mod plan;
@@ -40,7 +40,7 @@ pub struct Seeded {
     pub manifests: BTreeMap<String, String>,
     /// The hints that were made of them.
     pub made: Made,
-    /// Whether `nudge init` began it, and so `nudge init --undo` ends it.
+    /// Is true when `nudge init` began it, and so `nudge init --undo` ends it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_init: bool,
 }
@@ -68,20 +68,20 @@ pub struct Clones {
     _alone: Option<Alone>,
 }
 
-/// What was done.
+/// The outcome of a refresh.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// What the files say.
+    /// The report on the files.
     pub report: Report,
     /// The hints that were made or refreshed.
     pub set: Vec<Wanted>,
-    /// Those that are gone with their source.
+    /// The number of hints that are gone with their source.
     pub deleted: usize,
     /// All that the files name.
     pub wanted: Vec<Wanted>,
     /// Hints that were left as people or agents made them.
     pub left: Vec<(String, String)>,
-    /// Those that were refused, with why.
+    /// Hints that were refused, with why.
     pub refused: Vec<(String, String)>,
 }
 
@@ -146,7 +146,7 @@ impl Clones {
         }
     }
 
-    /// Whether `nudge init` began with any.
+    /// Returns true when `nudge init` began with any.
     pub fn is_by_init(&self) -> bool {
         self.by_top.values().any(|clone| clone.by_init)
     }
@@ -156,10 +156,10 @@ impl Clones {
         self.by_top.get(top.to_str()?)
     }
 
-    /// Has a clone seeded from now on; what it was made of is read by the next [`refresh`].
+    /// Has a clone seeded from now on; the next [`refresh`] reads its files.
     ///
     /// # Errors
-    /// `E_INVALID` for a folder whose name is no text; `E_UNAVAILABLE` when the file cannot be written.
+    /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
     pub fn add(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
         let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
         let clone = self.by_top.entry(name.to_owned()).or_default();
@@ -168,7 +168,7 @@ impl Clones {
         self.save()
     }
 
-    /// Has a clone no longer seeded; what was made of it.
+    /// Has a clone no longer seeded; returns its last state.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -216,7 +216,7 @@ pub fn offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
 /// the files though none has changed.
 ///
 /// # Errors
-/// Those of the file of clones and of calls; what is refused of one seed is told with the others.
+/// The errors of the file of clones and of calls; the refusal of one seed is told with the others.
 pub fn refresh(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Done>> {
     let limits = Limits::default();
     let Some(known) = Clones::look()?.get(top).cloned() else { return Ok(None) };
@@ -261,10 +261,10 @@ pub fn refresh(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Done>> {
     Ok(Some(done))
 }
 
-/// Takes away what was made of a clone and nobody has changed; how many.
+/// Takes away the hints that were made of a clone and not changed since; returns their number.
 ///
 /// # Errors
-/// Those of the calls.
+/// The errors of the calls.
 pub fn forget(seeded: &Seeded, call: Call<'_>) -> Result<usize> {
     let Plan { delete, .. } = plan::plan(Vec::new(), &stored(&seeded.made, call)?, &seeded.made);
     delete.iter().try_fold(0, |count, one| Ok(count + usize::from(delete_one(call, one)?)))
@@ -278,7 +278,7 @@ fn delete_one(call: Call<'_>, one: &Stored) -> Result<bool> {
     }
 }
 
-/// What is stored in the components of these hints.
+/// Reads the stored hints in the components of these hints.
 fn stored(made: &Made, call: Call<'_>) -> Result<Vec<Stored>> {
     let mut all = Vec::new();
     for component in made.keys() {

@@ -1,8 +1,8 @@
 //! The server: HTTP for everything, MCP over stdio for the agent that started it.
 //!
-//! One thread drives both. The first server of a runtime directory is PRIMARY and has the sources; every further one
-//! is a PROXY, which forwards its client's calls and waits to take over (semantics section 8). Each of its modules
-//! uses only those before it:
+//! A single thread drives both. The first server of a runtime directory is PRIMARY and has the sources. Every further
+//! server is a PROXY, which forwards its client's calls and waits to take over (semantics section 8). Each module uses
+//! only the modules before it:
 //!
 //! | module | purpose |
 //! |---|---|
@@ -71,7 +71,7 @@ pub enum Stdio {
     Mcp {
         /// Infers the contexts that it leaves out.
         fill_in: Arc<dyn FillIn>,
-        /// What it is offered in place of everything else.
+        /// The profile offered in place of everything else.
         profile: Option<&'static Profile>,
     },
     /// Stdin is not read: the server runs until it is told to stop.
@@ -85,7 +85,7 @@ const TICK: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// Interval at which a PRIMARY touches its files; programs that clear old files away go by hours and days.
 const TOUCH: Duration = Duration::from_hours(1);
-/// What a server that was started by hand says of itself.
+/// The text that a server started by hand prints about itself.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str = "The files of this session were removed and another server has begun one in their place";
@@ -235,7 +235,7 @@ async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result
     }
 }
 
-/// The caller's name of a PROXY whose client gives none.
+/// The caller name of a PROXY with a client that gives none.
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// The state that all parts of the server share.
@@ -537,8 +537,8 @@ impl Serving {
         }
     }
 
-    /// Stops answering, and then leaves the session to the other members, if there are any. When there are none,
-    /// returns what becomes of the hints, for people.
+    /// Stops answering, and then leaves the session to its other members. If there are none, returns a line for people
+    /// about the hints that are kept or gone.
     async fn leave(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {

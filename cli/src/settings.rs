@@ -1,5 +1,5 @@
-//! The values of the settings, from the settings file, the environment and flags; what comes later in this list counts.
-//! One table makes the keys of the file, the variables, the flags of `nudge serve` and the page
+//! The values of the settings, from the settings file, the environment and flags; the later ones in this list count. A
+//! single table makes the keys of the file, the variables, the flags of `nudge serve` and the page
 //! `nudge/docs/settings.md`.
 //!
 //! The file is the user's own, `nudge/config.toml` in the folder that the system has for such files. A project's files
@@ -213,7 +213,8 @@ pub fn defaults() -> Values {
     values
 }
 
-/// Nudge's folder for state, which programs keep but nobody copies elsewhere; `None` where the system has none.
+/// Returns Nudge's folder for state, which programs keep but users do not copy elsewhere; `None` if the system has
+/// none.
 pub fn state_dir() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("nudge"))
@@ -224,7 +225,7 @@ pub fn data_dir(values: &Values) -> DataDir {
     folder(values.text("data_dir"), || Some(etcetera::choose_base_strategy().ok()?.data_dir()))
 }
 
-/// The folder in which sources keep what can be made again.
+/// Returns the folder in which sources keep files that can be made again.
 pub fn cache_dir(values: &Values) -> DataDir {
     folder(values.text("cache_dir"), || Some(etcetera::choose_base_strategy().ok()?.cache_dir()))
 }
@@ -261,7 +262,7 @@ fn layered(
     Ok(values)
 }
 
-/// A variable as text. What cannot be read must not count as not set.
+/// Reads a variable as text. A value that cannot be read must not count as not set.
 fn variable(name: &str) -> Result<Option<String>> {
     std::env::var_os(name)
         .map(OsString::into_string)
@@ -271,7 +272,7 @@ fn variable(name: &str) -> Result<Option<String>> {
 
 fn read_file(path: &Path) -> Result<Option<String>> {
     let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
-    // A user who may not enter the folder has none either.
+    // A user that may not enter the folder has no file either.
     if let Err(error) = path.metadata()
         && matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
     {

@@ -8,12 +8,12 @@ use nudge_core::embed::Models;
 use nudge_core::settings::Values;
 use nudge_core::source::{DataDir, Resources, SourceSpec};
 
-/// What hooks do at the ends of sessions.
+/// The work of hooks at the ends of sessions.
 pub use nudge_brain::capture;
 
-/// What this binary has, in the order in which surfaces list it and in which ties are broken. The first was there
-/// before there were others: its records, methods, settings and words on the command line bear no name, and a server
-/// does not start without it.
+/// The sources of this binary, in the order in which surfaces list them and in which ties are broken. The first was
+/// there before there were others: its records, methods, settings and words on the command line bear no name, and a
+/// server does not start without it.
 static SOURCES: &[&SourceSpec] = &[
     &nudge::SOURCE,
     &nudge_signals::SOURCE,

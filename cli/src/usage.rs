@@ -143,7 +143,7 @@ fn sentence(error: &clap::Error, verb: &str) -> String {
     let mut said = said.chars();
     let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let said = format!("{first}{}", said.as_str());
-    // Who has a component and no key may be looking for its keys.
+    // A user with a component and no key may be looking for its keys.
     let keys = if error.kind() == Kind::MissingRequiredArgument && said.ends_with(" <KEY>") {
         "`nudge ls COMPONENT` lists the keys of one, "
     } else {

@@ -60,7 +60,7 @@ pub struct Nudge {
     compiled: Mutex<Compiled>,
 }
 
-/// Compiled scopes, so that what is stored again and again is compiled once.
+/// Compiled scopes, so that a scope that is stored repeatedly is compiled once.
 #[derive(Default)]
 struct Compiled {
     scopes: HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>,
@@ -326,7 +326,7 @@ impl Nudge {
         }
     }
 
-    /// Forgets deletions for which there is no memory beside what is stored.
+    /// Forgets deletions until the rest fits beside the stored hints.
     fn fit_trash(&self, writer: &mut Writer) {
         if !writer.trash.is_empty() {
             writer.trash.fit(self.room_for_trash());
@@ -470,7 +470,7 @@ impl Plan<'_> {
         hint
     }
 
-    /// Keeps `old`, in whose place another is put, for `undo`. Returns the id under which it is kept, if the call deletes
+    /// Keeps `old`, which another hint replaces, for `undo`. Returns the id under which it is kept, if the call deletes
     /// nothing besides.
     pub fn keep(&mut self, old: &Arc<Hint>) -> u64 {
         self.changes.push(Change::Replaced(Arc::clone(old)));

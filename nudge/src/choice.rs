@@ -40,7 +40,7 @@ pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) ->
     let mut best = live.next()?;
     for hint in live {
         let by_score = || match scoring::plainly(hint, best) {
-            // Of their names, only that of the variant differs; the smaller one wins.
+            // Variants of a key differ only in the name of the variant; the smaller name wins.
             Some(Ordering::Equal) => best.variant().cmp(hint.variant()),
             Some(plain) => plain,
             None => scoring::compare_variants((hint, score(hint)), (best, score(best))),
@@ -56,7 +56,7 @@ pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) ->
 #[derive(Debug, Clone)]
 pub struct Match {
     pub(crate) hint: Arc<Hint>,
-    /// Whether a file of its component is open.
+    /// Is true when a file of its component is open.
     pub(crate) open_file: bool,
     pub(crate) context: Context,
     pub(crate) now: Millis,

@@ -1,10 +1,10 @@
-//! The pages that say what Nudge does: the rules, and the tables of methods, commands and settings.
-//! They stand as Markdown in `nudge/docs/`.
+//! The pages that describe Nudge: the rules, and the tables of methods, commands and settings. They stand as Markdown
+//! in `nudge/docs/`.
 //!
 //! Here their links to each other lead to these modules: of two definitions of a link the first counts.
 
 pub mod semantics {
-    //! What Nudge does, for every caller alike; code and tests cite its sections by number.
+    //! The rules of Nudge, for every caller alike; code and tests cite its sections by number.
     //!
     //! [methods]: super::methods
     //! [rpc]: super::rpc

@@ -9,7 +9,7 @@ use crate::hint::Hint;
 /// Returns the reasons for an eligible hint.
 pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
     let conditions = hint.scope().conditions(context, steps)?;
-    // Room for what may follow, so that the list does not grow again and again.
+    // Room for the reasons that may follow, so that the list need not grow.
     let mut out = Vec::with_capacity(conditions.len() + 6);
     out.extend(conditions.into_iter().map(|condition| condition.reason));
     if hint.scope().is_empty() {

@@ -31,7 +31,7 @@ const MAX_REASON_BYTES: usize = 2 << 10;
 /// Number of failures from which a hint is doubtful (semantics section 10).
 const DOUBTFUL: u32 = 3;
 
-/// Whether a value is a credential.
+/// Says if a value is a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sensitivity {
@@ -41,7 +41,7 @@ pub enum Sensitivity {
     Normal,
 }
 
-/// Who a hint comes from.
+/// The origin of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// What a caller says about a hint, besides its value.
+/// A caller's data about a hint, besides its value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintMeta {
@@ -95,10 +95,10 @@ pub struct HintMeta {
     /// `secret` exempts the value from the guard and hides it.
     #[serde(deserialize_with = "wire::given")]
     pub sensitivity: Option<Sensitivity>,
-    /// Where it applies.
+    /// The scope.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub scope: ScopeSpec,
-    /// Who it comes from.
+    /// The origin.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(description = "")]
     pub source: Option<Source>,
@@ -166,7 +166,7 @@ pub struct Hint {
     pub(crate) use_count: u64,
     /// Length in an export, key included; see [`Hint::measure`].
     pub(crate) bytes: u32,
-    /// What it takes of memory, its scope and tags included as if no other hint had them.
+    /// Bytes of memory, its scope and tags included as if no other hint had them.
     pub(crate) held: u32,
     /// Fields that few hints have.
     rare: Option<Box<Rare>>,
@@ -298,7 +298,7 @@ impl Hint {
         self.source
     }
 
-    /// Returns the name of whoever added the hint, if given.
+    /// Returns the name of the author, if given.
     pub fn added_by(&self) -> Option<&str> {
         self.rare.as_ref()?.added_by.as_deref()
     }

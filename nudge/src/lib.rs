@@ -24,9 +24,9 @@
 //! # Ok::<(), nudge::Error>(())
 //! ```
 //!
-//! Every method is also reachable by name and JSON through [`Service::call`], which is what the
-//! server, the command line and the bindings use. [`docs`] has the rules. The library starts no threads
-//! and processes, opens no sockets, and reads no files, except git's when [`context::detect`] is asked to.
+//! Every method is also reachable by name and JSON through [`Service::call`], as the server, the command line and the
+//! bindings use it. [`docs`] has the rules. The library starts no threads and processes, opens no sockets, and reads no
+//! files, except git's when [`context::detect`] is asked to.
 
 pub mod docs;
 pub mod method;

@@ -90,7 +90,7 @@ impl Applied<'_> {
         }
         // The names are collected only when needed: most writes delete nothing, and an import may put very many.
         let deletes = self.changes.iter().any(|change| matches!(change, Change::Delete(_)));
-        // What a secret has replaced is restored as gone and replaced at once.
+        // A hint that a secret has replaced is restored as gone and replaced at once.
         let kept: HashSet<_> = self.put().chain(self.replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
             Change::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),

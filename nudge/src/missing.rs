@@ -1,4 +1,4 @@
-//! What a caller is told who asks for a hint that is not stored: what it may have meant.
+//! Suggests the hint that a caller may have meant, when it asks for one that is not stored.
 
 use nudge_core::error::Error;
 use nudge_core::near::nearest;
@@ -11,17 +11,17 @@ use crate::cache::Nudge;
 const MAX_KEYS: usize = 6;
 
 impl Nudge {
-    /// The refusal of a call whose hint is not stored (semantics section 2).
+    /// Makes the refusal of a call whose hint is not stored (semantics section 2).
     pub(crate) fn no_such_hint(&self, component: &str, key: &str) -> Error {
         let now = self.now();
-        // Whoever names a variant may have the key right.
+        // A caller that names a variant may have the key right.
         if self.store.variants(component, key).1.iter().any(|hint| !hint.is_expired(now)) {
             return no_such_variant();
         }
         Error::not_found(format!("No such hint is stored; {}", self.lead(component, key)))
     }
 
-    /// The refusal of a call whose component is not stored.
+    /// Makes the refusal of a call whose component is not stored.
     pub(crate) fn no_such_component(&self, component: &str) -> Error {
         let names = self.component_names();
         let near = nearest(component, names.iter().map(String::as_str));
@@ -71,12 +71,12 @@ impl Nudge {
     }
 }
 
-/// The refusal of a call whose key is stored, and its variant is not.
+/// Makes the refusal of a call whose key is stored but not its variant.
 pub(crate) fn no_such_variant() -> Error {
     Error::not_found("There is no such variant; `nudge.why` lists the variants of a key.")
 }
 
-/// What may be said: a stored name may look like a credential, where the guard was told to let it pass.
+/// Returns the text unless it looks like a credential: a stored name may, when the guard was told to let it pass.
 fn sayable(lead: &str) -> Option<String> {
     SecretGuard::new().check(None, lead).is_none().then(|| shorten(lead))
 }

@@ -1,4 +1,4 @@
-//! A command line that ran, and what its end says of a hint (semantics section 10).
+//! A command line that ran, and the verdict of its end on a hint (semantics section 10).
 
 use memchr::memmem::Finder;
 use nudge_core::context::Context;
@@ -16,13 +16,13 @@ pub(crate) struct Ran<'a> {
     line: Option<Line>,
     /// For each command of the line, where it ran: a number of `places`, `None` where that is not known.
     at: Vec<Option<usize>>,
-    /// Where the line ran, first; then where its commands did.
+    /// The contexts: first of the line, then of its commands.
     places: Vec<Context>,
-    /// Of each command that a hint may be, the words that such a hint holds as they are, the longest first.
+    /// For each command that a hint may be: the words that such a hint holds as they are, the longest first.
     needles: Vec<Vec<Finder<'static>>>,
 }
 
-/// What an end says of a hint.
+/// The result of an end for a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub ok: bool,
@@ -69,7 +69,7 @@ impl<'a> Ran<'a> {
         &self.places
     }
 
-    /// What the end of the line says of a hint with this command line; `None` when it says nothing.
+    /// Returns the result of the line's end for a hint with this command line; `None` when there is none.
     ///
     /// # Errors
     /// When the steps do not suffice.

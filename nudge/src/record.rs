@@ -49,7 +49,7 @@ pub(crate) struct Record<'a> {
     pub put: Vec<Named<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<(&'a str, &'a str, &'a str)>,
-    /// Names of what is in `put`, or a secret now, and can be brought back as it was before.
+    /// Names of hints that are in `put`, or secret now, and whose former value can be brought back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<(&'a str, &'a str, &'a str)>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -88,10 +88,10 @@ pub(crate) fn score(hint: &Hint, open_file: bool, now: Millis) -> f64 {
     if open_file { rest + files_open(rest) } else { rest }
 }
 
-/// Which of two hints of one component scores higher at any time, where that is plain: no addend of the one is less than
-/// the other's. Saves the powers of two, which take most of the time of a lookup.
+/// Compares two hints of one component when it is plain which scores higher at any time: no addend of the one is less
+/// than the other's. Saves the powers of two, which take most of the time of a lookup.
 pub(crate) fn plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
-    // Of most pairs, all that is fixed is the same, which is seen without a sum.
+    // In most pairs all fixed parts are equal, which is seen without a sum.
     let made_of = |hint: &Hint| (hint.priority(), hint.confidence(), hint.scope().specificity());
     let by_fixed = if made_of(a) == made_of(b) { Ordering::Equal } else { fixed(a).total_cmp(&fixed(b)) };
     let all = [

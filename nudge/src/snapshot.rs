@@ -133,8 +133,8 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-/// Takes the hints of a payload while it is read: what is needed of a component is made of it before the next one is read,
-/// so that both have the same memory.
+/// Takes the hints of a payload while it is read: each component is taken over before the next one is read, so that
+/// both use the same memory.
 pub(crate) trait Reader {
     /// Takes the next hint in document order.
     fn take(&mut self, entry: Entry<'_>);
@@ -142,7 +142,7 @@ pub(crate) trait Reader {
     fn forget(&mut self);
 }
 
-/// One entry of a document, which may be broken.
+/// An entry of a document, which may be broken.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub component: Arc<str>,
@@ -162,15 +162,15 @@ pub(crate) enum Body<'a> {
     Wrong,
 }
 
-/// Reads a payload, each hint on its own so that a broken one does not affect the others, and returns what it holds
-/// beside the store.
+/// Reads a payload, each hint on its own so that a broken one does not affect the others, and returns the payload's
+/// other members.
 ///
 /// # Errors
 /// `E_INVALID` when it is no store, or one of another schema.
 pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra> {
     let not_a_store =
         || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
-    // One pass is enough when every hint is right; else the structure is read first and then each hint on its own.
+    // A single pass is enough when every hint is right; else the structure is read first and then each hint on its own.
     let mut json = serde_json::Deserializer::from_str(payload.get());
     let well = WellFormed(reader).deserialize(&mut json);
     let well = well.and_then(|top| json.end().map(|()| top)).ok();
@@ -278,8 +278,8 @@ struct Members<V>(Vec<(String, V)>);
 /// Members as raw JSON text, parsed one by one.
 type Pairs<'a> = Members<&'a RawValue>;
 
-/// Reads a document in which every hint is right, such as an export, and returns its other members. That takes one pass,
-/// where the tolerant reader takes five.
+/// Reads a document in which every hint is right, such as an export, and returns its other members. It takes one pass,
+/// the tolerant reader five.
 struct WellFormed<'r, R>(&'r mut R);
 
 /// The components of one.

@@ -28,7 +28,7 @@ use rows::Rows;
 pub(crate) use rows::{Filter, Found, Only, Sizes, component_bytes, component_held};
 pub(crate) use verdicts::{Judged, Verdicts};
 
-/// One change to the store, as a [`Log`](crate::Log) gets it.
+/// A change to the store, as a [`Log`](crate::Log) gets it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Change {
@@ -36,7 +36,7 @@ pub enum Change {
     Put(Arc<Hint>),
     /// The deleted hint.
     Delete(Arc<Hint>),
-    /// The hint as it was, in whose place the same call puts another value; it is kept for `undo`.
+    /// The hint as it was before the same call replaced its value; it is kept for `undo`.
     Replaced(Arc<Hint>),
     /// The retained top-level keys of imports, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),
@@ -75,8 +75,8 @@ struct Map {
 struct Slot {
     hint: Arc<Hint>,
     row: u32,
-    /// The number of the hint's scope, and below it what decides first among variants (semantics section 1), so that a
-    /// lookup reads no hint but the one it chooses: whether it is not doubtful, and how specific it is.
+    /// The number of the hint's scope, and below it the bits that decide first among variants (semantics section 1):
+    /// not doubtful, and how specific. So a lookup reads only the hint that it chooses.
     scope: u32,
 }
 
@@ -139,7 +139,7 @@ impl Store {
         slots.find(|slot| slot.hint.variant() == variant).map(|slot| Arc::clone(&slot.hint))
     }
 
-    /// Whether a hint is stored, and is the only variant of its key.
+    /// Returns true when a hint is stored, and is the only variant of its key.
     pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
         let map = self.map.read();
         let slots = map.find(&hint.component, &hint.key);

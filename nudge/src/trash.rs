@@ -1,5 +1,5 @@
-//! The last deletions, kept in memory for this session within limits, so that they can be undone. A value in whose place
-//! another was put counts as one.
+//! The last deletions, kept in memory for this session within limits, so that they can be undone. A replaced value
+//! counts as a deletion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Trash {
         }
     }
 
-    /// The place of what is forgotten first: the oldest minor one, else the oldest, and the last one at last.
+    /// Returns the index of the one to forget first: the oldest minor one, else the oldest; the last one comes last.
     fn least(&self) -> usize {
         let but_last = self.deletions.len().saturating_sub(1);
         self.deletions.iter().take(but_last).position(Deleted::is_minor).unwrap_or(0)
@@ -154,7 +154,7 @@ impl Trash {
         self.last_id = self.last_id.max(last_id);
     }
 
-    /// The hint in whose place `stands` was put, and the id of that deletion.
+    /// Finds the hint that `stands` replaced, and the id of that deletion.
     pub fn replaced_by(&self, stands: &Hint) -> Option<(u64, Arc<Hint>)> {
         let of = |hint: &&Arc<Hint>| {
             hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
@@ -174,7 +174,7 @@ impl Trash {
         let same = |what: Gone, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
             let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
-            // What comes back in the place of another has a later version than that.
+            // A hint that comes back in the place of another has a later version.
             let versions = was.version() == back.version() || what == Gone::Replaced && was.version() < back.version();
             versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)
         };

@@ -1,4 +1,4 @@
-//! Where a caller stands.
+//! Reads the context of a caller.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ const SYSTEMS: [(u32, Os); 3] = [
     (nudge_os::NUDGE_OS_WINDOWS as u32, Os::Windows),
 ];
 
-/// The systems whose bits are set.
+/// Returns the systems whose bits are set.
 pub(crate) fn systems(bits: u32, field: &str) -> Result<Vec<Os>> {
     if SYSTEMS.iter().fold(bits, |rest, (bit, _)| rest & !bit) != 0 {
         return Err(unknown(field));
@@ -34,12 +34,12 @@ pub(crate) fn systems(bits: u32, field: &str) -> Result<Vec<Os>> {
     Ok(SYSTEMS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, os)| *os).collect())
 }
 
-/// Where a caller stands, checked. Immutable, may be shared by threads; free it with `nudge_context_free`.
-/// Make one per place and keep it.
+/// The context of a caller, checked. It is immutable and threads may share it; free it with `nudge_context_free`. Make
+/// one per place and keep it.
 pub struct nudge_context(pub(crate) Context);
 
-/// Where a caller stands, to be checked by `nudge_context_new`. What is not given is unknown: a hint
-/// that asks for it does not fit.
+/// The context of a caller, to be checked by `nudge_context_new`. A field not given is unknown: a hint that asks for it
+/// does not fit.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_context_params {
@@ -51,7 +51,7 @@ pub struct nudge_context_params {
     pub repo: nudge_str,
     /// Branch.
     pub branch: nudge_str,
-    /// One bit of `nudge_os`; 0 is unknown.
+    /// A bit of `nudge_os`; 0 is unknown.
     pub os: u32,
     /// 0.
     pub reserved: u32,
@@ -69,7 +69,7 @@ unsafe impl Growing for nudge_context_params {
 
 impl nudge_context_params {
     /// # Safety
-    /// Its texts and lists are as the header says.
+    /// The texts and lists are as the header says.
     unsafe fn spec(&self) -> Result<ContextSpec> {
         unused(self.reserved)?;
         let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -100,7 +100,7 @@ unsafe fn files(list: nudge_strs) -> Result<Vec<String>> {
     Ok(unsafe { list.texts("files_open") }?.into_iter().map(str::to_owned).collect())
 }
 
-/// Makes a context of what the caller knows.
+/// Makes a context of facts that the caller knows.
 ///
 /// `NUDGE_E_INVALID` for a relative `cwd`, one with `..`, a repository that cannot be read, or a size over a
 /// limit.
@@ -122,9 +122,9 @@ pub unsafe extern "C" fn nudge_context_new(
     })
 }
 
-/// Makes a context of what this process can tell of `cwd`, an absolute folder, or its own folder when that is
-/// not given: repository and branch by git's files, the system, and the process's environment, of which a
-/// session is told only what its hints ask for. `files_open` are as in `nudge_context_params`.
+/// Makes a context from facts that this process finds about `cwd`, an absolute folder, or about its own folder without
+/// it: repository and branch by git's files, the system, and the process's environment. A session is told only the
+/// variables that its hints ask for. `files_open` are as in `nudge_context_params`.
 ///
 /// The environment is read here: a program that changes its own at the same time must not.
 #[unsafe(no_mangle)]

@@ -7,8 +7,8 @@ use nudge::Error;
 use crate::input::seen;
 use crate::{nudge_str, quietly, released};
 
-/// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`; of a server that is newer than the library
-/// perhaps another one, with that server's reason in the error.
+/// The result of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may send
+/// another code, with that server's reason in the error.
 pub type nudge_status = i32;
 
 /// Success.
@@ -36,9 +36,9 @@ pub enum nudge_code {
     NUDGE_E_UNAVAILABLE = 50301,
     /// There is no such method.
     NUDGE_E_UNKNOWN_METHOD = -32601,
-    /// The params of a method are no JSON object. Its reason is `E_INVALID`.
+    /// The params of a method are no JSON object. The reason is `E_INVALID`.
     NUDGE_E_PARAMS_NOT_OBJECT = -32602,
-    /// A defect of the library: it panicked. Nothing is known of what the call did.
+    /// The library panicked, which is a defect. The effect of the call is unknown.
     NUDGE_E_INTERNAL = -32603,
 }
 
@@ -78,7 +78,7 @@ impl nudge_error {
     }
 }
 
-/// Its code: what the call returned. 0 for NULL.
+/// Returns the code of the call; 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_code(error: *const nudge_error) -> nudge_status {
     // SAFETY: NULL or alive, as the header says.
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn nudge_error_code(error: *const nudge_error) -> nudge_st
     quietly(NUDGE_OK, || error.map_or(NUDGE_OK, nudge_error::code))
 }
 
-/// Its stable name, such as `E_NOT_FOUND`. Lives as long as the error.
+/// Returns the stable name, such as `E_NOT_FOUND`; lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_reason(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn nudge_error_reason(error: *const nudge_error) -> nudge_
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.reason())))
 }
 
-/// One plain sentence that says what to do; never holds a secret. Lives as long as the error.
+/// Returns a plain sentence that says what to do and holds no secret. It lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_message(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn nudge_error_message(error: *const nudge_error) -> nudge
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.message())))
 }
 
-/// What a program may want to know, as a JSON object: `reason`, and what its kind adds (`near_misses` and
-/// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). Lives as long as the error.
+/// Returns details for a program as a JSON object: `reason`, and the fields of the kind (`near_misses` and
+/// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). It lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_data(error: *const nudge_error) -> nudge_str {
     // SAFETY: NULL or alive, as the header says.

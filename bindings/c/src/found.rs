@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::input::{Growing, alive, hand_over, optional, place, read, seen};
 use crate::{answer, nudge_context, nudge_error, nudge_status, nudge_store, nudge_str, quietly, released};
 
-/// What is looked up.
+/// The key to look up.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_get_params {
@@ -20,7 +20,7 @@ pub struct nudge_get_params {
     pub component: nudge_str,
     /// The key.
     pub key: nudge_str,
-    /// Where the caller stands; NULL: nowhere in particular.
+    /// The context of the caller; NULL: nowhere in particular.
     pub context: *const nudge_context,
 }
 
@@ -29,15 +29,14 @@ unsafe impl Growing for nudge_get_params {
     const NAME: &str = "nudge_get_params";
 }
 
-/// A store seen from one context: the quickest way to look up again and again. It keeps what it needs of both,
-/// sees every change of the store, and may be used by any number of threads; free it with
-/// `nudge_view_free`.
+/// A store seen from one context: the quickest way to look up repeatedly. It keeps the parts of both that it needs,
+/// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
 pub struct nudge_view(Seen);
 
 // It lives in a box of its own, the handle.
 #[allow(clippy::large_enum_variant)]
 enum Seen {
-    /// Remembers what the context makes of each scope.
+    /// Remembers the verdict of the context on each scope.
     Own(View<Arc<Nudge>>, Arc<Store>),
     Session(Arc<Store>, Context),
 }
@@ -46,7 +45,7 @@ enum Seen {
 /// `nudge_match_free`.
 pub struct nudge_match {
     found: Found,
-    // What is written when somebody asks for it.
+    // These are rendered on first use.
     reasons: OnceLock<Vec<String>>,
     json: OnceLock<Option<Box<RawValue>>>,
 }
@@ -235,14 +234,14 @@ fn value_type(value: &HintValue) -> nudge_value_type {
     }
 }
 
-/// Which variant of the key it is: twelve hex digits, or empty when it applies everywhere. Lives as long as the
+/// Returns the variant of the key: twelve hex digits, or empty when it applies everywhere. It lives as long as the
 /// match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_variant(found: *const nudge_match) -> nudge_str {
     of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.variant()))
 }
 
-/// Whether the value is a secret, to be shown to nobody: 1 or 0.
+/// Returns 1 when the value is a secret, which must not be shown; else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_is_secret(found: *const nudge_match) -> u32 {
     of_match!(found, 0, |found| u32::from(found.found.is_secret()))
@@ -254,7 +253,7 @@ pub unsafe extern "C" fn nudge_match_version(found: *const nudge_match) -> u64 {
     of_match!(found, 0, |found| found.found.version())
 }
 
-/// Its score, 0 to 1; a session tells four decimals.
+/// Returns the score, 0 to 1; a session tells four decimals.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_score(found: *const nudge_match) -> f64 {
     of_match!(found, 0.0, |found| found.found.score())
@@ -291,7 +290,7 @@ pub unsafe extern "C" fn nudge_match_reason_count(found: *const nudge_match) -> 
     of_match!(found, 0, |found| found.reasons().len())
 }
 
-/// One reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. Lives as long as
+/// Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
 /// the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, at: usize) -> nudge_str {
@@ -299,8 +298,8 @@ pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, at: usize
     of_match!(found, nudge_str::NONE, reason)
 }
 
-/// All of it as JSON, `{"hint": ..., "match_explain": ...}`: what `nudge.get_hint` answers. Lives as long as
-/// the match.
+/// Returns all of it as JSON, `{"hint": ..., "match_explain": ...}`, as `nudge.get_hint` does. It lives as long as the
+/// match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_json(found: *const nudge_match) -> nudge_str {
     of_match!(found, nudge_str::NONE, |found| found.json().map_or(nudge_str::NONE, |json| nudge_str::of(json.get())))

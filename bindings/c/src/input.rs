@@ -1,4 +1,4 @@
-//! What C gives: texts, lists and structs, read with care.
+//! Reads texts, lists and structs that come from C, with care.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -149,11 +149,11 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
 /// # Safety
 /// `repr(C)`, begins with `struct_size: usize`, and may be all zeroes, which says nothing.
 pub(crate) unsafe trait Growing: Copy {
-    /// What it is called in messages.
+    /// The name in messages.
     const NAME: &str;
 }
 
-/// No struct of any version is longer: what says so was never set.
+/// No struct of any version is longer: a larger size was never set.
 const MOST_BYTES: usize = 4096;
 
 /// Reads such a struct, however old or new the caller is.
@@ -192,7 +192,7 @@ pub(crate) unsafe fn seen<'a, T>(handle: *const T) -> Option<&'a T> {
     if handle.is_aligned() { unsafe { handle.as_ref() } } else { None }
 }
 
-/// What may be left out: a handle of ours, or a number.
+/// Reads an optional pointer to a handle of ours, or to a number.
 ///
 /// # Safety
 /// As [`seen`].
@@ -213,7 +213,7 @@ pub(crate) unsafe fn alive<'a, T>(handle: *const T, name: &str) -> Result<&'a T>
     unsafe { optional(handle, name) }?.ok_or_else(|| invalid(format!("The {name} is NULL.")))
 }
 
-/// Where an output goes.
+/// Checks an output's place.
 pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_null() {
         return Err(invalid(format!("`{name}` is NULL; it says where the result goes.")));
@@ -221,7 +221,7 @@ pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     optional_place(out, name)
 }
 
-/// Where an output goes that the caller may do without.
+/// Checks the place for an output that the caller may leave out.
 pub(crate) fn optional_place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_aligned() { Ok(out) } else { Err(not_aligned(name)) }
 }
@@ -241,7 +241,7 @@ pub(crate) unsafe fn hand_over<T>(out: *mut *mut T, value: T) {
     }
 }
 
-/// One of the names of an enumeration whose numbers begin with 1; 0 is "not given".
+/// Returns a name of an enumeration whose numbers begin with 1; 0 is "not given".
 pub(crate) fn named(number: u32, names: &[&'static str], field: &str) -> Result<Option<&'static str>> {
     match number {
         0 => Ok(None),

@@ -1,8 +1,8 @@
 //! Nudge for C. `include/nudge.h` is made from this crate and documents it; `cbindgen.toml` holds the page
 //! of conventions at its top.
 //!
-//! Each entry point is a line or two over [`nudge_client::Store`]: it reads what C gave ([`input`]), makes
-//! the call, and writes the result last, all within [`answer`] or [`quietly`], which stop panics.
+//! Each entry point is a line or two over [`nudge_client::Store`]: it reads the caller's input ([`input`]), makes the
+//! call, and writes the result last, all within [`answer`] or [`quietly`], which stop panics.
 
 // The names are those of the header.
 #![allow(non_camel_case_types)]
@@ -40,8 +40,7 @@ const _: () = {
 /// The version of the interface that this header describes; grows when a program has to be built anew.
 pub const NUDGE_ABI_VERSION: u32 = 1;
 
-/// The version of the interface of the library that is loaded: what `NUDGE_ABI_VERSION` was when it was
-/// built.
+/// Returns the version of the interface of the loaded library: the value of `NUDGE_ABI_VERSION` when it was built.
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_abi_version() -> u32 {
     NUDGE_ABI_VERSION

@@ -1,4 +1,4 @@
-//! What every entry point ends in: a status, an output or nothing, never a panic.
+//! Ends every entry point: with a status, an output or nothing, never a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
         body()
     };
     catch_unwind(AssertUnwindSafe(guarded))
-        // A payload may hold what a caller sent, so nothing is made of it; that it is dropped may panic too.
+        // The payload may hold text of the caller, so it is not read. Dropping it may panic too.
         .map_err(|payload| drop(catch_unwind(AssertUnwindSafe(|| drop(payload)))))
         .ok()
 }
@@ -47,7 +47,7 @@ pub(crate) fn quietly<T>(empty: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(empty)
 }
 
-/// Ends the life of a handle; NULL is none, and what is not aligned is no handle.
+/// Frees a handle. NULL is ignored, and so is a pointer that is not aligned.
 ///
 /// # Safety
 /// Else `handle` came from `Box::into_raw` and is used no more.

@@ -1,4 +1,4 @@
-//! What a method answers.
+//! The answer of a method.
 
 use std::sync::OnceLock;
 
@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::input::{alive, invalid, place, seen};
 use crate::{answer, nudge_error, nudge_status, nudge_str, quietly, released};
 
-/// What a method answered: JSON text, of which parts can be read without a JSON library. Immutable, may be
-/// read by any thread; free it with `nudge_result_free`.
+/// The answer of a method: JSON text, whose parts can be read without a JSON library. It is immutable and any thread
+/// may read it; free it with `nudge_result_free`.
 pub struct nudge_result {
     json: Box<RawValue>,
     read: OnceLock<Value>,
@@ -21,7 +21,7 @@ impl nudge_result {
         Self { json, read: OnceLock::new() }
     }
 
-    /// What stands at a pointer.
+    /// Returns the value at a pointer.
     fn at(&self, pointer: &str) -> Result<&Value> {
         let value = self.read.get_or_init(|| serde_json::from_str(self.json.get()).unwrap_or_default());
         let missing = || Error::not_found("The result has nothing at this pointer; print it whole.");
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn nudge_result_free(result: *mut nudge_result) {
     unsafe { released(result) }
 }
 
-/// What stands at a pointer, once it is sure where the output goes.
+/// Returns the value at a pointer, after the output place is checked.
 ///
 /// # Safety
 /// As the entry points.

@@ -45,9 +45,9 @@ pub struct nudge_config {
     pub suggest_max: u64,
     /// The ttl of hints stored without one, `session`: or a duration such as `PT2H`.
     pub default_ttl: nudge_str,
-    /// One of `nudge_switch`: whether texts that look like credentials are refused, on.
+    /// A value of `nudge_switch`: on refuses texts that look like credentials; on by default.
     pub secret_guard: u32,
-    /// 1: what is not given here is read from the environment (`NUDGE_MAX_HINTS` and so on).
+    /// 1: settings not given here are read from the environment (`NUDGE_MAX_HINTS` and so on).
     pub from_env: u32,
 }
 
@@ -58,7 +58,7 @@ unsafe impl Growing for nudge_config {
 
 impl nudge_config {
     /// # Safety
-    /// Its texts are as the header says.
+    /// The texts are as the header says.
     unsafe fn config(&self) -> Result<Config> {
         let mut config = if flag(self.from_env, "from_env")? {
             Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?
@@ -112,8 +112,8 @@ pub unsafe extern "C" fn nudge_store_new(
     })
 }
 
-/// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the
-/// default one. `client` says who calls, for people who ask later who did what; it may be left out.
+/// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the default
+/// one. `client` names the caller, for people who ask later which client did what; it may be left out.
 ///
 /// Calls on such a store block, and go on with the next server when one ends. A child process that was
 /// forked opens connections of its own. `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn nudge_call(
     })
 }
 
-/// Params that get a context may not have one. What else is wrong with them, the method says.
+/// Refuses a context in params that get one already. The method reports other errors.
 fn without_context(params: &RawValue) -> Result<&RawValue> {
     let fields = serde_json::from_str::<Map<String, Value>>(params.get());
     if fields.is_ok_and(|fields| fields.contains_key("context")) {

@@ -46,7 +46,7 @@ pub enum nudge_format {
     NUDGE_FORMAT_INTERPOLATE = 4,
 }
 
-/// Whether a value is a credential.
+/// Says if a value is a credential.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_sensitivity {
@@ -56,7 +56,7 @@ pub enum nudge_sensitivity {
     NUDGE_SENSITIVITY_NORMAL = 2,
 }
 
-/// Who a hint comes from.
+/// The source of a hint.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_source {
@@ -76,7 +76,7 @@ const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];
 
-/// Where a hint applies: every condition that is given must hold. An empty one applies everywhere.
+/// The conditions of a hint: all that are given must hold. An empty one applies everywhere.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_scope {
@@ -104,7 +104,7 @@ unsafe impl Growing for nudge_scope {
     const NAME: &str = "nudge_scope";
 }
 
-/// A hint to store. What is 0, NULL or not given is left out.
+/// A hint to store. Fields that are 0, NULL or not given are left out.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_set_params {
@@ -112,11 +112,11 @@ pub struct nudge_set_params {
     pub struct_size: usize,
     /// A service, module or folder name, at most 256 bytes.
     pub component: nudge_str,
-    /// What it is about, such as `build`, at most 256 bytes.
+    /// The key, such as `build`, at most 256 bytes.
     pub key: nudge_str,
     /// The value's text: the string, the command, the path, the template's body, or JSON. At most 64 KiB.
     pub value: nudge_str,
-    /// One of `nudge_value_type`.
+    /// A value of `nudge_value_type`.
     pub value_type: u32,
     /// For commands, one of `nudge_shell`.
     pub shell: u32,
@@ -132,17 +132,17 @@ pub struct nudge_set_params {
     pub tags: nudge_strs,
     /// 1 to 10; 5 when left out.
     pub priority: u32,
-    /// One of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
+    /// A value of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
     pub sensitivity: u32,
     /// 0 to 1; 0.5 when left out.
     pub confidence: *const f64,
     /// `session`, or a duration such as `PT2H` that counts from the last set.
     pub ttl: nudge_str,
-    /// Where it applies; everywhere when left out.
+    /// The scope; the hint applies everywhere without it.
     pub scope: *const nudge_scope,
-    /// Who it comes from, free text such as `agent:codex`, at most 256 bytes.
+    /// The author, free text such as `agent:codex`, at most 256 bytes.
     pub added_by: nudge_str,
-    /// One of `nudge_source`.
+    /// A value of `nudge_source`.
     pub source: u32,
     /// 1: the secret guard's finding is a false alarm.
     pub allow_secret: u32,
@@ -257,7 +257,7 @@ enum Other<'a> {
 
 impl nudge_set_params {
     /// # Safety
-    /// Its texts and lists are as the header says.
+    /// The texts and lists are as the header says.
     unsafe fn read<'a>(&self) -> Result<Set<'a>> {
         // SAFETY: the caller's promise.
         let component = unsafe { self.component.text("component") }?;
@@ -358,7 +358,7 @@ impl nudge_set_params {
 
 impl nudge_scope {
     /// # Safety
-    /// Its lists are as the header says.
+    /// The lists are as the header says.
     unsafe fn read<'a>(&self) -> Result<Where<'a>> {
         unused(self.reserved)?;
         // SAFETY: the caller's promise.
@@ -475,7 +475,7 @@ pub unsafe extern "C" fn nudge_delete(
     })
 }
 
-/// What addresses a hint.
+/// Builds the address of a hint.
 ///
 /// # Safety
 /// The texts are as the header says.

@@ -1,4 +1,4 @@
-//! What the numbers that JavaScript holds stand for. Each JavaScript thread has numbers of its own; the
+//! Maps the numbers that JavaScript holds to stores and views. Each JavaScript thread has numbers of its own; the
 //! stores behind them may be shared.
 
 use std::cell::RefCell;
@@ -45,7 +45,7 @@ pub fn close(number: u32) {
     drop(handle);
 }
 
-/// Looks at what a number stands for. `look` must not call JavaScript.
+/// Calls `look` with a number's store. `look` must not call JavaScript.
 pub fn with_handle<T>(number: u32, look: impl FnOnce(&mut Handle) -> T) -> Result<T> {
     HANDLES.with_borrow_mut(|handles| handles.by_number.get_mut(&number).map(look)).ok_or_else(closed)
 }
@@ -81,7 +81,7 @@ impl Handle {
         }
     }
 
-    /// Which answer of a view this is: see [`View::get`]. `None` for numbers that stand for nothing.
+    /// Returns the token of a view's answer: see [`View::get`]. `None` for numbers that stand for nothing.
     pub fn get(&mut self, view: u32, pair: u32) -> Option<f64> {
         let (component, key) = self.pairs.get(pair as usize)?;
         self.views.get_mut(view as usize)?.get(component, key, pair)

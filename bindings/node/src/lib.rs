@@ -1,9 +1,9 @@
 //! The native half of the npm package `nudge-hints`: few functions that take numbers and strings.
 //!
-//! `index.js` makes classes of them. A store and a view (a store seen from one context) are numbers here,
-//! because handing objects across costs many times what a lookup does; params and results are JSON text,
-//! as for [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON.
-//! No panic leaves: every function catches them, and Node sees an error.
+//! `index.js` makes classes of these functions. A store and a view (a store seen from one context) are numbers here,
+//! because handing objects across costs many times as much as a lookup; params and results are JSON text, as for
+//! [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON. No panic leaves: every
+//! function catches them, and Node sees an error.
 
 // A build for tests has no exports: `#[napi]` leaves them out, because nothing of Node's is there to link.
 #![cfg_attr(test, allow(dead_code))]
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
-// `#[napi]` knows what throws by this name.
+// `#[napi]` finds functions that throw by this name.
 use napi::Result;
 use napi_derive::napi;
 use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Os, Service, check_name};
@@ -40,13 +40,13 @@ pub fn open(config: String, name: Option<String>) -> Result<u32> {
     Ok(handles::open(store))
 }
 
-/// Forgets a named store; those who have it open keep it. Whether there was one.
+/// Forgets a named store; those who have it open keep it. True when there was one.
 #[napi(catch_unwind)]
 pub fn forget(name: String) -> bool {
     named::forget(&name)
 }
 
-/// The running session of a runtime directory; `name` says who calls.
+/// Opens the running session of a runtime directory; `name` names the caller.
 #[napi(catch_unwind)]
 pub fn connect(runtime_dir: Option<String>, name: String) -> Result<u32> {
     let store = nudge_client::Store::connect(runtime_dir.as_deref().map(Path::new), &name).map_err(refused)?;
@@ -67,7 +67,7 @@ pub fn call(store: u32, method: String, params: String) -> Result<String> {
     store.call(&method, &params).map(text).map_err(refused)
 }
 
-/// As [`call`], with the context of a view; of its environment only what is asked for travels.
+/// As [`call`], with the context of a view. Only the variables that the session asks for are sent.
 #[napi(catch_unwind)]
 pub fn call_from(store: u32, view: u32, method: String, params: String) -> Result<String> {
     call_in(store, view, &method, params).map(text).map_err(refused)
@@ -93,7 +93,7 @@ pub fn pair(store: u32, component: String, key: String) -> Result<u32> {
     with_handle(store, |handle| handle.add_pair(component, key)).map_err(refused)
 }
 
-/// What `get` has found, for the last time that it was asked for this pair: `{text, hint, match_explain}`.
+/// Returns the hint that `get` found last for this pair: `{text, hint, match_explain}`.
 #[napi(catch_unwind)]
 pub fn render(store: u32, view: u32, pair: u32) -> Result<String> {
     let rendered = with_handle(store, |handle| handle.view(view).and_then(|view| view.rendered(pair)));
@@ -116,8 +116,8 @@ pub fn check_context(context: String, env: Option<String>) -> Result<String> {
     Ok(told(&read_context(context, env).map_err(refused)?).to_string())
 }
 
-/// Where this process is, or what is known of `cwd`; without the environment. `env` is the environment to go
-/// by: nothing here reads that of the process, which other threads of Node change without Rust's lock.
+/// Detects the context of this process, or of `cwd`, without the environment. `env` is the environment to use: the
+/// process's own is not read here, because other threads of Node change it without Rust's lock.
 #[napi(catch_unwind)]
 pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     let vars = variables(&env).map_err(refused)?;
@@ -166,7 +166,7 @@ pub fn fields() -> String {
     Value::Object(all).to_string()
 }
 
-/// What is said of a name that is none of those known.
+/// Returns the message about an unknown name.
 #[napi(catch_unwind)]
 pub fn unknown(what: String, name: String, known: Vec<String>) -> String {
     let known: Vec<_> = known.iter().map(String::as_str).collect();
@@ -195,7 +195,7 @@ pub fn test_panic() {
 #[napi(catch_unwind)]
 pub fn test_schemas() -> String {
     let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
-    // That of a context says no more than that it is an object.
+    // The schema of a context says only that it is an object.
     let context = json!({"fields": ContextSpec::FIELDS, "os": Os::ALL.map(Os::as_str)});
     Value::Object(all.chain([("context".to_owned(), context)]).collect()).to_string()
 }

@@ -66,7 +66,7 @@ impl View {
     /// token means the same text, byte for byte. `None` in a session.
     pub fn get(&mut self, component: &str, key: &str, pair: u32) -> Option<f64> {
         let Self::Own(own) = self else { return None };
-        // Before the lookup: what is the same at that instant may be given back.
+        // Read before the lookup: an answer of the same instant may be given again.
         let now = own.nudge.now();
         Some(match own.view.get(component, key) {
             None => 0.0,
@@ -115,7 +115,7 @@ impl Own {
     }
 }
 
-/// What JavaScript makes its object of.
+/// The data of JavaScript's object.
 #[derive(Serialize)]
 struct Rendered<'a, H> {
     text: &'a str,

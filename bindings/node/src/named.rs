@@ -20,7 +20,7 @@ fn names() -> MutexGuard<'static, Names> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `new Store()` was given.
+/// The options of `new Store()`.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Given {
@@ -31,7 +31,7 @@ struct Given {
     secret_guard: Option<bool>,
     default_ttl: Option<String>,
     suggest_max: Option<u64>,
-    /// The environment to read what is not given from.
+    /// The environment that gives missing options.
     env: Option<HashMap<String, Option<String>>>,
 }
 
@@ -103,7 +103,7 @@ fn keep_loaded() {
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
 }
 
-/// Does not repeat what was given.
+/// Makes an error without the wrong values.
 fn wrong() -> Error {
     Error::invalid(
         "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \

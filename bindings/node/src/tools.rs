@@ -63,7 +63,7 @@ pub fn call_tool(store: u32, view: u32, tools: u32, name: String, arguments: Str
     Ok(json!({"text": text, "isError": is_error}).to_string())
 }
 
-/// Answers what a model said, in its provider's form; undefined when it uses none of these tools.
+/// Answers a model's tool call, in its provider's form; undefined when it uses none of these tools.
 #[napi(catch_unwind)]
 pub fn answer_tool(store: u32, view: u32, tools: u32, said: String) -> Result<Option<String>> {
     let (store, context, tools) = parts(store, view, tools).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Where a caller stands, in the forms that Python has for it.
+//! The context of a caller, in the forms that Python has for it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,15 +18,14 @@ use crate::json::path;
 /// Nothing is known.
 static NOWHERE: LazyLock<Context> = LazyLock::new(Context::default);
 
-/// Where you stand: checked once, never changed, used as often as you like.
+/// Your context: checked once, never changed, used as often as you like.
 ///
-/// Every field may be left out; a hint whose scope asks for a field that is missing does not fit. `cwd`
-/// is an absolute folder, `os` is `linux`, `darwin` (or `macos`) or `windows`, `env` maps names to values
-/// (at most 256; `Context.detect()` takes the whole environment), `files_open` lists paths and raises the
-/// hints of the components they are in.
+/// Every field may be left out; a hint whose scope asks for a missing field does not fit. `cwd` is an absolute folder,
+/// `os` is `linux`, `darwin` (or `macos`) or `windows`, `env` maps names to values (at most 256; `Context.detect()`
+/// takes the whole environment), `files_open` lists paths and raises the hints of the components they are in.
 ///
-/// Raises `InvalidError` for what cannot be a context. Wherever a context is taken a dict or another mapping does as
-/// well; one with a field that no context has is refused.
+/// Raises `InvalidError` for values that cannot be a context. A dict or another mapping does wherever a context is
+/// taken; a mapping with an unknown field is refused.
 ///
 /// >>> here = nudge.Context(cwd="/work/http-proxy", branch="dev", os="linux")
 /// >>> here
@@ -56,9 +55,9 @@ impl PyContext {
         Ok(Self(built(py, spec)?))
     }
 
-    /// The context of this process as far as it can be told: `cwd` (else the folder of the process), the
-    /// repository and branch there by git's own files, the system, and the whole environment, of which
-    /// only what scopes mention is ever sent to a running session.
+    /// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there by
+    /// git's own files, the system, and the whole environment. A running session is sent only the variables that scopes
+    /// mention.
     ///
     /// Raises `InvalidError` for a relative `cwd`.
     ///
@@ -177,7 +176,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
     Ok(Cow::Owned(built(py, spec)?))
 }
 
-/// Refuses what is no field: a misspelt one would be an answer for another place.
+/// Refuses a name that is no field: a misspelt one would give an answer for another place.
 fn known(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     let name =

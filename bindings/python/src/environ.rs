@@ -1,7 +1,7 @@
 //! The environment, as Python has it.
 //!
-//! Python changes the one of C too, which must not be read meanwhile: who reads it without the
-//! interpreter's lock reads what another thread is freeing.
+//! Python also changes C's environment, which must not be read meanwhile: without the interpreter's lock, a reader may
+//! read memory that another thread frees.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub fn variables(py: Python<'_>) -> PyResult<HashMap<OsString, OsString>> {
     let mut out = HashMap::with_capacity(names.len());
     for name in names {
         let value = environ.call_method1("get", (&name,))?;
-        // What is no text of the system's is in no environment: it is in what somebody put in its place.
+        // Only text can be in the environment; other values are objects that a program has put there.
         if let (Ok(name), Ok(value)) = (name.extract(), value.extract()) {
             out.insert(name, value);
         }

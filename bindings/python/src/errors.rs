@@ -19,7 +19,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     made().map_or_else(|broken: PyErr| broken, PyErr::from_value)
 }
 
-/// An `InvalidError`. `message` must not repeat what it was given, which may be a secret.
+/// Makes an `InvalidError`. `message` must not repeat the caller's value, which may be a secret.
 pub fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raise(py, &Error::invalid(message))
 }

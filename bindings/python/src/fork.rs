@@ -1,9 +1,9 @@
-//! What a fork must not cut in two.
+//! Keeps forks away from stores in use.
 //!
-//! Only the thread that forks goes on in the child; a lock that another one held stays locked there. So a
-//! fork by `os.fork` (and what is made of it, such as `multiprocessing`) waits until no thread is inside
-//! a store of this process without the interpreter's lock; those who would enter wait until it is over. A
-//! thread that has the interpreter's lock cannot be inside one while another thread forks.
+//! Only the thread that forks goes on in the child; a lock that another one held stays locked there. So a fork by
+//! `os.fork` (and by its users, such as `multiprocessing`) waits until no thread is inside a store of this process
+//! without the interpreter's lock; threads that want to enter wait until the fork is over. A thread that has the
+//! interpreter's lock cannot be inside a store while another thread forks.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What `get` found.
+//! The result of `get`.
 
 use nudge::HintValue;
 use nudge_client::Found;
@@ -13,7 +13,7 @@ use crate::json::parse;
 /// Characters of a value that `repr` shows.
 const MAX_SHOWN: usize = 200;
 
-/// A hint that fits, and why. It cannot be changed; what it tells is rendered when it is asked for.
+/// A hint that fits, and why. It cannot be changed; its texts are rendered when they are asked for.
 ///
 /// >>> with nudge.Store() as store:
 /// ...     _ = store.set("api", "build", "make api", priority=9)
@@ -74,7 +74,7 @@ impl PyMatch {
         Ok(out)
     }
 
-    /// Why it matched and what speaks for it.
+    /// Returns the reasons for match and score.
     #[getter]
     fn reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.reasons())
@@ -98,7 +98,7 @@ impl PyMatch {
         self.0.version()
     }
 
-    /// What `nudge.get_hint` answers: `hint` and `match_explain`, numbers with four decimals.
+    /// Returns the answer of `nudge.get_hint`: `hint` and `match_explain`, numbers with four decimals.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let explain = nudge::MatchExplain {
             matched: true,

@@ -29,11 +29,11 @@ pub fn params(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Box<
     RawValue::from_string(json).map_err(|_| invalid(py, "`params` is no JSON text; pass a dict, or valid JSON."))
 }
 
-/// Writes what has a place in JSON: None, bool, int, float, str, paths, dicts and other mappings with
-/// string keys, lists, tuples, instances of dataclasses.
+/// Writes a value that JSON can hold: None, bool, int, float, str, paths, dicts and other mappings with string keys,
+/// lists, tuples, instances of dataclasses.
 ///
 /// # Errors
-/// `InvalidError` for anything else, and what a mapping of the caller's raises.
+/// `InvalidError` for anything else, and any error that a mapping of the caller raises.
 pub fn write(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let mut out = Vec::new();
     put(value, &mut out, 1)?;

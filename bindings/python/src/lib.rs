@@ -1,8 +1,8 @@
 //! Nudge in process for Python: the native half of the package `nudge`.
 //!
-//! Python's own half (`python/nudge`) has the signatures; this one reads and writes Python objects and
-//! calls [`nudge_client::Store`]. Nothing here calls back into Python while a lock of a store is held:
-//! what Python gives is copied before, and what a store answers is copied out of it.
+//! Python's own half (`python/nudge`) has the signatures; this one reads and writes Python objects and calls
+//! [`nudge_client::Store`]. This crate never calls Python while it holds a lock of a store: input from Python is copied
+//! before the call, and answers are copied out of the store.
 
 // The documentation is Python's, and so are the signatures.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]

@@ -20,7 +20,7 @@ use crate::found::PyMatch;
 use crate::json;
 use crate::waiting;
 
-/// What a `Store` stands on.
+/// The backend of a `Store`.
 #[pyclass(frozen, module = "nudge._nudge")]
 pub struct Backend(Arc<Shared>);
 
@@ -98,7 +98,7 @@ impl SessionLink {
         }
         let fresh = Arc::new(connected(py, &self.dir, &self.name)?);
         let mut link = self.link();
-        // What the parent opened is the parent's to close.
+        // The parent closes its own connection.
         std::mem::forget(link.store.replace(Arc::clone(&fresh)));
         link.generation = generation;
         Ok(fresh)
@@ -161,7 +161,7 @@ fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>,
     Ok(Some((context, rest.into_any())))
 }
 
-/// What `Store` inherits: the calls that must be quick, and those by name.
+/// The base class of `Store`: the calls that must be quick, and those by name.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeStore(pub(crate) Arc<Shared>);
 
@@ -210,11 +210,11 @@ impl NativeStore {
         }
     }
 
-    /// Calls a method by its name, such as `nudge.query`; `nudge.methods()` lists them. `params` is a dict,
-    /// whose `context` may be a `Context`, or JSON text that is passed on as it stands. Returns what the method
-    /// answers, as Python objects.
+    /// Calls a method by its name, such as `nudge.query`; `nudge.methods()` lists them. `params` is a dict, whose
+    /// `context` may be a `Context`, or JSON text that is passed on as it stands. Returns the method's answer as Python
+    /// objects.
     ///
-    /// Raises what the method refuses with; `UnknownMethodError`, `ParamsNotObjectError`.
+    /// Raises the method's own errors; `UnknownMethodError`, `ParamsNotObjectError`.
     ///
     /// >>> nudge.Store().call("nudge.list_components")
     /// {'components': []}
@@ -262,7 +262,7 @@ impl NativeStore {
         }
     }
 
-    /// Whether it was closed.
+    /// Is true when it was closed.
     #[getter]
     fn closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
@@ -301,7 +301,7 @@ impl NativeStore {
     }
 }
 
-/// What `View` inherits.
+/// The base class of `View`.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeView {
     shared: Arc<Shared>,
@@ -332,7 +332,7 @@ impl NativeView {
                 if let Some(match_) = view.get(component, key) {
                     return Ok(Some(PyMatch(match_.into())));
                 }
-                // What is stored has been checked.
+                // Stored names have been checked.
                 let checked = check_name("component", component).and_then(|()| check_name("key", key));
                 found(py, checked.map(|()| None))
             }
@@ -340,7 +340,7 @@ impl NativeView {
         }
     }
 
-    /// Where it looks from.
+    /// Returns the view's context.
     #[getter]
     fn context(&self) -> PyContext {
         PyContext(self.context.clone())

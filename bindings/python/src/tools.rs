@@ -8,7 +8,7 @@ use crate::errors::{argument, raise};
 use crate::json;
 use crate::store::NativeStore;
 
-/// What `Tools` inherits.
+/// The base class of `Tools`.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeTools(Tools);
 

@@ -1,5 +1,5 @@
-//! Waiting for a session, without the interpreter's lock: Ctrl-C is heard meanwhile, and who asked for another thread may
-//! give up.
+//! Waits for a session without the interpreter's lock. Ctrl-C is noticed meanwhile, and a caller that waits for another
+//! thread may give up.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use nudge_client::GiveUp;
 use pyo3::prelude::*;
 
 thread_local! {
-    /// What a signal handler raised while this thread waited.
+    /// The error of a signal handler while this thread waited.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
     /// Becomes true when the one for whom this thread calls gives up.
     static GIVEN_UP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// What a connection asks while it waits.
+/// Returns a connection's check while it waits.
 pub fn give_up() -> GiveUp {
     Arc::new(|| {
         let given_up = GIVEN_UP.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)));
-        // On other threads than the main one no signal is heard. An interpreter that ends waits for nobody.
+        // Only the main thread notices signals. When the interpreter is ending, the call gives up.
         given_up
             || Python::try_attach(|py| match py.check_signals() {
                 Ok(()) => false,
@@ -32,7 +32,7 @@ pub fn give_up() -> GiveUp {
     })
 }
 
-/// Works without the interpreter's lock; raises what a signal handler raised meanwhile.
+/// Works without the interpreter's lock; raises errors of signal handlers that ran meanwhile.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let done = py.detach(work);
     match RAISED.take() {
@@ -42,7 +42,7 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     }
 }
 
-/// Makes calls on behalf of somebody who may give them up from another thread.
+/// Makes calls for a caller that may give them up from another thread.
 #[pyclass(frozen, module = "nudge._nudge")]
 pub struct Patience(Arc<AtomicBool>);
 
@@ -53,7 +53,7 @@ impl Patience {
         Self(Arc::default())
     }
 
-    /// Calls a function; what it asks of a session is given up after `end`.
+    /// Calls a function; its calls of a session are given up after `end`.
     fn call<'py>(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let before = GIVEN_UP.replace(Some(Arc::clone(&self.0)));
         let done = function.call0();
@@ -61,7 +61,7 @@ impl Patience {
         done
     }
 
-    /// Gives up what waits, within 50 ms.
+    /// Gives up the calls that wait, within 50 ms.
     fn end(&self) {
         self.0.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
 //! Memory that was freed goes back to the system. It is a crate of its own because it takes `unsafe`, which the others
 //! forbid. glibc alone keeps so much that this is worth it; elsewhere it does nothing.
 
-/// What an arena keeps for later, and the size from which a block is the system's own.
+/// The bytes that an arena keeps for later, and the size from which a block is the system's own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_BYTES: std::ffi::c_int = 1 << 20;
 /// Most arenas; by default there are eight for each processor, and each keeps its own.
@@ -48,7 +48,7 @@ pub fn trim() {
     unsafe { malloc_trim(0) };
 }
 
-/// Does nothing: only glibc keeps much of what was freed.
+/// Does nothing: only glibc keeps much freed memory.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_little() {}
 
@@ -56,6 +56,6 @@ pub fn keep_little() {}
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn share_one_arena() {}
 
-/// Does nothing: only glibc keeps much of what was freed.
+/// Does nothing: only glibc keeps much freed memory.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim() {}

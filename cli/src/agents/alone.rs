@@ -1,4 +1,4 @@
-//! One process at a time: two would each write what they found, and lose what the other did.
+//! Lets one process work at a time: two would each write their own findings, and lose those of the other.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// Waits until nobody else has the lock; its folder is made.
+    /// Waits until no other process has the lock; makes its folder.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
@@ -40,7 +40,7 @@ impl Alone {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             match options.open(path) {
                 Ok(file) => match file.try_lock() {
-                    // Whoever had it may have removed it in between.
+                    // The process that had it may have removed it in between.
                     Ok(()) if stands(path, &file) => return Ok(Self { path: path.to_owned(), _file: file }),
                     Ok(()) | Err(TryLockError::WouldBlock) => {}
                     Err(TryLockError::Error(error)) => return Err(unusable(error)),

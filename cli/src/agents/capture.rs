@@ -1,5 +1,5 @@
-//! What a hook does for captures: the end of a session is noted and worked on by a process that outlives the client; its
-//! start tells the user, and goes on with what was left.
+//! Does a hook's work for captures. The end of a session is noted and worked on by a process that outlives the client;
+//! its start tells the user, and goes on with work that was left.
 
 use nudge::Result;
 use nudge_core::clock::{Clock as _, SystemClock};
@@ -12,13 +12,13 @@ use crate::settings;
 use crate::sources;
 use crate::sources::capture::{Jobs, SessionEnd, is_denied, root};
 
-/// The source that sessions go to, and its command that works on what was noted, in the background.
+/// The source that sessions go to, and its command that works on noted sessions, in the background.
 const SOURCE: &str = "brain";
 const WORDS: [&str; 2] = ["capture", "--detach"];
 /// How long after its beginning a job counts as left behind.
 const LEFT_MS: i64 = 60_000;
 
-/// Whether sessions in this folder are captured, and into which brain.
+/// Returns the brain for sessions in this folder; `None` when they are not captured.
 fn brain(values: &Values, cwd: Option<&Path>) -> Option<std::path::PathBuf> {
     let is_wanted = values.is_on("capture") && !is_denied(&values.list("capture_deny"), cwd);
     root(values).filter(|_| is_wanted)
@@ -36,7 +36,7 @@ pub fn ended(event: &Event, transcript: &Path, values: &Values) -> Result<()> {
     if noted.is_some() { start() } else { Ok(()) }
 }
 
-/// What the user is told when a session begins. Work that was left is begun again.
+/// Returns the text for the user when a session begins. Work that was left is begun again.
 pub fn begins(event: &Event, values: &Values) -> Option<String> {
     let brain = brain(values, event.cwd.as_deref())?;
     if let Ok(jobs) = Jobs::open(&settings::data_dir(values))

@@ -1,5 +1,5 @@
-//! What an agent's checkout says of a hint that is told there: whether the files and targets that it names are there, and
-//! whether the file that it came from has changed since.
+//! Checks a hint against the agent's checkout: whether the files and targets that it names are there, and whether the
+//! file that it came from has changed since.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ impl Checkout {
         Self(Vec::new())
     }
 
-    /// The hints of this checkout whose files have changed since, and that stand as they are: somebody changed them, or
-    /// has not looked at the file yet.
+    /// Returns the hints of this checkout with files that have changed since. The hints stand as they are: a user
+    /// changed them, or has not looked at the file yet.
     pub fn others(&self) -> Others {
         let Some(top) = self.0.last() else { return Others::new() };
         let seeded = seed::Clones::look().ok().and_then(|clones| clones.get(top).cloned());
@@ -42,8 +42,8 @@ impl Checkout {
         committed::others(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 
-    /// What is to be said of a hint with these paths and this command: the first path that is in none of the folders, else
-    /// a target that its file does not know, else the file that says something else now.
+    /// Returns the doubt about a hint with these paths and this command: the first path that is in none of the folders,
+    /// else a target that its file does not know, else the file that says something else now.
     pub fn doubt(&self, name: &str, paths: &[String], command: Option<&str>, others: &Others) -> Option<String> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,5 @@
-//! The coding agents that Nudge can be put into: where each keeps its settings, and what Nudge writes there.
+//! The coding agents that Nudge can be put into: where each keeps its settings, and the entries that Nudge writes
+//! there.
 //!
 //! This is the file to change when a client changes its files. A new one comes here and into the list of
 //! `args/init.rs`; hooks of a form of their own into `event.rs`.
@@ -27,8 +28,8 @@ pub struct Client {
     pub hooks: Option<fn(&ClientFolders) -> Hooks>,
     /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
     pub plugin: Option<fn(&ClientFolders) -> Plugin>,
-    /// What lets it use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that asks
-    /// nobody, or notes the answers where nobody else writes.
+    /// The permission to use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that
+    /// never asks, or that notes the answers where only the client writes.
     pub permission: Option<fn(&ClientFolders) -> Permission>,
     /// The same for the tools of the plugin.
     pub plugin_permission: Option<fn(&ClientFolders) -> Permission>,
@@ -37,8 +38,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns what lets the user's client use the tools without asking. A project's settings give no permission: that is
-    /// each user's own.
+    /// Returns the permission of the user's client to use the tools without asking. A project's settings give no
+    /// permission: that is each user's own.
     pub fn permission(&self, place: &ClientFolders) -> Option<Permission> {
         let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
         given.filter(|_| place.project.is_none()).map(|permission| permission(place))
@@ -159,8 +160,9 @@ impl ClientFolders {
 }
 
 /// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
-/// ended, which only Claude Code reports. A signal of another agent is told after any tool, and before a turn ends what it
-/// should have saved. The end of a session is where a capture begins, for whoever has switched that on.
+/// ended, which only Claude Code reports. A signal of another agent is told after any tool. Before a turn ends, the
+/// agent hears of records that it should have saved. At the end of a session a capture begins, if the user has switched
+/// that on.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
@@ -204,7 +206,7 @@ const CLAUDE: Client = Client {
     trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
 
-/// Returns the rules for every tool of a server: a wildcard would also allow what a later version brings.
+/// Returns the rules for every tool of a server: a wildcard would also allow the tools of a later version.
 fn claude_permission(place: &ClientFolders, server: &str) -> Permission {
     Permission {
         file: claude_settings(place),

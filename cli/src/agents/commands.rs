@@ -15,7 +15,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// That of the folder this process is in, if there is any.
+    /// Finds the offer for the folder this process is in, if there is any.
     pub fn here() -> Option<Self> {
         let (top, repo, count) = seed::offer(&process_cwd()?)?;
         Some(Self { top, repo, count })
@@ -25,34 +25,34 @@ impl Offer {
         seed::short(&self.repo)
     }
 
-    /// A line among what is to be changed.
+    /// Returns a line for the list of changes.
     pub fn line(&self) -> String {
         format!("{}: commands that its own files name, for agents who work there: {}\n", self.name(), self.count)
     }
 
-    /// What is asked.
+    /// Returns the question for the user.
     pub fn question(&self) -> String {
         let what =
             if self.count == 1 { "command that its".to_owned() } else { format!("{} commands that its", self.count) };
         format!("Tell agents in {} the {what} own files name?", self.name())
     }
 
-    /// Has the clone seeded; what was done, in a line.
+    /// Has the clone seeded; returns a line about it.
     ///
     /// # Errors
-    /// Those of [`Clones`].
+    /// The errors of [`Clones`].
     pub fn accept(&self) -> Result<String> {
         Clones::open()?.add(&self.top, &self.repo, true)?;
         Ok(format!("{}: agents are told its commands; `nudge seed --dry-run` lists them\n", self.name()))
     }
 }
 
-/// Whether anything was accepted.
+/// Returns true when any offer was accepted.
 pub fn is_any() -> bool {
     Clones::look().is_ok_and(|clones| clones.is_by_init())
 }
 
-/// Ends what was accepted, in every clone; what was done, in a line.
+/// Ends the accepted seeds in every clone; returns a line about it.
 ///
 /// # Errors
 /// As [`Offer::accept`].

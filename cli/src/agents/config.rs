@@ -43,7 +43,7 @@ const MARK: char = '\u{feff}';
 
 enum Content {
     Json(Json),
-    /// Shared with whoever else has read the same text.
+    /// Shared with all readers of the same text.
     Toml(Rc<DocumentMut>),
 }
 
@@ -193,8 +193,8 @@ impl Content {
 }
 
 thread_local! {
-    /// The last TOML text that was parsed. Commands look into one file several times, and parsing it is most of what
-    /// they cost.
+    /// The last TOML text that was parsed. Commands look into one file several times, and parsing it is most of their
+    /// cost.
     static LAST: RefCell<Option<(String, Rc<DocumentMut>)>> = const { RefCell::new(None) };
 }
 

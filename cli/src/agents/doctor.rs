@@ -3,8 +3,8 @@
 //! Without `--project` only the user's own settings are tried. A project's settings may be written by anybody:
 //! of these, only commands that are plainly Nudge are started.
 //!
-//! Everything is started in a session of its own, in a temporary folder: no hint of the user's is read or
-//! changed. A server whose entry names another session is greeted, but no hint is stored in it.
+//! Everything is started in a session of its own, in a temporary folder: no hint of the user's is read or changed. A
+//! server with an entry that names another session is greeted, but no hint is stored in it.
 
 mod child;
 mod environment;
@@ -39,7 +39,7 @@ const HOOK_PATIENCE_MS: u64 = 5_000;
 const START_MS: f64 = 5.0;
 /// Largest `NUDGE_HOOK_MS` that is advised: the clients wait 2 seconds.
 const MOST_HOOK_MS: f64 = 1_500.0;
-/// Number of runs whose median is reported.
+/// Number of runs from which the median is reported.
 const TIMED: usize = 3;
 
 /// The result of one check.
@@ -128,7 +128,7 @@ impl Scratch {
     }
 }
 
-/// Marks a folder as one whose process lives. The file has its name only once it is locked.
+/// Marks a folder as used by a living process. The file has its name only once it is locked.
 fn mark_in_use(folder: &Path) -> std::io::Result<File> {
     let new = folder.join("in-use.new");
     let file = File::create_new(&new)?;

@@ -16,7 +16,7 @@ const MAX_KEY_BYTES: usize = 255;
 pub struct Event {
     /// The format of the answer.
     pub answer: ReplyForm,
-    /// What happened.
+    /// The kind of event.
     pub moment: Moment,
     /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
     pub tool: Option<String>,
@@ -79,7 +79,7 @@ pub enum Moment {
     Failed {
         /// The line that was run.
         command: String,
-        /// What it printed, as far as the client tells.
+        /// The output of the command, as far as the client tells.
         error: String,
         /// The code it ended with, where the client tells.
         exit_code: Option<i64>,

@@ -46,12 +46,12 @@ impl InitPaths {
         let record = state.join("nudge/init.json");
         let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;
-        // Among users a project may be shared; what root writes the others cannot change any more.
+        // Users may share a project; the others cannot change files that root writes.
         if let Some(project) = project.as_deref().filter(|project| is_root() && is_of_another(project)) {
             let message = format!("{} belongs to another user; run this as that user.", project.display());
             return Err(Error::invalid(message));
         }
-        // A project's files are shared by people whose binaries are in different places.
+        // People with binaries in different places share a project's files.
         let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: ClientFolders { home, project, binary, env }, record })
     }

@@ -32,7 +32,7 @@ const MIN_BYTES: usize = 200;
 const MAX_EVENT_BYTES: u64 = 8 << 20;
 /// Stack of the watching thread; the system rounds it up where it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
-/// Further time for the end of a session: nobody waits for a prompt then, and what is not noted is lost.
+/// Further time for the end of a session: no user waits for a prompt then, and an end that is not noted is lost.
 const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// The variable of Claude Code that is 0 where a program reads its answer, as under `claude -p`.
@@ -76,7 +76,7 @@ fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
         _ => None,
     };
     let max_bytes = values.count("hook.bytes");
-    // Its end does not wait for git.
+    // The end of the process does not wait for git.
     let hook = RunningSession::open(global).ok().map(|session| Hook {
         session: session.without_git(),
         event: &event,
@@ -94,14 +94,14 @@ fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
             said
         }
     };
-    // One write prints the text in one piece, or not at all.
+    // A single write prints the text in one piece, or not at all.
     let mut stdout = std::io::stdout();
     stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
-    // What is not confirmed, because the process ends here, is told once more: better twice than never.
+    // Lines without a confirmation, because the process ends here, are told once more: better twice than never.
     tickets.iter().try_for_each(|ticket| hook.as_ref()?.confirm(ticket).ok())
 }
 
-/// What the user is told when a session begins.
+/// Returns the text for the user when a session begins.
 fn notice(event: &Event, values: &Values) -> Option<String> {
     let top = event.cwd.clone().or_else(nudge_client::process_cwd).and_then(|cwd| seed::top_of(&cwd));
     let untrusted = top.and_then(|top| committed::mention(&top).ok().flatten());
@@ -171,9 +171,9 @@ impl Hook<'_> {
                 (SuggestEvent::Failure, json!({"command": command, "error": end_of(error)}))
             }
             Moment::Worked { .. } | Moment::Used => (SuggestEvent::Tool, json!({})),
-            // It was noted already, and nobody is left to read anything.
+            // It was noted already, and no reader is left.
             Moment::End { .. } => return Ok(Default::default()),
-            // Nobody is there to read a further turn, and the caller would get it in the place of the answer.
+            // No user is there to read a further turn, and the caller would get it in the place of the answer.
             Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {
                 return Ok(Default::default());
             }
@@ -189,7 +189,7 @@ impl Hook<'_> {
         Ok((digest.finish(), tickets))
     }
 
-    /// Brings the commands that this clone's files name in step with them, where its user wants that. What fails does not
+    /// Brings the commands that this clone's files name in step with them, if the user wants that. A failure does not
     /// keep anything from being shown.
     fn seed(&self, cwd: Option<&Path>) {
         let call = |method: &str, params: &Map<String, Value>| {
@@ -205,7 +205,7 @@ impl Hook<'_> {
         }
     }
 
-    /// Adds what there is to tell at an event; whether the client session was told something before.
+    /// Adds the lines to tell at an event; returns true when the client session was told something before.
     fn tell<L: Fn(&str) -> Option<&'static str>>(
         &self,
         event: SuggestEvent,
@@ -227,7 +227,7 @@ impl Hook<'_> {
     fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<Box<RawValue>> {
         let params = json!({"event": event, "limit": event.lines(), "max_bytes": max_bytes});
         let mut all = more.clone();
-        // No longer than this process lives: after that nobody shows the answer.
+        // No longer than this process lives: after that no process shows the answer.
         all["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
         if let Some(tool) = &self.event.tool {
             all["tool"] = tool.as_str().into();
@@ -236,7 +236,7 @@ impl Hook<'_> {
             all["file"] = file.as_str().into();
         }
         match self.call("nudge.suggest", &params, &all, None) {
-            // An older PRIMARY knows no tools, and no confirmation: what it answers it takes as told.
+            // An older PRIMARY knows no tools, and no confirmation: it takes its answers as told.
             Err(error) if error.kind() == ErrorKind::Invalid => self.call("nudge.suggest", &params, more, None),
             answer => answer,
         }
@@ -267,7 +267,7 @@ impl Hook<'_> {
     }
 }
 
-/// Returns the method that lists what a source has; an older PRIMARY names no source, for it has the first alone.
+/// Returns the method that lists a source's content; an older PRIMARY names no source, for it has the first alone.
 fn list_of(source: &str) -> Option<&'static str> {
     let spec = if source.is_empty() { sources::all().first().copied() } else { sources::named(source) };
     spec.map(|spec| spec.list)

@@ -29,8 +29,8 @@ const MAX_OUTPUT_BYTES: usize = 4 << 20;
 /// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
 ///
 /// # Errors
-/// `E_INVALID` when nobody can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be
-/// written. The failure of one client does not stop the others.
+/// `E_INVALID` when no user can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be written. The
+/// failure of one client does not stop the others.
 pub fn run(args: &Init) -> Result<String> {
     let here = InitPaths::find(args.project)?;
     if args.undo {
@@ -43,7 +43,7 @@ pub fn run(args: &Init) -> Result<String> {
     };
     let Looked { mut wanted, mut broken, mut shown } = look(&here, chosen);
     let block = if args.agents_md { agents_md::plan()? } else { None };
-    // A project is shared, and what is kept is each user's own.
+    // A project is shared, and kept hints are each user's own.
     let mut kept =
         if args.project { Vec::new() } else { keep::open(args.records.map(Capture::name), args.capture, args.learn)? };
     let keeping = keep::plan(&kept)?;
@@ -63,7 +63,7 @@ pub fn run(args: &Init) -> Result<String> {
         return refused_or(&broken, shown.summary + &shown.lines);
     }
     tell(shown.summary.trim_end());
-    // Where nobody can be asked, that alone is no reason to refuse.
+    // If no user can be asked, the offer is dropped and nothing is refused.
     let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
     if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
@@ -135,7 +135,7 @@ pub fn run(args: &Init) -> Result<String> {
     refused_or(&broken, done)
 }
 
-/// Returns what shows in a minute that it works.
+/// Returns a trial that shows in a minute that it works.
 fn one_thing_to_try(client: &str, keeps: bool) -> String {
     let then = if keeps { "Close it, start it again there" } else { "Start another one there beside it" };
     format!(
@@ -144,7 +144,7 @@ fn one_thing_to_try(client: &str, keeps: bool) -> String {
     )
 }
 
-/// Returns true where nobody is asked about a server at login, which is possible: that is what is mentioned then.
+/// Returns true when the user is not asked about a server at login, though it is possible: then it is mentioned.
 fn starts_at_login(args: &Init, unit: Option<&File>, wants_unit: bool) -> bool {
     let mentions = args.yes && unit.is_some() && !wants_unit;
     if mentions {
@@ -162,7 +162,7 @@ struct Wanted {
     allow: bool,
 }
 
-/// What a look at all clients found.
+/// The findings of a look at all clients.
 #[derive(Default)]
 struct Looked {
     wanted: Vec<Wanted>,
@@ -173,7 +173,7 @@ struct Looked {
 /// The changes as people see them.
 #[derive(Default)]
 struct Shown {
-    /// What they are for, and where.
+    /// The purpose of each, and its file.
     summary: String,
     /// Every line that changes.
     lines: String,
@@ -190,7 +190,7 @@ impl Shown {
         }
     }
 
-    /// Asks for consent, unless `yes`; shows every line to whoever wants to see them first.
+    /// Asks for consent, unless `yes`; shows every line if the user wants to see them first.
     fn agreed(&self, yes: bool) -> Result<bool> {
         if yes {
             return Ok(true);
@@ -300,8 +300,8 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     Err(message_of(&text).unwrap_or_else(|| output.status.to_string()))
 }
 
-/// Returns the line that says what went wrong: the last that begins as messages of errors do, else the last. Runtimes
-/// print where the program was below its message.
+/// Returns the line with the error: the last that begins as messages of errors do, else the last. Runtimes print the
+/// place in the program below its message.
 fn message_of(stderr: &str) -> Option<String> {
     let plain = anstream::adapter::strip_str(stderr).to_string();
     let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
@@ -326,8 +326,8 @@ fn apply(client: &str, stood: PriorEntries, file: &File, here: &InitPaths, recor
     })
 }
 
-/// Restores files byte for byte where nobody has changed them since; else takes out Nudge's entries, and no more
-/// than the record says. With `--project`, only the project's files; only the named clients', or all.
+/// Restores files byte for byte if they were not changed since; else takes out Nudge's entries, and no more than the
+/// record says. With `--project`, only the project's files; only the named clients', or all.
 fn undo(here: &InitPaths, args: &Init) -> Result<String> {
     let mut record = Record::open(&here.record)?;
     let named_ones = here.choose(&args.clients, args.clients.is_empty())?;
@@ -373,7 +373,7 @@ fn undo(here: &InitPaths, args: &Init) -> Result<String> {
     refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
 }
 
-/// Undoes the changes of one file; returns what was done, in words.
+/// Undoes the changes of one file; returns the outcome, in words.
 fn undo_file(here: &InitPaths, path: &Path, changes: &[Change]) -> Result<&'static str> {
     within::check(changes[0].project.as_deref(), path)?;
     let Some(now) = text_of(path)? else { return Ok("") };

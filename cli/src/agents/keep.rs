@@ -1,5 +1,5 @@
-//! What `nudge init` switches on in the user's own settings: hints that are kept for next time (semantics section 12),
-//! records (section 17), the capture of sessions (section 19), and learning (section 20).
+//! Plans the changes of `nudge init` in the user's own settings: hints that are kept for next time (semantics section
+//! 12), records (section 17), the capture of sessions (section 19), and learning (section 20).
 
 use std::path::Path;
 
@@ -21,19 +21,19 @@ const SESSIONS: &str = "capture";
 /// The setting that makes hints of commands that worked where near ones had failed.
 const LEARN: &str = "learn";
 
-/// What somebody may agree to.
+/// A change that the user may agree to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// What is asked.
+    /// The question for the user.
     pub question: &'static str,
-    /// Nobody need be asked: the command line says so.
+    /// Is true when the command line says so: the user is not asked.
     pub said: bool,
     values: Vec<(&'static str, Value)>,
 }
 
-/// What nobody has said anything about yet. `capture` is what the command line says of records, `sessions` whether it
-/// says that those that end are captured, `learn` whether it says that commands are learned: nobody is asked about these,
-/// and they are off where nobody says so.
+/// Lists the choices that the user has not made yet. `capture` is the command line's word on records. `sessions` is
+/// true when it captures sessions that end, `learn` when it learns commands. The user is not asked about these, and
+/// they are off unless the command line says so.
 ///
 /// # Errors
 /// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
@@ -115,7 +115,7 @@ pub fn removal(path: &Path) -> Result<Option<File>> {
     Ok(Some(file(&config)))
 }
 
-/// Where a setting stands in the file.
+/// Returns the path of a setting in the file.
 fn place(name: &str) -> Vec<&str> {
     name.split('.').collect()
 }

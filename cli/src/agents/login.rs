@@ -53,7 +53,7 @@ fn systemd_folder(place: &ClientFolders) -> PathBuf {
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }
 
-/// Returns the unit for systemd, which stops the service by SIGTERM. That ends only this server: the session goes on
+/// Returns the unit for systemd, which stops the service by SIGTERM. This ends only this server: the session goes on
 /// with an agent's.
 fn systemd(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");

@@ -1,5 +1,5 @@
-//! What lets a client use Nudge's tools without asking: the client's own permission, which `nudge init` writes when its
-//! user wants it, and takes away again.
+//! The permission to use Nudge's tools without asking. It is the client's own: `nudge init` writes it when its user
+//! wants it, and takes it away again.
 
 use std::path::PathBuf;
 
@@ -24,11 +24,10 @@ pub enum Grant {
         names: Vec<String>,
         /// Rules of the same list that allow all of the names.
         covered_by: Vec<String>,
-        /// True when a missing list is made. Where it would take the place of what the user has chosen elsewhere, it
-        /// is not.
+        /// Is true when a missing list is made. It is not made if it would replace the user's choice elsewhere.
         makes: bool,
     },
-    /// Values, by path. Where the user has set another, it stays.
+    /// Values, by path. A value that the user has set otherwise stays.
     Values(Vec<(Vec<String>, Value)>),
 }
 
@@ -41,7 +40,7 @@ pub fn tools() -> Vec<String> {
 }
 
 impl Permission {
-    /// What is missing in the client's settings, in its own words.
+    /// Returns the parts that are missing in the client's settings, in its own words.
     pub fn missing(&self, config: &Config) -> Vec<String> {
         let stood = self.stood(config);
         match &self.grant {
@@ -51,7 +50,7 @@ impl Permission {
         }
     }
 
-    /// True when the user says somewhere else what the client may do.
+    /// Returns true when the user sets the client's rights elsewhere.
     pub fn is_elsewhere(&self, config: &Config) -> bool {
         matches!(&self.grant, Grant::Names { list, makes: false, .. } if config.get(list).is_none())
     }
@@ -64,7 +63,7 @@ impl Permission {
         values.iter().find(other).map(|(path, value)| format!("{} = {value}", path.join(".")))
     }
 
-    /// What is there.
+    /// Returns the parts that are there.
     pub fn stood(&self, config: &Config) -> Vec<String> {
         match &self.grant {
             Grant::Names { list, names, .. } => {
@@ -78,7 +77,7 @@ impl Permission {
         }
     }
 
-    /// Adds what is missing.
+    /// Adds the missing parts.
     ///
     /// # Errors
     /// `E_INVALID` when something else is there than a list or an object.
@@ -97,7 +96,7 @@ impl Permission {
         }
     }
 
-    /// Takes away what was added to what `stood` before.
+    /// Removes the added parts; those that `stood` before remain.
     pub fn remove(&self, config: &mut Config, stood: &[String]) {
         match &self.grant {
             Grant::Names { list, names, .. } => {

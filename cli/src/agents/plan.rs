@@ -17,7 +17,7 @@ pub struct Plan {
     pub files: Vec<File>,
     /// The client's own command that registers the server, and the file that it writes.
     pub command: Option<OwnCommand>,
-    /// What is added or corrected, in a few words, each with the file in which it stands.
+    /// The additions and corrections, in a few words, each with the file in which it stands.
     pub summary: Vec<(String, PathBuf)>,
     /// The entries before the changes.
     pub stood: PriorEntries,
@@ -198,7 +198,7 @@ impl Plan {
         out
     }
 
-    /// Describes the changes to people by what they are for and where they are.
+    /// Describes the changes to people by purpose and file.
     pub fn summarize(&self) -> String {
         self.summary.iter().fold(String::new(), |out, (what, file)| out + &summary_line(what, file))
     }
@@ -310,7 +310,7 @@ fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
 pub enum Scan<'a> {
     /// Every group.
     Any,
-    /// Groups whose matcher covers the given one.
+    /// Groups with a matcher that covers the given one.
     For(Option<&'a str>),
 }
 

@@ -19,7 +19,7 @@ pub fn check(project: Option<&Path>, file: &Path) -> Result<()> {
         at.push(part);
         match at.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
-                // A link that leads nowhere would create what it names.
+                // A link that leads nowhere would create the file that it names.
                 if !at.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
                     let target = at.read_link().map_err(unusable)?;
                     return Err(Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! What the running server can complete: components, and the keys of the component before them.
+//! Completes names from the running server: components, and the keys of the component before them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use nudge_client::{Remote, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// Set by the shell's script when it asks what could come next.
+/// Set by the shell's script when it asks for possible next words.
 pub const VARIABLE: &str = "NUDGE_COMPLETE";
 
 pub(super) fn components() -> ArgValueCandidates {
@@ -47,18 +47,18 @@ fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "._/@:+-".contains(c)) && !name.starts_with('-')
 }
 
-/// What matters of a command line that is being completed.
+/// The parts that matter of a command line that is being completed.
 #[derive(Debug, Default, PartialEq)]
 struct PartialLine {
     /// The first word after the verb.
     component: Option<String>,
-    /// Which session is meant.
+    /// The session that is meant.
     runtime_dir: Option<PathBuf>,
 }
 
 impl PartialLine {
-    /// The shell puts `nudge --` before the line. Which flags take a word after them is known from
-    /// their definitions.
+    /// The shell puts `nudge --` before the line. The flags that take a word after them are known from their
+    /// definitions.
     fn read(args: impl Iterator<Item = String>) -> Self {
         let mut words = args.skip_while(|word| word != "--").skip(2);
         let (mut line, mut plain, mut command) = (Self::default(), 0, super::Args::command());

@@ -1,4 +1,4 @@
-//! The list of commands in `nudge --help`, in groups by what somebody wants.
+//! The list of commands in `nudge --help`, in groups by purpose.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _};
 
 use super::Args;
 
-/// The groups in their order, each with its commands in theirs. Those of other sources than the hints come last.
+/// The groups in their order, each with its commands in theirs. Commands of other sources than the hints come last.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["init", "try", "doctor", "ui"]),
     ("Hints", &["seed", "set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
@@ -42,7 +42,7 @@ pub fn command() -> Command {
     command.help_template(template)
 }
 
-/// Returns the first sentence of what a command does.
+/// Returns the first sentence of a command's description.
 fn gist(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     // The point in `.nudge.json` ends nothing.

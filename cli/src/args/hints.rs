@@ -18,13 +18,13 @@ pub struct Set {
     /// A service, module or folder name.
     #[arg(add = complete::components())]
     pub component: String,
-    /// What it is about, such as build.
+    /// The subject, such as build.
     #[arg(add = complete::keys())]
     pub key: String,
     /// The value; `-` reads it from stdin, without its last line break. After `--` it may begin with
     /// a dash.
     pub value: String,
-    /// What the value is (default: what the flags below say, else text). A relative path is read from where you are.
+    /// The type of the value (default: by the flags below, else text). A relative path is read from where you are.
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<ValueKind>,
     /// The shell a command is for.
@@ -91,15 +91,15 @@ pub struct Set {
     /// Refuse unless this is the stored version; 0: unless there is none.
     #[arg(long, value_name = "VERSION")]
     pub if_match_version: Option<u64>,
-    /// Who says so: user, agent, tool-output or file-import; empty for none.
+    /// The origin: user, agent, tool-output or file-import; empty for none.
     #[arg(long, default_value = "user")]
     pub source: String,
-    /// A name for who added it.
+    /// The name of its author.
     #[arg(long, value_name = "NAME")]
     pub added_by: Option<String>,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ValueKind {
     /// A plain string.
@@ -114,7 +114,7 @@ pub enum ValueKind {
     Json,
 }
 
-/// Where the caller is; what is left out is inferred, an empty flag means unknown.
+/// The context of the caller; fields left out are inferred, an empty flag means unknown.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Context (what is left out is inferred, an empty flag means unknown)")]
 pub struct ContextFlags {
@@ -138,7 +138,7 @@ pub struct ContextFlags {
     pub files_open: Vec<String>,
 }
 
-/// What most verbs begin with.
+/// The arguments that most verbs begin with.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Name {
     /// The component.
@@ -189,7 +189,7 @@ pub struct Query {
     /// Most rows (default 10).
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// Also those whose scope does not fit, with the reason.
+    /// Also hints with a scope that does not fit, with the reason.
     #[arg(long)]
     pub all: bool,
     /// Show secret values.
@@ -206,7 +206,7 @@ pub struct List {
     /// List the hints of this component.
     #[arg(add = complete::components())]
     pub component: Option<String>,
-    /// Those that were learned from commands that failed and then worked.
+    /// Hints that were learned from commands that failed and then worked.
     #[arg(long, conflicts_with = "component")]
     pub learned: bool,
     /// Show secret values.
@@ -234,7 +234,7 @@ pub struct Edit {
     /// The hint.
     #[command(flatten)]
     pub name: Name,
-    /// Which variant, when the key has several; an empty one is the one without a scope.
+    /// The variant, when the key has several; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
     /// The secret guard's finding is a false alarm.
@@ -259,9 +259,9 @@ pub struct Delete {
 /// `nudge undo`
 #[derive(Debug, ClapArgs)]
 pub struct Undo {
-    /// The number of what was deleted or replaced (default: the last).
+    /// The number of the deletion or replacement (default: the last).
     pub id: Option<u64>,
-    /// List what was deleted or replaced instead.
+    /// List the deletions and replacements instead.
     #[arg(long, conflicts_with = "id")]
     pub list: bool,
 }
@@ -303,18 +303,18 @@ pub struct Import {
     /// An export, or a hand-written one; `-` reads stdin.
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
-    /// What happens to hints that are already stored.
+    /// How to treat hints that are already stored.
     #[arg(long, value_enum, default_value_t = Mode::Merge)]
     pub mode: Mode,
     /// The secret guard's findings are false alarms.
     #[arg(long)]
     pub allow_secret: bool,
-    /// Do not ask before `--mode replace` removes what is stored.
+    /// Do not ask before `--mode replace` removes the stored hints.
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// What happens to hints that are already stored.
+/// The treatment of hints that are already stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
     /// The later one wins.
@@ -331,7 +331,7 @@ pub struct Watch {
     pub component: Option<String>,
 }
 
-/// `macos` is what people call darwin; `uname` says it with a capital.
+/// Reads the name of a system: people call darwin `macos`; `uname` says it with a capital.
 fn os(text: &str) -> Result<String, String> {
     match text.to_ascii_lowercase().as_str() {
         "macos" => Ok("darwin".into()),

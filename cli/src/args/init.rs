@@ -11,19 +11,19 @@ pub const CLIENTS: &[&str] = &["claude", "codex", "cursor", "vscode", "gemini", 
 // Independent switches, each a flag.
 #[allow(clippy::struct_excessive_bools)]
 pub struct Init {
-    /// Which ones; those that are found when left out.
+    /// The clients; those that are found when left out.
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,
     /// Every client that is known, found or not.
     #[arg(long, conflicts_with = "clients")]
     pub all: bool,
-    /// In the settings of this folder, for everybody who works on it.
+    /// In the settings of this folder, for all its users.
     #[arg(long)]
     pub project: bool,
     /// Show the changes, make none.
     #[arg(long, conflicts_with_all = ["undo", "yes"])]
     pub print: bool,
-    /// Take it out again, byte for byte where nobody has changed the file since; of this folder alone with --project.
+    /// Take it out again, byte for byte if the file was not changed since; of this folder alone with --project.
     #[arg(long)]
     pub undo: bool,
     /// Do not ask.
@@ -32,10 +32,10 @@ pub struct Init {
     /// Add five lines about Nudge to AGENTS.md (or CLAUDE.md) of this folder.
     #[arg(long, conflicts_with = "undo")]
     pub agents_md: bool,
-    /// Keep records of what was fixed, decided and planned, and say when an agent hears that it saved none.
+    /// Keep records of fixes, decisions and plans, and say when an agent hears that it saved none.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "remind", conflicts_with_all = ["undo", "project"])]
     pub records: Option<Capture>,
-    /// Capture sessions that end: a model reads them, and proposes what is worth knowing on a branch of your brain.
+    /// Capture sessions that end: a model reads them, and proposes notes on a branch of your brain.
     #[arg(long, conflicts_with_all = ["undo", "project"])]
     pub capture: bool,
     /// Learn: a command that failed and a near one that then worked become a hint.
@@ -71,10 +71,10 @@ impl Capture {
 /// `nudge doctor`
 #[derive(Debug, ClapArgs)]
 pub struct Doctor {
-    /// Which ones; those that are found when left out.
+    /// The clients; those that are found when left out.
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,
-    /// Look at this folder's settings instead of yours; of those only what is plainly nudge is started.
+    /// Look at this folder's settings instead of yours; only commands that are plainly nudge are started.
     ///
     /// Without it only your own settings are looked at, and the servers and hooks named nudge there are started as the
     /// client would. A folder's settings may be anybody's: with it nothing is started but `nudge serve` and
@@ -82,8 +82,8 @@ pub struct Doctor {
     /// Anything else is told, and not started.
     #[arg(long)]
     pub project: bool,
-    /// Look at the stored hints instead: which name files that are gone, fail, are doubled, were never used, or can fit
-    /// nowhere; and what to do.
+    /// Look at the stored hints instead: those that name missing files, fail, are doubled, were never used, or can fit
+    /// nowhere; with advice.
     #[arg(long, conflicts_with_all = ["clients", "project"])]
     pub hints: bool,
 }

@@ -1,10 +1,10 @@
 //! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows. A verb that is a command by itself
 //! needs no source: `nudge ask`.
 //!
-//! Required texts and numbers are positional, in the order of the schema, but for those that are one of a few words, and
-//! so is what a row names as its argument;
-//! everything else is a flag: lists take commas and repeated flags alike, a switch is `--name` or `--name=false`,
-//! `context` is the flags that all commands have for it, and what has another form is given as JSON.
+//! Required texts and numbers are positional, in the order of the schema, unless they are one of a few words. The
+//! argument that a row names is positional, too. Everything else is a flag: lists take commas and repeated flags alike,
+//! a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and values of another
+//! form are given as JSON.
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
@@ -27,7 +27,7 @@ pub struct SourceVerb {
     pub long: Option<&'static LongCommand>,
     /// How it is changed in an editor, where that is the verb.
     pub edited: Option<&'static Edited>,
-    /// Its params, but for the context.
+    /// The params, without the context.
     pub params: Map<String, Value>,
     /// The place of the agent, for a method that takes a context.
     pub here: Option<ContextFlags>,
@@ -49,7 +49,7 @@ struct Word {
 }
 
 impl Word {
-    /// Those of a source: of its methods, then of its commands that stay.
+    /// Returns the verbs of a source: of its methods, then of its commands that stay.
     fn all(source: &'static SourceSpec) -> impl Iterator<Item = Self> {
         let of_method = |method: &'static Method| {
             let call = Self::of(source, method);
@@ -67,7 +67,8 @@ impl Word {
         (source.methods)().into_iter().flat_map(of_method).chain(source.commands.iter().filter_map(stays))
     }
 
-    /// That of a method: `nudge.records.search` is `search`, unless its row says another word; then that is taken, too.
+    /// Returns the verb of a method: `nudge.records.search` is `search`, unless its row says another word; then both
+    /// are taken.
     fn of(source: &SourceSpec, method: &'static Method) -> Option<Self> {
         let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
         let own = rest.replace(['.', '_'], "-");
@@ -78,7 +79,7 @@ impl Word {
         Some(Self { name, other, method, long: None, edited: None })
     }
 
-    /// The params that it takes, without the context. Whoever edits says what.
+    /// Returns the params that it takes, without the context. An edit requires the id.
     fn params(&self) -> Vec<Param> {
         let mut params = Param::all(self.method);
         if let Some(edited) = self.edited {
@@ -98,7 +99,7 @@ impl Word {
     }
 }
 
-/// One member of a method's params.
+/// A member of a method's params.
 struct Param {
     name: String,
     schema: Value,
@@ -138,7 +139,7 @@ impl Param {
         self.kind() == "array" && self.schema["items"]["type"] == "integer"
     }
 
-    /// What somebody asks in words, which need no quotes.
+    /// Returns true for a question in words, which need no quotes.
     fn is_words(&self) -> bool {
         matches!(self.name.as_str(), "query" | "task_description") && self.kind() == "string"
     }
@@ -227,7 +228,7 @@ impl Param {
     }
 }
 
-/// What a source is: its guide goes on with the names of tools, which are for models.
+/// Returns a source's description. The rest of its guide names tools, which are for models.
 fn about(source: &SourceSpec) -> &'static str {
     source.guide.split_once(": ").map_or(source.guide, |(about, _)| about)
 }

@@ -2,7 +2,7 @@
 
 use nudge::Ttl;
 
-/// Reads what `--ttl` takes, `90m`, `2h`, `30d`, `1w`, `1d12h`, `session` or an ISO-8601 duration, and returns it in the
+/// Reads the value of `--ttl`: `90m`, `2h`, `30d`, `1w`, `1d12h`, `session` or an ISO-8601 duration. Returns it in the
 /// words of semantics section 4.
 pub(super) fn ttl(text: &str) -> Result<String, String> {
     let ttl = iso(text).unwrap_or_else(|| text.to_owned());
@@ -10,21 +10,21 @@ pub(super) fn ttl(text: &str) -> Result<String, String> {
         Ok(_) => Ok(ttl),
         Err(error) => {
             let why = error.message().rsplit_once("): ").map(|(_, why)| why.trim_end_matches('.'));
-            // Of a form that is not that of ISO 8601, the library knows nothing.
+            // The library knows no form other than that of ISO 8601.
             let why = why.filter(|_| ttl.starts_with('P')).unwrap_or("years and months have no fixed length, use days");
             Err(format!("write 90m, 2h, 30d, 1w, 1d12h, session, or ISO 8601 such as P30D ({why})"))
         }
     }
 }
 
-/// The same duration in ISO 8601; `None` for what is not a row of numbers with units.
+/// Returns the same duration in ISO 8601; `None` for a text that is not a row of numbers with units.
 fn iso(text: &str) -> Option<String> {
     let (mut date, mut time) = (String::new(), String::new());
     let mut rest = text.trim();
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
         let (number, tail) = rest.split_at(end);
-        // No upper case: what `1M` is, a month or a minute, nobody knows.
+        // No upper case: `1M` could be a month or a minute.
         let unit = tail.chars().next().filter(|unit| "wdhms".contains(*unit))?;
         let part = if "wd".contains(unit) { &mut date } else { &mut time };
         part.push_str(number);

@@ -25,7 +25,7 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     let (session, status) = session(global);
     let mut data = data(&status)?;
     let clients = match doctor::clients(args) {
-        // What is kept is looked at all the same.
+        // The files of the sources are looked at all the same.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             data.push(named("agents", failed(error.message())));
             Vec::new()
@@ -42,9 +42,9 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     Ok(CommandOutput { code: u8::from(wrong), ..done })
 }
 
-/// Checks what sources keep in files, and the model. What nobody uses is left out, but for the model: without it things
-/// are found by words alone. `status` is that of the session, null where none runs: what its server has open, such as a
-/// model, is nothing that this process could tell.
+/// Checks the files of the sources, and the model. Sources that are not in use are left out. The model is always
+/// reported: without it things are found by words alone. `status` is that of the session, null when none runs: this
+/// process cannot tell of things that the session's server has open, such as a model.
 fn data(status: &Value) -> Result<Vec<Value>> {
     let values = settings::read()?;
     let mut checks: Vec<_> = kept_hints(&status["keeping"]).into_iter().collect();
@@ -90,7 +90,8 @@ fn kept_hints(keeping: &Value) -> Option<Value> {
     Some(named("kept hints", check))
 }
 
-/// The model whose files are here. Whether it works is known to the session that has it in memory; nobody loads it to ask.
+/// Checks the model by its files. Only the session that has it in memory knows whether it works; it is not loaded to
+/// ask.
 fn model(id: &str, status: &Value) -> Value {
     let state = sources::all().iter().find_map(|spec| status[spec.name]["model"].as_str());
     match state {
@@ -111,7 +112,7 @@ fn failed(message: &str) -> Value {
     json!({"ok": false, "detail": what, "fix": fix})
 }
 
-/// Checks that the session answers, and how fast; and what it says of itself. A missing session is no failure: the first
+/// Checks that the session answers, and how fast; also returns its status. A missing session is no failure: the first
 /// agent starts it.
 fn session(global: &Global) -> (Value, Value) {
     let failed = |error: &Error| (failed(error.message()), Value::Null);

@@ -1,4 +1,4 @@
-//! `nudge edit`: opens a hint in the user's editor, and stores it if nobody changed it meanwhile.
+//! `nudge edit`: opens a hint in the user's editor, and stores it if it was not changed meanwhile.
 
 mod text;
 
@@ -44,7 +44,7 @@ fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
     let rows: Rows = text::read(why(session, args)?.get())?;
     let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<Hint>>>()?;
     let at = match &args.variant {
-        // It says what may have been meant.
+        // The verdict says which hint may have been meant.
         _ if hints.is_empty() => return Err(Error::not_found(rows.verdict)),
         Some(variant) => hints
             .iter()
@@ -61,7 +61,7 @@ fn why(session: &RunningSession, args: &Edit) -> Result<Box<RawValue>> {
     session.call_here("nudge.why", params, &ContextFlags::default())
 }
 
-/// Refuses when the hint was deleted meanwhile. Its version alone does not tell: one that was deleted and set anew
+/// Refuses when the hint was deleted meanwhile. The version alone does not tell: a hint that was deleted and set anew
 /// begins with version 1 again.
 fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()> {
     let now = parsed(&why(session, args)?)?;

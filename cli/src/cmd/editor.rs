@@ -1,4 +1,4 @@
-//! A text in the user's editor. What cannot be stored is kept in its file, so that nothing typed is lost.
+//! A text in the user's editor. A text that cannot be stored is kept in its file, so that nothing typed is lost.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::{CommandOutput, reworded, tell};
 use crate::output;
 
-/// Opens a text in the editor, as a file of this name, and has it stored; again while what it says is refused and
-/// somebody goes on. Where `says_secret`, it is not kept on disk.
+/// Opens a text in the editor, as a file of this name, and has it stored; again while the text is refused and the user
+/// goes on. A text that `says_secret` is not kept on disk.
 ///
 /// # Errors
-/// What `store` says last, with the file that has the text; `E_INVALID` for an editor that fails.
+/// The last error of `store`, with the file that has the text; `E_INVALID` for an editor that fails.
 pub fn edit(
     name: &str,
     before: &str,
@@ -52,7 +52,7 @@ pub fn unchanged() -> CommandOutput {
     String::new().into()
 }
 
-/// Whether an editor can be used: a variable names one, or there is a terminal for the usual one.
+/// Returns true when an editor can be used: a variable names one, or there is a terminal for the usual one.
 pub fn is_there() -> bool {
     named().is_some() || std::io::stdin().is_terminal()
 }

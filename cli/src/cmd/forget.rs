@@ -9,7 +9,7 @@ use crate::args::{Forget, Global};
 use crate::kept::{self, Document, KeptFolder};
 use crate::output;
 
-/// Empties what is kept: by the session that keeps now, else in the file.
+/// Empties the kept hints: by the session that keeps now, else in the file.
 pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
     let folder = KeptFolder::usual()?;
     let file = folder.file();
@@ -26,7 +26,7 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
             let status = remote.call("nudge.status", &raw(&Map::new())?)?;
             Some(kept::status(&status).unwrap_or_default().hints)
         }
-        // What cannot be read is emptied too.
+        // A file that cannot be read is emptied too.
         None => folder
             .read()
             .ok()
@@ -55,7 +55,7 @@ pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
         folder.write(&mut lock, &Document::default().text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
-        // Else the next session would write from its journal what it still owed.
+        // Else the next session would write that session's last hints from its journal.
         if let Some((dir, lock)) = self::killed(&folder) {
             dir.remove_session(&lock)?;
         }

@@ -147,7 +147,7 @@ fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     Ok(RawValue::from_string(text).expect("it was written as JSON"))
 }
 
-/// Asks whoever sits at a terminal before what is stored is removed. Scripts are not asked: they have said it.
+/// Asks the user at a terminal before stored hints are removed. Scripts are not asked: they have said it.
 fn agree_to_replace(session: &RunningSession, args: &Import) -> Result<()> {
     if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
         return Ok(());

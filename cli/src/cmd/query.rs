@@ -20,7 +20,7 @@ pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
     add(&mut params, "tags", args.tags);
     add(&mut params, "regex", args.regex);
     add(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
-    // People are told what is held back, so that all of it is asked for. A limit that is none is refused as it stands.
+    // People are told how many rows are held back, so that all are asked for. An invalid limit is refused as it stands.
     let counts = !session.json && args.limit.is_none_or(|limit| (1..=MOST).contains(&limit));
     let limit = if counts { Some(MOST) } else { args.limit };
     add(&mut params, "limit", limit);
@@ -43,7 +43,7 @@ pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
     Ok(CommandOutput { notes, ..done })
 }
 
-/// What is shown of the rows of a search, and how many are not.
+/// The rows of a search that are shown, and the numbers of those that are not.
 struct Held {
     shown: Vec<Value>,
     all: u64,
@@ -65,7 +65,7 @@ impl Held {
         Self { all, more: asked - count(shown.len()), elsewhere: all - asked, shown }
     }
 
-    /// What people are told of it.
+    /// Returns the note for people.
     fn told(&self, limit: u64) -> Option<String> {
         let most = if self.all == MOST { "at least " } else { "" };
         let one = |count: u64, one: &str, many: &str| if count == 1 { one.to_owned() } else { many.to_owned() };

@@ -26,8 +26,8 @@ pub fn run(args: &Recall, global: &Global) -> Result<CommandOutput> {
     Ok(CommandOutput { notes: elsewhere(&session, args, found).into_iter().collect(), ..done })
 }
 
-/// What is told of hints that have the words and do not apply here, which a recall passes over; and where there are none
-/// at all, how to go on.
+/// Returns a note on hints that have the words and do not apply here, which a recall passes over. If there are none at
+/// all, the note says how to go on.
 fn elsewhere(session: &RunningSession, args: &Recall, found: bool) -> Option<String> {
     let words = args.words.join(" ");
     let words: Vec<_> = words.split_whitespace().collect();

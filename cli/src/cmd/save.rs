@@ -36,7 +36,7 @@ pub fn run(args: &Save, global: &Global) -> Result<CommandOutput> {
         return Err(Error::invalid(format!("{FILE} is no regular file here; remove it first.")));
     }
     record::write(&path, &text)?;
-    // Whoever wrote it need not look at it again.
+    // The writer need not look at it again.
     Trust::open()?.set(&top, Some(text))?;
     if global.json {
         return Ok(format!("{}\n", json!({"file": path, "hints": count})).into());

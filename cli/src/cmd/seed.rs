@@ -75,7 +75,7 @@ fn call(session: &RunningSession, method: &str, params: &Map<String, Value>) -> 
     parsed(&session.call(method, params)?)
 }
 
-/// What was done, or would be.
+/// Reports the changes, made or planned.
 fn told(global: &Global, done: &Done, verb: &str, note: Option<&str>) -> CommandOutput {
     let Done { report, set, deleted, left, refused, wanted } = done;
     if global.json {

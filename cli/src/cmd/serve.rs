@@ -32,7 +32,7 @@ struct ServeArgs {
     log_level: LevelFilter,
     /// True for a server in the background, without stdin.
     detached: bool,
-    /// What the client on stdin is offered in place of everything else.
+    /// The profile offered to the client on stdin in place of everything else.
     profile: Option<&'static Profile>,
 }
 
@@ -111,7 +111,7 @@ fn serve(args: ServeArgs) -> Result<()> {
 }
 
 /// Leaves the process group of the client on stdin. Ctrl-Z on its terminal would stop this process with it, and so
-/// every agent whose calls this one answers. The end of stdin ends this process, whatever ended the client.
+/// every agent that this process answers. The end of stdin ends this process, however the client ended.
 fn leave_the_job() {
     // A process that leads a group already has one of its own.
     #[cfg(unix)]

@@ -123,11 +123,11 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
-        // One line break is dropped, as `echo` and editors add it; a value that ends in one needs two.
+        // A single line break is dropped, as `echo` and editors add it; a value that ends in one needs two.
         let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
         text.truncate(kept.unwrap_or(text.len()));
         if text.is_empty() {
-            // What was to be stored was lost on the way: the command before the pipe has failed, for instance.
+            // The value was lost on the way: the command before the pipe has failed, for instance.
             return Err(Error::invalid("Nothing came in on stdin; write the value there, or as an argument."));
         }
     }
@@ -159,8 +159,8 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     raw(&typed)
 }
 
-/// The path as the command's own place makes it absolute, and the home folder for `~`; an absolute one of whatever system
-/// as it is. `..` is what the shell's `cd` takes it for.
+/// Makes a path absolute from the command's own folder, or from the home folder for `~`. An absolute one of any system
+/// stays as it is. `..` means the same as for the shell's `cd`.
 fn absolute(text: String) -> Result<String> {
     let is_absolute = is_drive(&text) || text.starts_with(['/', '\\']) || Path::new(&text).is_absolute();
     if is_absolute || text.is_empty() {
@@ -182,8 +182,8 @@ fn absolute(text: String) -> Result<String> {
     path.into_os_string().into_string().map_err(|_| Error::invalid("The path is not UTF-8; write an absolute one."))
 }
 
-/// A pattern of folders, as it begins where the command stands: no absolute folder is one of `src/**`. Where alternatives
-/// come first, the library says what is wrong.
+/// Makes a pattern of folders begin where the command stands: no absolute folder is one of `src/**`. A pattern with
+/// alternatives first is left for the library to refuse.
 fn from_here(pattern: String) -> String {
     let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
     match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {

@@ -56,7 +56,7 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
 }
 
-/// Adds to an answer what its method's row says, where the settings want it.
+/// Finishes an answer as its method's row says, if the settings want it.
 fn finished(call: &SourceVerb, answer: Box<RawValue>, global: &Global) -> Result<Box<RawValue>> {
     let Some(finish) = call.method.finish else { return Ok(answer) };
     if !settings::read()?.is_on(finish.setting) {
@@ -88,7 +88,7 @@ fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
 /// Asks the running session, and where there is none the source itself.
 fn answer(call: SourceVerb, global: &Global) -> Result<Box<RawValue>> {
     match in_session(&call, global) {
-        // No server runs, or one of a version that has no such source. Who names a port means that server.
+        // No server runs, or one of a version that has no such source. A caller that names a port means that server.
         Err(error)
             if call.source.alone
                 && global.port.is_none()
@@ -127,7 +127,7 @@ pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source
     (source.open)(host_alone(source, values)?)
 }
 
-/// What a source is lent in this process.
+/// Returns the host of a source in this process.
 fn host_alone(source: &SourceSpec, values: &Values) -> Result<Host<'static>> {
     let data = settings::data_dir(values);
     Ok(Host {
@@ -139,7 +139,7 @@ fn host_alone(source: &SourceSpec, values: &Values) -> Result<Host<'static>> {
     })
 }
 
-/// The params of a call with what this process knows of where it is.
+/// Returns the params of a call, with the context of this process.
 fn with_context(call: SourceVerb) -> Map<String, Value> {
     let mut params = call.params;
     if let Some(here) = &call.here {
@@ -149,7 +149,7 @@ fn with_context(call: SourceVerb) -> Map<String, Value> {
     params
 }
 
-/// Runs a command that stays, until it is stopped or nobody reads what it says.
+/// Runs a command that stays, until it is stopped or its output is no longer read.
 fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<CommandOutput> {
     let source = call.source;
     let params = raw(&with_context(call))?;
@@ -157,7 +157,7 @@ fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<Command
     Ok(String::new().into())
 }
 
-/// Runs something of a source's in this process, with what the command line lends.
+/// Runs a part of a source in this process, with the host of the command line.
 fn with_host<T>(source: &SourceSpec, global: &Global, run: impl FnOnce(&CommandHost<'_>) -> Result<T>) -> Result<T> {
     let stop = StopFlag::default();
     end_by_signal(&stop)?;
@@ -197,8 +197,8 @@ fn with_host<T>(source: &SourceSpec, global: &Global, run: impl FnOnce(&CommandH
     run(&host)
 }
 
-/// Starts another command of a source in a process of its own. This one leaves the terminal first, so that what ends its
-/// caller, or the caller's session, does not end that.
+/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the end
+/// of its caller, or of the caller's session, does not end the new one.
 pub fn behind(source: &SourceSpec, words: &[&str]) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::unavailable(format!("Nothing can be started in the background ({error}); try again without --detach."))
@@ -211,7 +211,7 @@ pub fn behind(source: &SourceSpec, words: &[&str]) -> Result<()> {
     command.spawn().map(drop).map_err(failed)
 }
 
-/// Writes a setting of a source into the settings file, and tells what keeps it from counting at once.
+/// Writes a setting of a source into the settings file, and tells why it may not count at once.
 fn keep(source: &SourceSpec, name: &str, value: &str, global: &Global) -> Result<()> {
     let setting = source.settings.iter().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;

@@ -20,7 +20,7 @@ pub fn run(global: &Global) -> Result<CommandOutput> {
             Ok(if global.json { json(&stopping) } else { output::stopped(&parsed(&stopping)?).into() })
         }
         Err(error) => {
-            // Without a PRIMARY nobody answers the call, and the session is ended through its files.
+            // Without a PRIMARY the call gets no answer, and the session is ended through its files.
             if error.kind() != ErrorKind::Unavailable || !dir.end_forsaken()? {
                 return Err(error);
             }

@@ -63,7 +63,8 @@ pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
     Ok(text.into())
 }
 
-/// The texts of the file as agents would read them: decoded, one after another, with what hides made visible.
+/// Returns the texts of the file as agents would read them: decoded, one after another, with hidden characters made
+/// visible.
 fn told(text: &str) -> String {
     let mut out = String::new();
     let document: Value = serde_json::from_str(text).unwrap_or_default();
@@ -87,7 +88,7 @@ fn tell_texts(value: &Value, path: &mut Vec<String>, out: &mut String) {
     }
 }
 
-/// What is new in the file since it was trusted, as lines; all of it when it never was.
+/// Returns the lines that are new in the file since it was trusted; all of it when it never was.
 fn difference(before: Option<&str>, now: &str) -> String {
     let Some(before) = before else { return now.to_owned() };
     TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()

@@ -54,7 +54,7 @@ pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
     if let Some(port) = port {
         params.insert("port".into(), port.into());
     }
-    // What scopes mention of the environment must be there beforehand: the page has none.
+    // The variables that scopes mention must be there beforehand: the page has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
     session.learn(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);

@@ -53,7 +53,7 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
     }
 }
 
-/// Waits for a server that answers; `None` once nobody reads what it would say.
+/// Waits for a server that answers; `None` once the output is no longer read.
 fn next_session(global: &Global) -> Option<RunningSession> {
     loop {
         if nobody_reads(Wait::Not) {

@@ -40,7 +40,7 @@ pub fn plain(result: &Value) -> String {
     out + &aligned(&named)
 }
 
-/// Prints what a person is told of an answer, without its notes.
+/// Prints an answer for people, without its notes.
 pub fn report(report: &Report) -> String {
     let mut out = String::new();
     for line in &report.lines {
@@ -84,7 +84,7 @@ fn listed(rows: &[&Map<String, Value>]) -> String {
     let head: Vec<_> = names.iter().map(|name| name.to_uppercase()).collect();
     let row =
         |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(cell).unwrap_or_default()).collect();
-    // What stands further left matters more.
+    // Columns further left matter more.
     let goes = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
     let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut(head, LEAST_CELL, goes(at))).collect();
     fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())

@@ -12,7 +12,7 @@ use super::{FAINT, GOOD, STRONG, list, plural, styled, text, visible};
 /// Columns of the longest bar.
 const BAR: u64 = 20;
 
-/// What `stats` counts. Bytes matter least.
+/// The counts of `stats`. Bytes matter least.
 const COUNTS: [Column<'static>; 4] = [whole("TOLD", 0), whole("FOLLOWED", 1), whole("FAILED", 1), whole("BYTES", 3)];
 
 /// Members of a `nudge.status` that are told in sentences.
@@ -137,7 +137,7 @@ pub fn stats(result: &Value) -> String {
     let hour = |row: &Value| -> Cells {
         let told = count(row, "suggestions");
         let since = row["since"].as_str().and_then(nudge::parse_time).map(time::local).unwrap_or_default();
-        // The number first: the bar is what is cut where there is little room.
+        // The number comes first: the bar is cut when there is little room.
         ([since, format!("{told:<4} {}", bar(told, most))].into_iter().chain(counts(row)).collect(), false)
     };
     let hours: Vec<_> = list("hours").iter().map(hour).collect();
@@ -158,7 +158,7 @@ pub fn stats(result: &Value) -> String {
     out
 }
 
-/// Returns a bar; what is not nothing has one.
+/// Returns a bar; every count but zero has one.
 fn bar(count: u64, most: u64) -> String {
     let columns = (count * BAR).div_ceil(most.max(1));
     "█".repeat(usize::try_from(columns).unwrap_or_default())

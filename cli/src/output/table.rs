@@ -1,5 +1,5 @@
-//! Tables that fit the terminal: one line for each row, under a head that is never cut. What is too wide is cut where
-//! that hurts least, and where that is not enough, whole columns are left out. In a pipe nothing is.
+//! Tables that fit the terminal: one line for each row, under a head that is never cut. Wide cells are cut where that
+//! hurts least. If that is not enough, whole columns are left out. In a pipe neither happens.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
@@ -15,11 +15,11 @@ const MOST_CHARS: usize = 1000;
 /// A column.
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
-    /// What stands above it.
+    /// The head above it.
     pub head: &'a str,
     /// To how many columns of the terminal it may be cut.
     pub least: usize,
-    /// Where there is no room for all, those with the highest number are left out first, and 0 never.
+    /// If there is no room for all, columns with the highest number are left out first, and 0 never.
     pub goes: u8,
 }
 
@@ -102,7 +102,7 @@ fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(
         let next = shown.iter().map(|(at, _)| *at).max_by_key(|at| columns[*at].goes);
         match next.filter(|at| columns[*at].goes > 0) {
             Some(next) => shown.retain(|(at, _)| *at != next),
-            // What never goes is cut as far as its head allows.
+            // Columns that never go are cut as far as their heads allow.
             None => return shown.into_iter().map(|(at, _)| (at, columns[at].head.width())).collect(),
         }
     }
@@ -110,7 +110,7 @@ fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(
 }
 
 fn shortened(mut cell: String, most: usize) -> String {
-    // One more than fits, so that it is still seen to be cut.
+    // A character more than fits, so that the cut is still seen.
     if let Some((end, _)) = cell.char_indices().nth(most) {
         cell.truncate(end);
         cell.push('…');

@@ -42,7 +42,7 @@ pub fn hints(result: &Value, reveal: bool) -> String {
     listed(result, false, reveal)
 }
 
-/// The output of `seed`: component, key, command, and what the files say of each.
+/// The output of `seed`: component, key, command, and the files' words on each.
 pub fn seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
     let rows: Vec<_> = wanted.map(|row| (row.map(visible).to_vec(), false)).collect();
     if rows.is_empty() {
@@ -51,13 +51,13 @@ pub fn seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
     fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 16, 0), cut("COMMAND", 24, 0), cut("FROM", 20, 1)], rows)
 }
 
-/// The output of `doctor --hints`: component, key, what is wrong, what to do.
+/// The output of `doctor --hints`: component, key, fault, advice.
 pub fn findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String {
     let rows = found.map(|row| (row.map(visible).to_vec(), false)).collect();
     fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 12, 0), cut("WHAT", 24, 0), cut("TO DO", 24, 0)], rows)
 }
 
-/// The columns of a list of hints. Where there is no room for all, use goes first, then age, then the variant's name.
+/// The columns of a list of hints. If there is no room for all, use goes first, then age, then the variant's name.
 const COLUMNS: [Column<'_>; 9] = [
     cut("COMPONENT", 16, 0),
     cut("KEY", 24, 0),
@@ -106,7 +106,7 @@ fn natural(a: &str, b: &str) -> std::cmp::Ordering {
     natord::compare(a, b).then_with(|| a.cmp(b))
 }
 
-/// Where a hint applies, as the end of a sentence.
+/// Describes where a hint applies, as the end of a sentence.
 pub(super) fn place(hint: &Value) -> String {
     match hint["meta"]["scope"].as_object() {
         Some(_) => format!("where {}", scope(hint)),

@@ -4,7 +4,7 @@ use chrono::{DateTime, Local, TimeZone};
 use nudge::{Millis, Ttl};
 use serde_json::Value;
 
-/// A time in the zone of whoever looks: `2026-01-31 14:05`.
+/// Returns a time in the zone of the user: `2026-01-31 14:05`.
 pub fn local(time: Millis) -> String {
     in_zone(&Local, time)
 }
@@ -48,7 +48,7 @@ pub fn span(millis: Millis) -> String {
     }
 }
 
-/// The time that is left until `at`, in one unit, to the nearest: what was just given two hours has `2h`.
+/// Returns the time left until `at`, in one unit, to the nearest: a hint just given two hours has `2h`.
 pub fn left(at: Millis) -> String {
     let millis = at.saturating_sub(now());
     let half = match millis {

@@ -1,4 +1,4 @@
-//! Which hints a clone's seeds make, refresh and take away: without files and without a server.
+//! Plans the hints that a clone's seeds make, refresh and take away: without files and without a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Who the hints are from.
+/// The author of the hints.
 pub const ADDED_BY: &str = "nudge seed";
-/// How sure a command is that nobody has run yet.
+/// The confidence in a command that has not been run yet.
 const CONFIDENCE: f64 = 0.6;
-/// Behind whatever somebody stored, until it has worked: who looks finds it in its file, too (semantics section 10).
+/// The priority of a seed, below that of other hints until it has worked, since its file shows it, too (semantics
+/// section 10).
 const PRIORITY: u8 = 2;
 
 /// The hints that were made of a clone, by component and key.
 pub type Made = BTreeMap<String, BTreeMap<String, Source>>;
 
-/// What a hint was made of.
+/// The source of a hint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The mark of what it held then.
+    /// The mark of the hint's content then.
     pub mark: String,
     /// The file that names it, relative to the top.
     pub file: String,
-    /// Whether file and hint have gone apart: the file names it no longer, or another command for it, and the hint stays
-    /// as somebody has changed it.
+    /// Is true when file and hint have gone apart: the file names it no longer, or another command for it, and the hint
+    /// stays as it was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_other: bool,
 }
@@ -49,26 +50,26 @@ pub struct Wanted {
 /// A hint that is stored, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its component.
+    /// The component.
     pub component: String,
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its variant.
+    /// The variant.
     pub variant: String,
-    /// The mark of what it holds; empty for what no seed could have made.
+    /// The mark of its content; empty if no seed could have made it.
     pub mark: String,
 }
 
-/// What is to be done.
+/// The changes to make.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Those that are new, or other than before.
+    /// Hints that are new, or other than before.
     pub set: Vec<Wanted>,
-    /// Those whose source is gone.
+    /// Hints with a source that is gone.
     pub delete: Vec<Stored>,
     /// Hints of the same names that people or agents have changed, or deleted: they are left alone.
     pub left: Vec<(String, String)>,
-    /// Of all that is wanted, what is stored afterwards, with its mark.
+    /// The wanted hints that are stored afterwards, with their marks.
     pub made: Made,
 }
 
@@ -119,7 +120,7 @@ impl Wanted {
         Source { mark: self.mark(), file: self.file.clone(), is_other: false }
     }
 
-    /// Where its file names it, and what it says.
+    /// Returns the place in its file, and the words there.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -142,20 +143,20 @@ impl Stored {
     }
 }
 
-/// What a hint holds of its seed, in short.
+/// Returns a short mark of a hint's command and reason.
 fn mark(command: &str, reason: &str) -> String {
     hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
-/// What there is to do. `made` is what was made the last time.
+/// Plans the changes. `made` holds the hints that were made the last time.
 pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
     let at = |component: &str, key: &str| {
         stored.iter().filter(|one| one.component == component && one.key == key).collect::<Vec<_>>()
     };
     let is_untouched = |one: &Stored| source_of(&one.component, &one.key).is_some_and(|source| source.mark == one.mark);
-    // None is left: the session began without any, as one does that keeps nothing. Who deletes seeds deletes some of
-    // them, and does not want those again.
+    // If none is left, the session began without any, like one that keeps nothing. A user that deletes seeds deletes
+    // only some of them, and does not want those again.
     let begins_anew = !stored.iter().any(|one| source_of(&one.component, &one.key).is_some());
     let mut plan = Plan::default();
     let mut names = BTreeSet::new();
@@ -183,7 +184,7 @@ pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
     }
     let is_gone = |one: &&Stored| is_untouched(one) && !names.contains(&(one.component.clone(), one.key.clone()));
     plan.delete = stored.iter().filter(is_gone).cloned().collect();
-    // What somebody changed outlives its source, and is known as long as it is stored.
+    // A hint that was changed outlives its source, and is known as long as it is stored.
     for one in stored.iter().filter(|one| !is_untouched(one)) {
         let is_wanted = names.contains(&(one.component.clone(), one.key.clone()));
         if let Some(source) = source_of(&one.component, &one.key).filter(|_| !is_wanted) {

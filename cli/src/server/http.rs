@@ -76,7 +76,7 @@ pub struct Endpoint {
     pub door: Door,
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
-    /// The page, and what opens it.
+    /// The page, with its codes and tokens.
     pub page: Arc<Page>,
     /// The service that answers the page's calls.
     pub for_page: Arc<dyn Service>,
@@ -225,12 +225,12 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// The places of whoever is at the other end.
+    /// Returns the places of the caller at the other end.
     fn desk(&self, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
         self.work.desk(peer.caller(proxy.get().map(ConnectedProxy::pid)))
     }
 
-    /// Takes a code of the page. Whose process sent it is looked up in a file of the system's.
+    /// Takes a code of the page. Looks up the sender's process in a file of the system.
     async fn enter_page(&self, code: Bytes, peer: &Peer) -> Result<Bytes, Refusal> {
         let (page, ends) = (Arc::clone(&self.page), peer.ends());
         let desk = self.work.desk(CallerId::Page);

@@ -1,5 +1,5 @@
-//! The log: what happened, to whom, how long it took; never what was said. Params, results, tokens and
-//! environments do not go in at any level.
+//! The log: events, callers and durations; never the content of a call. Params, results, tokens and environments do not
+//! go in at any level.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -47,7 +47,7 @@ where
     let _ = if for_people { registry.with(format.without_time()).try_init() } else { registry.with(format).try_init() };
 }
 
-/// Services whose calls are logged at debug level.
+/// Services that log their calls at debug level.
 pub struct Logged(pub Services);
 
 impl Service for Logged {
@@ -61,7 +61,7 @@ impl Service for Logged {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let Some((service, row)) = self.0.find(method) else {
-            // Its name is not logged: it may be anything.
+            // The name is not logged: it may be anything.
             tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
             return Err(unknown_method(method, &self.0.methods()));
         };

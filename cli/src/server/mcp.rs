@@ -77,7 +77,7 @@ pub async fn serve(tools: impl Future<Output = Tools>) -> Result<()> {
             }
             Ok(())
         }
-        // The client only asked what the server can do, or changed its mind.
+        // The client only asked for the server's abilities, or changed its mind.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
             Err(protocol("it began with something else than `initialize` or `server/discover`"))
@@ -104,7 +104,7 @@ pub struct Tools {
     offered: Arc<RwLock<Arc<OfferedTools>>>,
     changes: Changes,
     subscriptions: Arc<Subscriptions>,
-    /// What is offered in place of everything else.
+    /// The profile offered in place of everything else.
     profile: Option<&'static Profile>,
     /// True when results include `structuredContent`; else the transport adds it as raw text.
     structured: bool,
@@ -217,7 +217,7 @@ impl Tools {
         Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 
-    /// Refuses what a profile does not have.
+    /// Refuses the methods that a profile does not have.
     fn has_all(&self) -> Result<(), ErrorData> {
         if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }

@@ -1,5 +1,5 @@
-//! Gives memory back after large calls. The C library keeps what was freed, for each thread that made a call, so that
-//! one import of 30 MB would count as in use for as long as the server runs.
+//! Gives memory back after large calls. The C library keeps freed memory for each thread that made a call. So one
+//! import of 30 MB would count as in use for as long as the server runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What there is to be called, for those who write it down: types, an `OpenRPC` document, the page of the methods.
+//! Lists the methods of a server for the files that describe them: types, an `OpenRPC` document, the page of the
+//! methods.
 
 use nudge::Method;
 use nudge_core::suggest_service::SuggestService;

@@ -7,12 +7,12 @@
 //! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
 //! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
 //!
-//! The token is also taken at `/api`, whose methods are among these. `nudge ui --port` has the server listen on a further
+//! `/api` takes the token too, as its methods are among these. `nudge ui --port` has the server listen on a further
 //! port, and opens the page there.
 //!
-//! There is no cookie: one of 127.0.0.1 goes to every port there. The token of a page is made from the session's own
-//! token, so that every PRIMARY of the session knows it, and it dies with the session. The page lives on over a change
-//! of PRIMARY where the next one has the port, because a page keeps what it knows by host and port.
+//! There is no cookie: a cookie of 127.0.0.1 goes to every port there. The token of a page is made from the session's
+//! own token, so that every PRIMARY of the session knows it, and it dies with the session. The page lives on over a
+//! change of PRIMARY if the next one has the port, because a page keeps its data by host and port.
 
 mod files;
 mod peer;
@@ -80,7 +80,7 @@ pub const METHODS: &[&str] = &[
     "nudge.undo",
     "nudge.why",
 ];
-/// Who the page is, for `nudge undo --list` and `nudge watch`.
+/// The caller name of the page, for `nudge undo --list` and `nudge watch`.
 pub const NAME: &str = concat!("nudge-page/", env!("CARGO_PKG_VERSION"));
 /// Largest body with a code.
 pub const MAX_CODE_BYTES: usize = 4 << 10;
@@ -89,13 +89,13 @@ pub const MAX_CODE_BYTES: usize = 4 << 10;
 const NAME_BYTES: usize = 10;
 /// How long a code works.
 const CODE_S: Millis = 60;
-/// Codes that nobody has used yet; the oldest goes first.
+/// Most codes that are not used yet; the oldest goes first.
 const MAX_CODES: usize = 16;
 /// Largest context that is kept for a page.
 const MAX_HERE_BYTES: usize = 64 << 10;
 /// How long a page may be idle.
 const IDLE_MS: Millis = 12 * 60 * 60_000;
-/// Pages of which it is known when they called last. One that is forgotten counts from its beginning.
+/// Most pages with a known time of their last call. A forgotten page counts from its beginning.
 const MAX_PAGES: usize = 256;
 
 const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
@@ -109,11 +109,11 @@ static TABLE: Table<Page> = Table(&[&Row {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OpenPage {
-    /// Where the person is: what the page calls here.
+    /// The context that the page calls here.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     #[schemars(with = "ContextSpec")]
     context: Map<String, Value>,
-    /// Where the page is wanted. The server listens there, too, until it ends; absent: the session's port.
+    /// The port of the page. The server listens there, too, until it ends; absent: the session's port.
     #[serde(default, deserialize_with = "wire::given")]
     port: Option<u16>,
 }
@@ -141,7 +141,7 @@ struct Entered {
     here: Map<String, Value>,
 }
 
-/// What opens the page, and who calls by it.
+/// Makes and checks the codes and tokens of the page.
 pub struct Page {
     clock: Arc<dyn Clock>,
     /// The session's own token. It stays here.
@@ -233,7 +233,7 @@ impl Page {
         let Ok(Shown { code }) = serde_json::from_slice(body) else {
             return refused(StatusCode::BAD_REQUEST, "Send the code as {\"code\": \"...\"}.");
         };
-        // Before the code is used up: whoever sees it among the arguments of a browser must not spend it either.
+        // Before the code is used up: another user can see it among the arguments of a browser, and must not spend it.
         if ends.is_some_and(|(theirs, ours)| !peer::is_this_users(theirs, ours)) {
             return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
         }
@@ -355,8 +355,7 @@ impl Service for ForPage {
     }
 }
 
-/// The changes without the values that they tell: one of them may be a secret by now, and the page reads what there is
-/// anyway.
+/// Returns the changes without their values: one of them may be a secret by now, and the page reads the hints anyway.
 fn without_values(answer: &RawValue) -> Box<RawValue> {
     let mut told: Value = serde_json::from_str(answer.get()).unwrap_or_default();
     for change in told["changes"].as_array_mut().into_iter().flatten() {

@@ -14,8 +14,8 @@ use crate::context::Inference;
 use crate::running::{parsed_as, raw};
 use crate::seed::{self, Clones};
 
-/// Brings the hints of the clone that this process was started in step with its files, beside everything else. Where
-/// nothing was ever seeded that is one look for a file.
+/// Brings the hints of this process's clone in step with its files, beside everything else. If no clone was ever
+/// seeded, this is one look for a file.
 pub fn follow(stdio: &Stdio, backend: &Arc<Backend>) {
     if !matches!(stdio, Stdio::Mcp { profile: None, .. }) {
         return;

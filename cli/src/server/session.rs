@@ -1,4 +1,4 @@
-//! The session: who is PRIMARY, what it holds, what is told of changes, and where calls run.
+//! The session: the roles, the sources, the journal, change notifications, and the threads of calls.
 
 pub mod backend;
 pub mod calls;

@@ -1,12 +1,12 @@
-//! Notices an event loop that stands still, and places for calls that are all held by work that does not end: callers are
-//! not answered then, and nobody else can take over, because this process keeps the lock.
+//! Notices an event loop that stands still, and places for calls that are all held by work that does not end: callers
+//! are not answered then, and no other process can take over, because this process keeps the lock.
 //!
 //! A process that is merely busy is left alone: an interval in which it got a processor, or waited for one, counts as
 //! one in which the loop stood still only after `MISSED_WHILE_BUSY` of them.
 //!
-//! A loop that hangs, in a disk that does not answer for instance, cannot hand anything over. Where a PROXY is
-//! connected the process ends at once, which is the path that `kill -9` takes, and the PROXY goes on with all that was
-//! acknowledged. Alone it only says so in the log.
+//! A loop that hangs, in a disk that does not answer for instance, cannot hand anything over. If a PROXY is connected,
+//! the process ends at once, on the path that `kill -9` takes, and the PROXY goes on with all that was acknowledged.
+//! Alone the process only says so in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -45,7 +45,7 @@ pub enum CallerId {
     Proxy(u32),
     /// Another process of this user's over the local channel.
     Process(u32),
-    /// A connection whose process the system does not tell.
+    /// A connection of a process that the system does not tell.
     Connection(u64),
     /// A client of `/mcp`.
     McpClient(u64),
@@ -185,7 +185,7 @@ impl WorkPool {
         self.running().all.values().filter(|call| call.end < now).count()
     }
 
-    /// Returns true when all places of a lane that several callers share are held by calls whose deadline has passed.
+    /// Returns true when all places of a lane that several callers share are held by calls past their deadline.
     pub fn is_stuck(&self) -> bool {
         let now = Instant::now();
         let mut overdue: HashMap<(Lane, CallerKind), usize> = HashMap::new();

@@ -7,7 +7,7 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use crate::args::Args;
 
-/// The fields whose argument has another name than their last part, by command; an empty one is every command.
+/// The fields with an argument of another name than their last part, by command; an empty command is every command.
 const RENAMED: [(&str, &str, &str); 14] = [
     ("", "meta.sensitivity: \"secret\"", "secret"),
     ("", "meta.sensitivity", "secret"),
@@ -30,7 +30,7 @@ const RENAMED: [(&str, &str, &str); 14] = [
 pub fn in_flags(message: &str, verb: &str) -> String {
     let args = Args::command();
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
-    // Who calls a method speaks of it in its own words.
+    // The caller of a method speaks of it in the method's own words.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
         return message.to_owned();
     };
@@ -40,7 +40,7 @@ pub fn in_flags(message: &str, verb: &str) -> String {
         verb.build();
         verb = verb.find_subcommand(own).cloned().unwrap_or(verb);
     }
-    // What is expected of the form of a value is JSON's words, not ours.
+    // The expected form of a value is told in JSON's words, not ours.
     let form = message.starts_with("Correct `params");
     let part = |(at, part): (usize, &str)| {
         // Every other part is between backticks.
@@ -50,7 +50,7 @@ pub fn in_flags(message: &str, verb: &str) -> String {
     message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
-/// The command line's words for what stands between backticks, if it has some.
+/// Returns the command line's words for the text between backticks, if it has some.
 fn ours(args: &Command, verb: &Command, word: &str) -> Option<String> {
     if let Some(method) = word.strip_prefix("nudge.") {
         // `nudge.records.search` is `nudge records search`.

@@ -163,7 +163,7 @@ impl Client {
         let call = RpcCall { jsonrpc: "2.0", id, method, params };
         serde_json::to_writer(&mut body, &call).map_err(|error| unavailable(error.to_string()))?;
         let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
-        // Of a call that only reads it is ignored; who knows which do is the PRIMARY.
+        // A call that only reads ignores the key; only the PRIMARY knows these calls.
         let key = key(caller.key)?;
         Ok(Prepared { name, key, env: caller.env, agent: caller.agent, body: body.into(), once: method == SHUTDOWN })
     }

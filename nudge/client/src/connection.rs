@@ -66,7 +66,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection over the local channel, whose requests all carry the headers given; `None` when there is no
+    /// Opens a connection over the local channel. All its requests carry the headers given; `None` when there is no
     /// channel.
     pub async fn local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, Failed> {
         let Some(stream) = dir.dial().await? else { return Ok(None) };
@@ -75,7 +75,7 @@ impl Connection {
         Self::over(Box::new(stream), probe, host, more).await.map(Some)
     }
 
-    /// Opens a connection over TCP, whose requests all carry the token and the headers given.
+    /// Opens a connection over TCP. All its requests carry the token and the headers given.
     pub async fn tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, Failed> {
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
         let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 const MAX_NAMES: usize = 256;
 const MAX_VALUE_BYTES: usize = 32 << 10;
 
-/// Builds `context.env` for a call whose candidates mention the names in `asked`: the value only where it matters,
-/// `""` for other variables that are set, null for variables that are not set.
+/// Builds `context.env` for a call whose candidates mention the names in `asked`: the value only if it matters, `""`
+/// for other variables that are set, null for variables that are not set.
 pub fn asked_env(asked: &EnvNames, look_up: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
     let value = |name: &String| match look_up(name) {
         // Null says "known not to be set"; a missing name would say "unknown".

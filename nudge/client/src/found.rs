@@ -1,4 +1,4 @@
-//! What a lookup finds, in this process or in the running session.
+//! The result of a lookup, in this process or in the running session.
 
 use std::fmt;
 use std::sync::Arc;

@@ -54,8 +54,8 @@ struct Payload {
 impl Store {
     /// Returns every hint as `nudge.query` shows it, by component, key and variant; the values of secrets are redacted.
     ///
-    /// Each component is asked for by itself, so in a session that others change meanwhile it is no snapshot. Of a key
-    /// with more than 1,000 variants these are the first 1,000.
+    /// Each component is read by itself, so the list is no snapshot of a session that others change meanwhile. A key
+    /// with more than 1,000 variants gives the first 1,000.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps.

@@ -80,7 +80,7 @@ impl fmt::Debug for Restored {
     }
 }
 
-/// The open journal of the PRIMARY. Its methods may be called from any thread; they exclude each other.
+/// The open journal of the PRIMARY. Any thread may call its methods; they exclude each other.
 ///
 /// When another process renames, removes or replaces the file, the next append puts a copy back in its place. When
 /// that happens to `primary.lock`, another may be PRIMARY by now: the journal is never touched again, and everything
@@ -165,8 +165,8 @@ impl Journal {
     /// Writes a new journal and puts it in the place of the old one: the records of the old one for which `keep` returns
     /// true, then `payloads`.
     ///
-    /// Together they must stand for all that was acknowledged: the caller lets no change of what `payloads` stand for
-    /// happen from before the first is made until this returns. The iterator must not use this journal.
+    /// Together they must stand for all that was acknowledged: from before the first payload is made until this
+    /// returns, the caller lets no change of the data behind `payloads` happen. The iterator must not use this journal.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
@@ -295,7 +295,7 @@ impl Journal {
         push_record(buffer, payload)?;
         let written = write_once(&open.file, buffer);
         let (len, wanted) = (buffer.len() as u64, buffer.len());
-        // Only what is empty can shrink.
+        // Only an empty buffer can shrink.
         buffer.clear();
         buffer.shrink_to(MAX_KEPT_BYTES);
         let error = match written {

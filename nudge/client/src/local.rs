@@ -37,14 +37,14 @@ impl RuntimeDir {
         !matches!(self.dir().look(platform::CHANNEL), Ok(FileKind::Missing))
     }
 
-    /// Removes what is left of a local channel. The caller is PRIMARY.
+    /// Removes the rest of a local channel. The caller is PRIMARY.
     pub(crate) fn remove_channel(&self) {
-        // What stays is of no use to anybody: nobody listens there.
+        // A failure is harmless: no process listens there.
         let _ = self.dir().remove(platform::CHANNEL);
     }
 }
 
-/// The failure of a channel whose PRIMARY is there and that cannot be used just now.
+/// Makes the failure of a channel whose PRIMARY is there but that cannot be used now.
 fn busy(error: &io::Error) -> Failed {
     Failed::broken(&error.to_string(), false)
 }
@@ -69,7 +69,7 @@ mod platform {
     /// The socket's name in the runtime directory.
     pub const CHANNEL: &str = "server.sock";
 
-    /// One end of the local channel.
+    /// An end of the local channel.
     ///
     /// tokio's own stream wakes its task each time the other end has read something, as there is room to write then:
     /// once more for every message, at either end. This one asks for room only when there was none.
@@ -79,8 +79,8 @@ mod platform {
         full: Option<AsyncFd<OwnedFd>>,
     }
 
-    /// Watches a descriptor for one kind of readiness. What tokio would have in its place is `unsafe`, as the type could
-    /// change its descriptor; those of the standard library do not.
+    /// Watches a descriptor for one kind of readiness. Tokio's own replacement is `unsafe`, because a type could change
+    /// its descriptor; the types of the standard library do not.
     #[allow(deprecated)]
     fn watched<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(descriptor, interest)
@@ -91,7 +91,7 @@ mod platform {
             Ok(Self { socket: watched(stream.into_std()?, Interest::READABLE)?, full: None })
         }
 
-        /// Writes what there is room for, as soon as there is any.
+        /// Writes as much as there is room for, as soon as there is any.
         fn poll_write_by(
             &mut self,
             cx: &mut Context<'_>,
@@ -129,7 +129,7 @@ mod platform {
                     Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(Err(error)) => return Poll::Ready(Err(error)),
                     Ok(Ok(read)) => {
-                        // Less than there was room for is all there is; what comes later is told of.
+                        // A short read has taken everything; the system reports later data.
                         if 0 < read && read < size {
                             ready.clear_ready();
                         }
@@ -192,7 +192,7 @@ mod platform {
             let mut last = io::ErrorKind::NotFound.into();
             let opened = self.dir();
             for path in opened.socket_paths(self.path(), CHANNEL) {
-                // The folder is this user's alone, so that nobody else gets in before the mode is set.
+                // Only this user can enter the folder, so no other user connects before the mode is set.
                 let bound = UnixListener::bind(&path).and_then(|listener| {
                     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
                     Ok(listener)
@@ -259,11 +259,11 @@ mod platform {
 
     /// The file that holds the pipe's name, in the runtime directory.
     pub const CHANNEL: &str = "server.pipe";
-    /// The system's error for a pipe whose instances are all taken.
+    /// The error code of a pipe whose instances are all taken.
     const PIPE_BUSY: i32 = 231;
 
-    /// The name of the pipe. It cannot be guessed, so that nobody can make a pipe of that name first; it stands in a
-    /// file of the user's own. By the system's default other users cannot write to the pipe.
+    /// The name of the pipe. It cannot be guessed, so that no other process makes a pipe of that name first; it stands
+    /// in a file of the user's own. By the system's default other users cannot write to the pipe.
     #[derive(Serialize, Deserialize)]
     struct Named {
         pipe: String,
@@ -369,7 +369,7 @@ mod tests {
             let mut listener = dir.listen(&lock).unwrap();
             let mut near = dir.dial().await.unwrap().unwrap();
             let (mut far, _) = listener.accept().await.unwrap();
-            // Several times what a socket holds.
+            // Several times the room of a socket.
             let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
             let (all, length) = (sent.clone(), sent.len());
             let echo = tokio::spawn(async move {

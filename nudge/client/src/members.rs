@@ -2,12 +2,12 @@
 //!
 //! # The protocol
 //!
-//! There are two lock files, never removed, whose locks the system releases when a process dies:
-//! `primary.lock`, held exclusively by the PRIMARY, and `members.lock`, held shared by all members of the
-//! session. Only the holder of `primary.lock` ever tries `members.lock` exclusively, and nobody probes it: so a
-//! refusal means a living member. (A refusal of `primary.lock` means nothing: clients probe it.) A third file,
-//! `session`, is what a PRIMARY leaves to the next. When it is empty, the session was ended on purpose, even if
-//! it still has members: one of them may have been suspended, and notices late.
+//! There are two lock files, never removed, whose locks the system releases when a process dies: `primary.lock`, held
+//! exclusively by the PRIMARY, and `members.lock`, held shared by all members of the session. Only the holder of
+//! `primary.lock` ever tries `members.lock` exclusively, and no process probes it: so a refusal means a living member.
+//! (A refusal of `primary.lock` means nothing: clients probe it.) A third file, `session`, is written by a PRIMARY for
+//! the next one. When it is empty, the session was ended on purpose, even if it still has members: a suspended member
+//! notices late.
 //!
 //! **Start.** A server repeats these two until one succeeds:
 //! 1. [`RuntimeDir::try_lock`]: when the lock is won, go on as PRIMARY;
@@ -32,12 +32,11 @@
 //! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
 //! [`Member`].
 //!
-//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, and asks as in 2 whether
-//! any member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk.
-//! Then it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for
-//! a moment, or longer where nobody serves; who gets it does the same. So the last one removes the files, in whatever
-//! order they leave and ask. When the session was stopped and still has other members, the empty session file stays for
-//! them.
+//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, and asks as in 2 whether any
+//! member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk. Then
+//! it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for a
+//! moment, or longer if no server runs; the winner does the same. So the last one removes the files, in whatever order
+//! they leave and ask. When the session was stopped and still has other members, the empty session file stays for them.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
@@ -58,13 +57,13 @@
 //!
 //! # Why it holds
 //!
-//! *Two starters*: one wins `primary.lock`; the other joins after the first has decided. *A PROXY that
-//! saw a PRIMARY answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins
-//! before the next PRIMARY asks 2; else a new session has begun, and the PROXY belongs to that. It has not served
-//! anybody yet. *A member that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived at
-//! the same time for a moment. *A PRIMARY that dies after deciding*: either nobody had joined, so the next one
-//! decides anew, or there are members, for whom the session lives. *Two that end at once*: each asks 2 after it has
-//! left; when one is refused the lock because the other holds it, the other asks later, or the first tries again.
+//! *Two starters*: one wins `primary.lock`; the other joins after the first has decided. *A PROXY that saw a PRIMARY
+//! answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins before the next PRIMARY
+//! asks 2; else a new session has begun, and the PROXY belongs to that. It has not served any client yet. *A member
+//! that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived at the same time for a moment.
+//! *A PRIMARY that dies after deciding*: either no process had joined, so the next one decides anew, or there are
+//! members, for whom the session lives. *Two that end at once*: each asks 2 after it has left; when one is refused the
+//! lock because the other holds it, the other asks later, or the first tries again.
 
 use std::fs::{File, TryLockError};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -88,10 +87,10 @@ const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
 /// Longest wait of [`RuntimeDir::wait_for_end`]; a server on a quiet machine leaves within milliseconds.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const JOIN_POLL: Duration = Duration::from_millis(1);
-/// Time for which an ending server tries for a `primary.lock` that is held by somebody who serves.
+/// Time for which an ending server tries for a `primary.lock` that a serving process holds.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
-/// The same where nobody serves, because of fifty that end at once: who holds the lock then may have asked for members
-/// already, and a busy machine may let it wait before it gives the lock back.
+/// The same when no server runs, sized for fifty that end at once: the holder of the lock may have asked for members
+/// already, and on a busy machine it may wait before it gives the lock back.
 const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Membership in the session, which lives as long as it has members. Ends when dropped, and when the
@@ -174,8 +173,8 @@ impl RuntimeDir {
         Ok(!self.has_members(lock)? || self.session() == SessionState::Stopped)
     }
 
-    /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes
-    /// the journal and the session file when nobody else belongs to it. Returns true when the session is over.
+    /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes the journal
+    /// and the session file when no other process belongs to it. Returns true when the session is over.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
@@ -209,8 +208,8 @@ impl RuntimeDir {
     }
 
     /// Tries for `primary.lock`, which ending servers and probing clients hold for microseconds. A PRIMARY that serves
-    /// holds it for as long as it lives, and then removes everything itself: so this gives up soon. Where nobody serves,
-    /// whoever ends last has to get it.
+    /// holds it for as long as it lives, and then removes everything itself: so this gives up soon. When no server
+    /// runs, the process that ends last has to get it.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let begun = Instant::now();
         let is_served = || self.read_server_file().is_some() && self.session() != SessionState::Stopped;
@@ -226,8 +225,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Ends a session of which nobody can be PRIMARY although it has members, for instance because none of
-    /// them can read its journal: they end when the lock comes to them. Returns true when there was such a session.
+    /// Ends a session that has members but can have no PRIMARY, for instance because none of them can read its journal:
+    /// they end when the lock comes to them. Returns true when there was such a session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the files cannot be emptied.
@@ -248,8 +247,8 @@ impl RuntimeDir {
         self.remove_journal(&lock).map(|()| true)
     }
 
-    /// Waits, blocking the thread, until a server that was told to end has left nothing but its locks and its log:
-    /// whoever ended it may remove folders then, or start the next one. Returns false when that takes over five seconds.
+    /// Waits, blocking the thread, until a server that was told to end has left nothing but its locks and its log. The
+    /// caller may then remove folders, or start the next server. Returns false when that takes over five seconds.
     pub fn wait_for_end(&self, server: &ServerFile) -> bool {
         let deadline = Instant::now() + LEAVE_TIMEOUT;
         let is_there = || match self.read_server_file() {

@@ -1,4 +1,4 @@
-//! The runtime directory: the lock that decides who is PRIMARY, and the file that says where it is.
+//! The runtime directory: the lock that decides the PRIMARY, and the file with its address.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -126,7 +126,7 @@ impl RuntimeDir {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).1.as_ref().is_none_or(OpenedFile::is_in_place)
     }
 
-    /// Opens what the path stands for now; a missing directory is created in the folder that it was in.
+    /// Opens the directory that has the path now; a missing directory is created in the folder that it was in.
     fn open_anew(&self) -> Result<Self> {
         if !self.path.parent().is_some_and(Path::is_dir) {
             return Err(Error::unavailable(format!("The folder of {} is gone.", self.path.display())));
@@ -287,7 +287,7 @@ impl RuntimeDir {
         (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
     }
 
-    /// Writes a file atomically: nobody ever reads half of it.
+    /// Writes a file atomically: no reader ever sees half of it.
     pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
         static WRITTEN: AtomicU32 = AtomicU32::new(0);
         let (pid, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
@@ -441,7 +441,7 @@ impl PrimaryLock {
     }
 }
 
-/// A check that a [`PrimaryLock`] still stands, for those who do not hold it.
+/// Checks that a [`PrimaryLock`] still stands, for code that does not hold the lock.
 #[derive(Debug)]
 pub struct LockWatch {
     dir: RuntimeDir,
@@ -482,8 +482,8 @@ impl LockWatch {
     /// the journal meanwhile. The local channel and the membership are the caller's to renew.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server was
-    /// PRIMARY since: it may have acknowledged what this one does not know.
+    /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server
+    /// was PRIMARY since: it may have acknowledged changes that this one does not know.
     pub fn retake(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
         let held = self.file.upgrade().ok_or_else(|| self.refusal())?;
         let dir = self.dir.open_anew()?;

@@ -25,7 +25,8 @@ pub struct SessionFile {
     /// The bearer token that callers show; absent when servers ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Whether its hints are to be kept for next time, as its first PRIMARY was told; absent in files of older versions.
+    /// Is true when its hints are kept for the next session, as its first PRIMARY was told; absent in files of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
 }
@@ -51,7 +52,7 @@ pub enum SessionState {
     Unreadable,
     /// The session was ended on purpose (`nudge stop`).
     Stopped,
-    /// A session that nobody has ended; the locks tell whether it still has members.
+    /// A session that was not ended; the locks tell if it still has members.
     Lives(SessionFile),
 }
 

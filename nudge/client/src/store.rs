@@ -176,8 +176,8 @@ impl Store {
         self.call_from(Caller::default(), context, method, |told| within(params, &told.into()))
     }
 
-    /// Calls with the params that `fill` makes of what is told of a context; once more when the session names variables
-    /// that are missing.
+    /// Calls with the params that `fill` makes from the context; calls once more when the session names variables that
+    /// are missing.
     pub(crate) fn call_from(
         &self,
         by: Caller<'_>,
@@ -230,7 +230,7 @@ impl SessionLink {
         let (pid, remote) = &mut *locked(&self.remote);
         if *pid != std::process::id() {
             let mine = Arc::new(Remote::connect_giving_up(&self.dir, self.give_up.clone())?.named(self.name.as_str()));
-            // Forgotten, not dropped: a forked child shares the event queue with its parent, who closes it.
+            // Forgotten, not dropped: a forked child shares the event queue with its parent, which closes it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
         }
@@ -312,7 +312,7 @@ fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
 }
 
 /// The refusal of an answer that does not have the form that it has in this version.
-// It is what `map_err` wants.
+// `map_err` needs this signature.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn unknown_form(_: serde_json::Error) -> Error {
     Error::unavailable("The session answers in a form unknown here; upgrade this client.")

@@ -1,5 +1,5 @@
-//! The tools of MCP for programs that talk to a model themselves: their definitions in the forms of Anthropic and
-//! `OpenAI`, and who answers when the model uses one.
+//! Gives MCP's tools to programs that talk to a model themselves: the definitions in the forms of Anthropic and
+//! `OpenAI`, and the answer when the model uses a tool.
 
 use std::collections::HashMap;
 
@@ -32,16 +32,16 @@ use crate::store::{Store, raw, unknown_form};
 #[derive(Debug, Clone)]
 pub struct Tools {
     rows: Vec<MethodInfo>,
-    /// Where a row stands, by the name of its tool.
+    /// The position of a row, by the name of its tool.
     by_name: HashMap<String, usize>,
 }
 
 /// The answer of a tool, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolAnswer {
-    /// The result as JSON, or the error with what to do.
+    /// The result as JSON, or the error with advice.
     pub text: String,
-    /// Whether the call was refused.
+    /// Is true when the call was refused.
     pub is_error: bool,
 }
 
@@ -89,9 +89,9 @@ impl Tools {
         self.rows.iter().map(tool).collect()
     }
 
-    /// Calls a tool by its name, on behalf of a model that stands in `context`: what the model says of its context goes
-    /// before that, and null means unknown. `arguments` are a JSON object as text; empty is none. What is refused is an
-    /// answer too, which says what to do.
+    /// Calls a tool by its name, on behalf of a model in `context`. Context fields that the model gives come first, and
+    /// null means unknown. `arguments` are a JSON object as text; empty means none. A refusal is an answer too, and
+    /// says what to do.
     pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
         match self.answered(store, context, name, arguments) {
             Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
@@ -119,9 +119,10 @@ impl Tools {
         }
     }
 
-    /// Answers what a model said, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of `OpenAI`'s chat
-    /// completions, or a `function_call` of its responses. The answer goes into the next request as it is: as content
-    /// of a user message, as a message, as an item of the input. `None` for anything else, other people's tools included.
+    /// Answers a model's tool call, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of
+    /// `OpenAI`'s chat completions, or a `function_call` of its responses. The answer goes into the next request as it
+    /// is: as content of a user message, as a message, as an item of the input. `None` for anything else, including
+    /// tools that are not Nudge's.
     pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
         let said = wire::members(said).ok()?;
         let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {
@@ -155,8 +156,8 @@ impl Tools {
     }
 }
 
-/// The params with what is told of a context for the fields that the model leaves out. As text, so that the order of keys
-/// and the digits of numbers stay; what is no context is left for the method to refuse.
+/// Adds to the params the context fields that the model leaves out. It works on text, so that the order of keys and the
+/// digits of numbers stay; a context that is no object is left for the method to refuse.
 fn filled(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
     let Ok(mut all) = wire::members(params.get()) else { return Ok(params.to_owned()) };
     let given = all.iter().position(|(name, _)| name == "context");

@@ -26,9 +26,9 @@ pub trait Clock: Send + Sync {
         self.now()
     }
 
-    /// Returns true when what was stored at `stored_at` may be destroyed because it has lived until `end`: the clock has
-    /// got there by time that has passed. That is so by [`plausible`](Self::plausible), and for what was stored since the
-    /// clock has jumped also by [`now`](Self::now).
+    /// Returns true when data stored at `stored_at` has lived until `end` and may be destroyed. The clock must reach
+    /// `end` by time that has passed. Either [`plausible`](Self::plausible) is past `end` or, for data stored since the
+    /// clock jumped, [`now`](Self::now) is.
     fn has_lived_until(&self, end: Millis, _stored_at: Millis) -> bool {
         self.now() >= end
     }
@@ -131,7 +131,7 @@ pub mod rfc3339 {
     pub struct Stamp([u8; 24]);
 
     impl Stamp {
-        /// Writes `at`; what no four digits can hold is the beginning of 1970.
+        /// Writes `at`; a year that four digits cannot hold becomes the beginning of 1970.
         #[inline]
         pub fn of(at: Millis) -> Self {
             let at = if (FIRST..=LAST).contains(&at) { at } else { 0 };
@@ -183,7 +183,8 @@ pub mod rfc3339 {
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())
     }
 
-    /// Parses what [`Stamp`] writes, which is nearly all that is read; `None` for anything else. The library takes ten times as many instructions.
+    /// Parses the form that [`Stamp`] writes, which nearly all input has; `None` for anything else. The library takes
+    /// ten times as many instructions.
     fn parse_own(text: &[u8]) -> Option<Millis> {
         let text: &[u8; 24] = text.try_into().ok()?;
         let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
@@ -195,7 +196,7 @@ pub mod rfc3339 {
         };
         let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
         let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-        // Whether a month has that day shows when its days are counted; a leap second is for the library.
+        // The day is checked against its month below, when days are counted; a leap second is left to the library.
         if !(1..=12).contains(&month) || day == 0 || hour > 23 || minute > 59 || second > 59 {
             return None;
         }

@@ -71,9 +71,9 @@ impl ContextSpec {
     /// The names of the fields, as JSON has them.
     pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
 
-    /// Refuses a name that is none of [`FIELDS`](Self::FIELDS). On the wire an unknown field is passed over, as a newer
-    /// caller may know more (semantics section 2); who takes a context from a program of this version asks here first,
-    /// because a misspelt field would be an answer for another place.
+    /// Refuses a name that is none of [`FIELDS`](Self::FIELDS). On the wire an unknown field is ignored, as a newer
+    /// caller may know more (semantics section 2). A reader of a context from a program of this version calls this
+    /// first: a misspelt field would give an answer for another place.
     ///
     /// # Errors
     /// `E_INVALID`, with the field that was probably meant.
@@ -133,7 +133,7 @@ impl ContextSpec {
     }
 }
 
-/// A checked, immutable context; cheap to clone. Its values never appear in `Debug`.
+/// A checked, immutable context; cheap to clone. `Debug` never shows its values.
 ///
 /// ```
 /// use nudge_core::{context::Context, place::Os};
@@ -234,9 +234,9 @@ impl Context {
         Self(Arc::new(inner))
     }
 
-    /// The context after `cd` to a folder, absolute or relative to this one's. What lies below it is taken to be of the
-    /// same repository, as is what lies below a repository that is named by its folder; elsewhere repository and branch
-    /// are not known. `None` where the folder cannot be known.
+    /// Returns the context after `cd` to a folder, absolute or relative to this one's. A folder below this one, or
+    /// below a repository that is named by its folder, counts as part of the same repository. Elsewhere repository and
+    /// branch are unknown. `None` when the folder cannot be known.
     ///
     /// ```
     /// # use nudge_core::context::Context;

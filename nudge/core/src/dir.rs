@@ -103,9 +103,9 @@ pub enum FileKind {
 
 /// A file that stays open for long, under the path by which it was opened.
 ///
-/// A person, a restored backup or a program that cleans up may give the path to another file, or to none. What is
-/// written then is written into a file without a name, and is lost with the last descriptor. So the owner looks before
-/// it begins a change, and again before it acknowledges one:
+/// A person, a restored backup or a program that cleans up may give the path to another file, or to none. Later writes
+/// then go into a file without a name, and are lost with the last descriptor. So the owner looks before it begins a
+/// change, and again before it acknowledges one:
 ///
 /// ```
 /// use nudge_core::dir::OpenedFile;
@@ -172,7 +172,7 @@ mod unix {
 
     use super::{File, FileKind, Path, PathBuf, Unfit, io, plain};
 
-    /// The identity of a file, whatever its name: device and inode, whose types differ between systems.
+    /// The identity of a file under any name: device and inode, with types that differ between systems.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId(i128, i128);
 
@@ -182,7 +182,8 @@ mod unix {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
 
-        /// Returns the identity of what has this path, which is neither opened nor followed; `None` when nothing has.
+        /// Returns the identity of the file at this path, which is neither opened nor followed; `None` when there is
+        /// none.
         pub fn at(path: &Path) -> io::Result<Option<Self>> {
             match rustix::fs::lstat(path) {
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
@@ -324,7 +325,7 @@ mod unix {
             [opened, Some(path.to_owned())].into_iter().flatten().map(move |dir| dir.join(name))
         }
 
-        /// Refuses a file with permissions for others: they could write what we believe, or read a token.
+        /// Refuses a file with permissions for others: they could write data that we believe, or read a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
             plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
         }
@@ -359,7 +360,7 @@ mod windows {
             Ok(Self)
         }
 
-        /// Returns the identity of what has this path; `None` when nothing has.
+        /// Returns the identity of the file at this path; `None` when there is none.
         pub fn at(path: &Path) -> io::Result<Option<Self>> {
             match path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

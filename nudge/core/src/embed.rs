@@ -1,14 +1,14 @@
-//! Texts as vectors, so that a question finds what means the same in other words.
+//! Turns texts into vectors, so that a question finds the same meaning in other words.
 //!
-//! Sources know an [`Embedder`] and nothing of models: which there is, whether it is loaded and what it costs is for
-//! the crate that has it. There may be none, and everything works without one.
+//! Sources know an [`Embedder`] and nothing of models: the crate that has the model decides which one it is, when it is
+//! loaded and how much it may cost. There may be none, and everything works without one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Longest prompt whose meaning is made, in tokens and letters; of a longer one, its end, which says what is wanted.
+/// Longest prompt that is embedded, in tokens and letters; a longer one is cut to its end, which says the request.
 const PROMPT_TOKENS: usize = 64;
 const PROMPT_CHARS: usize = 512;
 /// Tokens a word up to which a model understands all of a question, and from which on nothing. English prose has 1.2 to
@@ -33,19 +33,19 @@ const LANES: usize = 16;
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 pub trait Embedder: Send + Sync {
-    /// Which model with which weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. It is kept with every vector, and
-    /// is another one wherever the same text would give another vector.
+    /// Returns the name of the model and its weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. It is kept with
+    /// every vector, and differs whenever the same text would give another vector.
     fn id(&self) -> &str;
 
     /// Numbers in a vector.
     fn dims(&self) -> usize;
 
-    /// Tokens of a text that count; what comes after them changes nothing. Marks that the model puts around a text
-    /// are not among them.
+    /// Returns the most tokens of a text that count; tokens after them change nothing. Marks that the model puts around
+    /// a text are not among them.
     fn max_tokens(&self) -> usize;
 
-    /// Tokens of a text, all of them, for whoever cuts texts into pieces that fit. It takes time in proportion to the
-    /// text, and needs none of the model's large parts.
+    /// Counts all tokens of a text, for a caller that cuts texts into pieces that fit. It takes time in proportion to
+    /// the text, and needs none of the model's large parts.
     fn count(&self, text: &str) -> usize;
 
     /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It takes milliseconds to
@@ -56,14 +56,14 @@ pub trait Embedder: Send + Sync {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 }
 
-/// What there is for whoever asks for the model.
+/// The state of the model, as a caller gets it.
 #[derive(Clone)]
 pub enum Model {
     /// There is none on this machine; everything works by words, and says so.
     Absent,
-    /// It is being loaded, in the background; the next who asks may get it.
+    /// It is being loaded, in the background; the next caller may get it.
     Loading,
-    /// Here it is. Keep it for the work at hand, not longer: it is dropped when the last who has it lets go.
+    /// The loaded model. Keep it for the work at hand, not longer: it is dropped when the last holder lets go.
     Ready(Arc<dyn Embedder>),
     /// It cannot be loaded; the error says why. It is tried again when its files have changed, and after a minute.
     Failed(Error),
@@ -89,27 +89,28 @@ impl Model {
     }
 }
 
-/// Whoever has a model, loads it when it is first asked for, and drops it when nobody asks for long.
+/// Owns the embedding model: loads it on first use, drops it when idle.
 pub trait Models: Send + Sync {
-    /// Returns the model. One that is not in memory is loaded, and waited for at most so long.
+    /// Returns the model. A model that is not in memory is loaded, with a wait of at most `wait`.
     fn get(&self, wait: Duration) -> Model;
 
-    /// Returns what there is without loading anything: `Loading` also where there is a model that nobody has asked for.
+    /// Returns the present state without loading anything: it is also `Loading` for a model that no caller has asked
+    /// for.
     fn look(&self) -> Model;
 
-    /// Drops a model that nobody has asked for in a while; whether it did. Called every few seconds.
+    /// Drops an idle model; returns true when it did. Called every few seconds.
     fn tick(&self) -> bool {
         false
     }
 }
 
 impl dyn Models {
-    /// Returns the model for work that nobody waits for, `None` where there is nothing to do. A model that is in memory
-    /// is used without asking for it: such work comes again and again, and asking keeps a model from being dropped. One
-    /// that is not in memory is loaded only where something `is_missing`; where there is none, nobody looks.
+    /// Returns the model for background work, `None` when there is nothing to do. A model in memory is used without a
+    /// request for it: such work comes again and again, and a request keeps a model from being dropped. A model that is
+    /// not in memory is loaded only when something `is_missing`; without a model, `is_missing` is not called.
     ///
     /// # Errors
-    /// What `is_missing` says.
+    /// The errors of `is_missing`.
     pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<Model>> {
         match self.look() {
             found @ (Model::Ready(_) | Model::Absent) => Ok(Some(found)),
@@ -147,7 +148,7 @@ impl Models for Loaded {
     }
 }
 
-/// Takes texts for the same that have the same letters as often; it is called as it is told to be. Of use in tests.
+/// Treats texts as the same when they have the same letters as often; its id is the given name. For tests.
 #[derive(Debug, Clone, Copy)]
 pub struct Letters(pub &'static str);
 
@@ -200,10 +201,10 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// What somebody asks, as a model has it.
+/// A question as a vector of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thought {
-    /// Of length 1.
+    /// The vector, of length 1.
     pub vector: Vec<f32>,
     /// How much of it the model understands, 0 to 1.
     pub understood: f64,
@@ -262,7 +263,8 @@ fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
     }
 }
 
-/// How much of a question of so many words a model understands whose tokenizer makes so many tokens of it: 0 to 1.
+/// Returns the share of a question that a model understands, 0 to 1. It depends on the question's words and on the
+/// tokens that the model makes of them.
 ///
 /// ```
 /// use nudge_core::embed::understood;

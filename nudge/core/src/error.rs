@@ -84,7 +84,7 @@ impl ErrorKind {
     }
 }
 
-/// A refused call: nothing was changed, and [`Error::message`] says what to do.
+/// A refused call: it changed nothing, and [`Error::message`] names the remedy.
 ///
 /// Serializes as a JSON-RPC error object, `{"code", "message", "data": {"reason", ...}}`.
 #[derive(Clone, PartialEq)]
@@ -103,7 +103,7 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error. `message` is one plain sentence that says what to do and holds no secret.
+    /// Makes an error. `message` is one plain sentence that names the remedy and holds no secret.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut data = Map::new();
         data.insert("reason".into(), kind.reason().into());
@@ -153,7 +153,7 @@ impl Error {
         }
     }
 
-    /// Returns the message, one plain sentence that says what to do.
+    /// Returns the message, one plain sentence that names the remedy.
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -10,14 +10,14 @@ use smallvec::SmallVec;
 /// The explanation beside everything that a read returns.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MatchExplain {
-    /// Whether it fits where the caller stands: every condition of its scope is met.
+    /// Is true when it fits the caller's context: every condition of its scope is met.
     pub matched: bool,
     /// 0 to 1; four decimals on the wire.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     /// The addends of the score.
     pub parts: Parts,
-    /// What speaks for it; for what did not match, the condition that failed.
+    /// The reasons for it; when it did not match, the condition that failed.
     pub reasons: Vec<String>,
 }
 

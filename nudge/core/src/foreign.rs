@@ -1,8 +1,8 @@
 //! The one reader of files that somebody else may have written: git's, settings of other programs, the user's own.
 //!
-//! Whoever may write in a folder can make any of its files a pipe that nobody writes to, a device without an end or a
-//! link to elsewhere, also between a look at the file and its opening. So a file is opened without waiting, is looked
-//! at once it is open, and is read up to a number of bytes.
+//! Another user who can write in a folder can replace any of its files by a pipe without a writer, a device without an
+//! end or a link to elsewhere, also between a look at the file and its opening. So a file is opened without waiting, is
+//! looked at once it is open, and is read up to a number of bytes.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -17,10 +17,10 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a regular file for reading, and says what was opened. It never waits, whatever stands there.
+/// Opens a regular file for reading, and returns its metadata. It never waits, whatever kind of file is there.
 ///
 /// # Errors
-/// Those of opening; `InvalidInput` for anything but a regular file.
+/// The errors of opening; `InvalidInput` for anything but a regular file.
 pub fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
     let file = open_without_waiting(path, links)?;
     let meta = file.metadata()?;

@@ -1,7 +1,7 @@
-//! What is held in memory, in bytes as the usual allocators count: never less than it is.
+//! Counts the memory held, in bytes as the usual allocators count: never less than it is.
 
-/// Returns what an allocation of `bytes` takes with its header: a multiple of 16, 32 at the least. None is made for
-/// nothing.
+/// Returns the bytes that an allocation of `bytes` takes with its header: a multiple of 16, 32 at the least. Zero bytes
+/// take none.
 ///
 /// ```
 /// use nudge_core::held::heap;
@@ -15,7 +15,7 @@ pub const fn heap(bytes: usize) -> usize {
     if with_header < 32 { 32 } else { with_header }
 }
 
-/// Returns what the nodes of a `BTreeMap` take: each has room for eleven entries, of which half may be free.
+/// Returns the bytes that the nodes of a `BTreeMap` take: each has room for eleven entries, of which half may be free.
 pub const fn map(len: usize, entry: usize) -> usize {
     if len == 0 { 0 } else { heap(11 * entry + 112) + len * (2 * entry + 16) }
 }

@@ -1,9 +1,9 @@
-//! The ground floor of Nudge: what every source of it is built from, whether hints, signals, records, code or
+//! The ground floor of Nudge: the parts that every source is built from, for hints, signals, records, code or
 //! knowledge.
 //!
-//! A *source* knows something that an agent should be told. It answers methods (a [`Table`](table::Table) of rows),
-//! it [offers](suggest) lines when something happens, and it lives as long as the server that opened it
-//! ([`Source`](source::Source)). This crate says what a source is, and has what all of them need:
+//! A *source* knows something that an agent should be told. It answers methods (a [`Table`](table::Table) of rows), it
+//! [offers](suggest) lines when something happens, and it lives as long as the server that opened it
+//! ([`Source`](source::Source)). This crate defines a source, and has the parts that all of them need:
 //!
 //! | module | what |
 //! |---|---|

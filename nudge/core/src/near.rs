@@ -6,14 +6,14 @@ use crate::wire::shorten;
 
 /// Most names that are looked at, so that no store makes it take long.
 const MAX_NAMES: usize = 2000;
-/// Longest name that is compared, in bytes; nobody mistypes a longer one.
+/// Longest name that is compared, in bytes; users do not mistype a longer one.
 const MAX_NAME_BYTES: usize = 64;
 /// Letters from which a name may be a part of the one that is meant (`proxy` of `http-proxy`).
 const MIN_PART_CHARS: usize = 3;
 
 /// Returns the name that is nearest to `word`: the same but for case and signs, with few wrong or swapped letters, or
-/// one that has it as a part. The word itself does not count. Of equally near names the first by bytes is returned. The
-/// first 2,000 names are looked at.
+/// one that has it as a part. The word itself does not count. Among equally near names the first by bytes is returned.
+/// The first 2,000 names are looked at.
 ///
 /// ```
 /// use nudge_core::near::nearest;
@@ -32,7 +32,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     ranked.min().map(|(_, name)| name)
 }
 
-/// The refusal of a name that is none of those `known`. `what` is the kind of name, such as `context field`.
+/// Makes the error for a name that is not among `known`. `what` is the kind of name, such as `context field`.
 ///
 /// A name that looks like a credential is not repeated.
 ///
@@ -67,7 +67,7 @@ fn distance(word: &str, name: &str) -> Option<usize> {
     let most = (chars.min(others) / 3).clamp(usize::from(chars > 1), 3);
     let wrong = (chars.abs_diff(others) <= most).then(|| strsim::osa_distance(word, name));
     let is_part = chars.min(others) >= MIN_PART_CHARS && (name.contains(word) || word.contains(name));
-    // Whoever leaves out a part means a short name sooner than a long one.
+    // A user who omits a part means a short name sooner than a long one.
     wrong.filter(|wrong| *wrong <= most).or_else(|| is_part.then(|| most + chars.abs_diff(others)))
 }
 

@@ -1,8 +1,8 @@
 //! Calls with a key: each is made once, however often it is sent, also to the PRIMARY that comes next.
 //!
-//! A caller that does not know whether its call arrived sends it again with the same key. Whoever makes it keeps the
-//! key and the result with the change: in the same record, or in the same transaction. [`Calls`] does so for a source
-//! in memory; one with a database keeps them there, and has an [`Once`] of its own.
+//! A caller that does not know if its call arrived sends it again with the same key. The source keeps the key and the
+//! result with the change: in the same record, or in the same transaction. [`Calls`] does so for a source in memory; a
+//! source with a database keeps them there, and has an [`Once`] of its own.
 
 mod in_flight;
 
@@ -28,11 +28,11 @@ const SMALL_RESULT: usize = 4 << 10;
 
 /// Makes calls once by key.
 pub trait Once {
-    /// Makes a call unless one with this key was made: then its result is given again. `make` is told what is left
-    /// of the earlier call where its result is not.
+    /// Makes a call once: if a call with this key was made, its kept result is returned again. When that result is not
+    /// kept, `make` gets the rest of the earlier call.
     ///
     /// # Errors
-    /// What the call says; `E_INVALID` when the key was used for another call.
+    /// The errors of the call; `E_INVALID` when the key was used for another call.
     fn once(
         &self,
         key: &str,
@@ -54,13 +54,13 @@ pub trait Recordable: Serialize {
 /// The memory of a call that was made with a key.
 #[derive(Clone)]
 pub struct Known {
-    /// Its result. `None` when it was large and is dropped, and for a call about a secret that another process made.
+    /// The result. `None` when it was large and is dropped, and for a call about a secret that another process made.
     result: Option<Arc<RawValue>>,
     /// The result as a record may hold it: without secrets.
     open: Option<Arc<RawValue>>,
     /// The version that a call about a secret alone led to: all that is written of such a call.
     version: Option<u64>,
-    /// Which call it was, as [`Call::text`] writes it; `None` where an old record does not say.
+    /// The call, as [`Call::text`] writes it; `None` for an old record without it.
     call: Option<Arc<str>>,
 }
 
@@ -82,7 +82,7 @@ impl Known {
         Ok(Self { result: Some(result), open, version, call })
     }
 
-    /// Reads what a record says of a call.
+    /// Reads a call from its record.
     pub fn restored(done: &Done<'_>) -> Self {
         let result: Option<Arc<RawValue>> = done.result.map(|result| result.to_owned().into());
         Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
@@ -142,7 +142,7 @@ impl Keys {
 }
 
 impl Made {
-    /// Refuses what a call that was made would change again.
+    /// Refuses a change that a repeated call would make again.
     ///
     /// # Errors
     /// `E_CONFLICT` for [`Made::Dropped`].
@@ -162,13 +162,13 @@ pub struct Done<'a> {
     /// The key.
     #[serde(borrow)]
     pub key: std::borrow::Cow<'a, str>,
-    /// The result without what it tells of secrets; absent when it tells of nothing else.
+    /// The result without anything about secrets; absent when it is about secrets alone.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a RawValue>,
     /// The version of the secret that the result is about, when there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Which call it was; absent from records of older versions.
+    /// The call that was made; absent from records of older versions.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<std::borrow::Cow<'a, str>>,
 }
@@ -207,7 +207,7 @@ impl Calls {
         self.keys.lock().insert(key, known);
     }
 
-    /// Remembers what a record says.
+    /// Remembers the call in a record.
     pub fn restore(&self, done: &Done<'_>) {
         self.note(&done.key, Known::restored(done));
     }

@@ -1,8 +1,8 @@
 //! How long somebody waits for a call, and whether they still do.
 //!
-//! A server runs a call that may take long under a [`CallLimit`]. Long work looks at it by [`is_over`] or [`check`],
-//! wherever on the thread of the call it stands, and ends when nobody waits for it any more. A thread that works for a
-//! call on another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`].
+//! A server runs a call that may take long under a [`CallLimit`]. Long work checks it by [`is_over`] or [`check`],
+//! anywhere on the thread of the call, and ends when the caller has stopped waiting. A thread that works for a call on
+//! another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`].
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ thread_local! {
     static CURRENT: RefCell<Option<CallLimit>> = const { RefCell::new(None) };
 }
 
-/// The time until which a call is waited for. Clones share one flag: whoever gives the call up ends the work of all.
+/// The time until which a caller waits for its call. Clones share one flag: giving up one of them ends the work of all.
 #[derive(Debug, Clone)]
 pub struct CallLimit {
     until: Instant,
@@ -44,12 +44,12 @@ impl CallLimit {
         self.until
     }
 
-    /// Notes that nobody waits any more.
+    /// Notes that the caller has stopped waiting.
     pub fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true once nobody waits any more, or the time is over.
+    /// Returns true once the caller has stopped waiting, or the time is over.
     pub fn is_over(&self) -> bool {
         self.is_given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
@@ -68,7 +68,7 @@ impl CallLimit {
     }
 }
 
-/// Returns true when this thread works for a call that nobody waits for any more.
+/// Returns true when this thread's call has a caller that has stopped waiting.
 pub fn is_over() -> bool {
     CURRENT.with_borrow(|limit| limit.as_ref().is_some_and(CallLimit::is_over))
 }
@@ -79,7 +79,7 @@ pub fn end_within(time: Duration) -> Instant {
     CURRENT.with_borrow(|limit| limit.as_ref().map_or(end, |limit| limit.end().min(end)))
 }
 
-/// Ends a call that nobody waits for any more. It is called where nothing has been changed yet.
+/// Ends a call after its caller has stopped waiting. It is called at points before any change.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when [`is_over`].
@@ -87,7 +87,7 @@ pub fn check() -> Result<()> {
     if is_over() { Err(given_up()) } else { Ok(()) }
 }
 
-/// The error of a call that was ended because nobody waits for it any more.
+/// Makes the error of a call that ended because its caller had stopped waiting.
 pub fn given_up() -> Error {
     Error::unavailable("The call took too long and was given up, and nothing was changed; ask for less, or try again.")
 }

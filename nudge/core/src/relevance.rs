@@ -1,7 +1,7 @@
 //! Relevance: which of many short texts a sentence, a question or an error brings to mind.
 //!
-//! A word counts by how much it says in a sentence, by how rare it is among the texts that could be told, and by the
-//! field in which a text has it. Who tells something unasked needs a floor: [`FLOOR`].
+//! A word counts by its weight in a sentence, by how rare it is among the texts that could be told, and by the field in
+//! which a text has it. A source that tells something unasked needs a floor: [`FLOOR`].
 
 mod likeness;
 
@@ -21,9 +21,9 @@ pub const CUT: f64 = 0.5;
 
 /// The field weight at which a word counts half. A word in more fields of a text counts more, but never twice.
 const HALF_FIELD_WEIGHT: f64 = 1.0;
-/// What a word that says little counts.
+/// The weight of a word that says little.
 const LITTLE: f64 = 0.35;
-/// What a word counts in the middle of a long text, as in a pasted log.
+/// The weight of a word in the middle of a long text, as in a pasted log.
 const IN_THE_MIDDLE: f64 = 0.25;
 /// Most lines of the first paragraph of a long text, and lines at its end, that count in full.
 const FIRST_LINES: usize = 3;
@@ -58,8 +58,8 @@ struct Term {
 }
 
 impl Terms {
-    /// The words of a prompt. Of a long one, the first paragraph and the last lines count most: people say there
-    /// what they want of what they have pasted.
+    /// Takes the words of a prompt. In a long one, the first paragraph and the last lines count most: there people say
+    /// their wish for the text that they have pasted.
     pub fn of_prompt(text: &str) -> Self {
         let is_empty = |line: &&str| line.trim().is_empty();
         let asked = text.lines().skip_while(is_empty).take_while(|line| !is_empty(line)).count().min(FIRST_LINES);
@@ -71,7 +71,7 @@ impl Terms {
         };
         let tokens = lines.iter().enumerate().flat_map(|(at, line)| {
             let share = weigh(at);
-            // What a log names is what it is about.
+            // The subject of a log is the code that it names.
             line.split_whitespace().map(move |word| (word, share, !is_long && is_code(word)))
         });
         Self::new(tokens, false)
@@ -83,14 +83,14 @@ impl Terms {
         if terms.is_empty() { Self::new([(text, 1.0, false)].into_iter(), true) } else { terms }
     }
 
-    /// The words of the last lines of an error, where it says most. The paths of files say where, not what.
+    /// Takes the words of the last lines of an error, which say most. Paths of files only say where.
     pub fn of_error(text: &str) -> Self {
         let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
         let words = lines.flat_map(str::split_whitespace).filter(|word| !(word.contains('/') && word.contains('.')));
         Self::new(words.map(|word| (word, 1.0, false)), false)
     }
 
-    /// Of texts, each with the share that its words count, and whether it is code.
+    /// Takes the words of texts, each with its share of the weight, and a flag for code.
     fn new<'a>(texts: impl Iterator<Item = (&'a str, f64, bool)>, common_too: bool) -> Self {
         let mut terms: Vec<Term> = Vec::new();
         let mut language = Language::default();
@@ -179,12 +179,12 @@ fn is_code(word: &str) -> bool {
 pub struct Relevant<'a> {
     /// The number of the text.
     pub text: u32,
-    /// The sum of what its words count; 0.6 is one rare word in a name.
+    /// The sum of the weights of its words; 0.6 is one rare word in a name.
     pub relevance: f64,
     /// The words that it has, folded, as they were asked with, those that count most first.
     pub words: SmallVec<[&'a str; 4]>,
-    /// Whether all of them stand in paths and identifiers alone (`lib/kv.ts`, `Escrow.release`): there they say what some
-    /// code is called.
+    /// Is true when all of them stand in paths and identifiers alone (`lib/kv.ts`, `Escrow.release`): there they only
+    /// name some code.
     pub in_code: bool,
 }
 
@@ -210,7 +210,7 @@ struct Entry {
 }
 
 impl Index {
-    /// Sets the fields of a text, each with its weight; what it had is forgotten.
+    /// Sets the fields of a text, each with its weight; its earlier fields are forgotten.
     pub fn put<'a>(&mut self, text: u32, fields: impl IntoIterator<Item = (&'a str, f32)>) {
         self.remove(text);
         let mut own: HashMap<Word, f32, RandomState> = HashMap::default();
@@ -230,7 +230,7 @@ impl Index {
                 let letters = Letters::of(&word.folded);
                 entry.forms.push((word.folded, letters));
             }
-            // Of two forms in one text, that of the heavier fields counts.
+            // When a text has two forms, the form in the heavier fields counts.
             let known = stems.entry(at).or_default();
             *known = known.max(weight);
         }
@@ -277,7 +277,7 @@ impl Index {
                 likenesses -= 1;
                 texts = self.texts_like(&term.word, &counts);
             }
-            // Of few texts, what all of them have may still be what was meant.
+            // Among few texts, a word that all of them have may be the one meant.
             let rarity = rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
                 found.entry(text).or_default().push((term.weight * rarity * worth, term));
@@ -293,13 +293,13 @@ impl Index {
         relevant.collect()
     }
 
-    /// The texts that have a form of a word, with what it counts there.
+    /// Finds the texts that have a form of a word, with the word's weight there.
     fn texts_of(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let at = self.by_stem.get(&word.stem);
         at.map_or_else(Vec::new, |&at| self.entries[at as usize].texts(1.0, counts).collect())
     }
 
-    /// The texts that have a word much like this one, with what it counts there.
+    /// Finds the texts that have a word much like this one, with its weight there.
     fn texts_like(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let asked = Likeness::of(word);
         let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
@@ -315,14 +315,14 @@ impl Index {
 }
 
 impl Entry {
-    /// Its texts, with what the stem counts there, `share` of the whole.
+    /// Returns the texts of this stem and its weight in each, times `share`.
     fn texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
         let texts = self.texts.iter().filter(|(text, _)| counts(*text));
         texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight))))
     }
 }
 
-/// What a field weight counts: 0 to 1.
+/// Turns a field weight into a share from 0 to 1.
 fn saturated(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }

@@ -1,24 +1,24 @@
-//! What a person is told of an answer, and what it is made of.
+//! Builds the report of an answer for a person.
 
 use serde_json::Value;
 
-/// What a person is told of an answer.
+/// An answer as it is shown to a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What stands first.
+    /// The first lines.
     pub lines: Vec<String>,
     /// The heads of a table; where there is little room, the last go first.
     pub columns: &'static [&'static str],
-    /// Its rows. A time in UTC is told in the reader's zone.
+    /// The rows. A time in UTC is shown in the reader's zone.
     pub rows: Vec<Vec<String>>,
-    /// What is told beside it, on stderr.
+    /// The notes beside it, on stderr.
     pub notes: Vec<String>,
     /// Nothing was done, so that the command has failed.
     pub is_refused: bool,
 }
 
 impl Report {
-    /// One line.
+    /// Makes a report of one line.
     pub fn line(line: impl Into<String>) -> Self {
         Self { lines: vec![line.into()], ..Self::default() }
     }

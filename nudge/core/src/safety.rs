@@ -1,4 +1,4 @@
-//! What keeps credentials out and paths in place (semantics section 7).
+//! Keeps credentials out and paths in place (semantics section 7).
 
 pub mod paths;
 pub mod refusal;

@@ -112,11 +112,11 @@ pub struct Scope {
     specificity: u8,
     /// The number in a store's table of scopes.
     number: u32,
-    /// What it takes of memory, in bytes.
+    /// The memory that it takes, in bytes.
     held: usize,
 }
 
-/// One condition of a scope, evaluated in a context.
+/// A condition of a scope, evaluated in a context.
 pub struct Condition {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
@@ -124,7 +124,7 @@ pub struct Condition {
     pub met: bool,
     /// True when the context does not have the field at all.
     pub absent: bool,
-    /// The reason, in the words of semantics section 3 when met, else what is wrong.
+    /// The reason, in the words of semantics section 3 when met, else the failure.
     pub reason: String,
 }
 
@@ -222,14 +222,14 @@ impl Scope {
         Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
     }
 
-    /// Returns true when every condition is met; a condition whose context field is missing is not. It takes as long
-    /// as it takes; see [`Scope::judge`].
+    /// Returns true when every condition is met; a condition without its context field is not. The time has no limit;
+    /// see [`Scope::judge`].
     pub fn matches(&self, context: &Context) -> bool {
         // Unlimited steps suffice.
         self.judge(context, &mut Steps::unlimited()).unwrap_or(false)
     }
 
-    /// As [`Scope::matches`], for a call that has a limit. What is compared quickest comes first.
+    /// Works as [`Scope::matches`], for a call that has a limit. The quickest comparisons come first.
     ///
     /// # Errors
     /// When the steps do not suffice; then it is undecided.
@@ -410,7 +410,7 @@ fn condition(
     Condition { field, met: is_met, absent, reason }
 }
 
-/// Returns the first glob that matches; none matches what is missing.
+/// Returns the first glob that matches; no glob matches a missing value.
 fn first_match<'a>(
     globs: &'a [Glob],
     subject: Option<&Subject>,

@@ -1,4 +1,4 @@
-//! What answers method calls by name: a row of a table, who calls, and the services that answer.
+//! Answers method calls by name: a row of a table, the caller, and the services that answer.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ pub enum ContextUse {
     InferredIfGiven,
 }
 
-/// How long a call may take, which decides where a server runs it: on its event loop, or on a thread of its own
-/// where it holds up nobody.
+/// The time that a call may take. It decides where a server runs it: on its event loop, or on a thread of its own where
+/// it delays no other call.
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
-    /// Microseconds: it looks into memory, or appends to a file without a flush. What depends on what is stored takes
-    /// the caller's [`Steps`], and is refused when an event loop has too few of them
-    /// ([`Error::takes_long`]); the server makes it again on a thread.
+    /// Microseconds: it looks into memory, or appends to a file without a flush. Work that depends on stored data takes
+    /// the caller's [`Steps`]. When an event loop has too few of them, the call is refused ([`Error::takes_long`]), and
+    /// the server makes it again on a thread.
     Quick,
     /// Anything longer, or unknown: it reads or writes much, flushes a file, searches texts, computes.
     Slow,
@@ -60,7 +60,7 @@ impl Cost {
 pub enum Lane {
     /// Calls that may take long, and may hang where a disk, a file or another program does.
     Work,
-    /// Questions of hooks and prompts: they compute for milliseconds, and nobody waits longer.
+    /// Questions of hooks and prompts: they compute for milliseconds, and callers wait no longer.
     Prompt,
     /// Calls by which one learns how things stand. They wait for no lock that work holds.
     Vital,
@@ -68,7 +68,7 @@ pub enum Lane {
     Long,
 }
 
-/// One row of a method table: all that a surface needs to offer the method.
+/// A row of a method table: all that a surface needs to offer the method.
 ///
 /// ```
 /// use nudge_core::service::{Cost, Method};
@@ -86,7 +86,7 @@ pub struct Method {
     pub name: &'static str,
     /// A few words for people.
     pub title: &'static str,
-    /// What it does and when to call it, for agents.
+    /// The effect of a call and when to make it, for agents.
     pub description: &'static str,
     /// JSON Schema (2020-12) of `params`.
     pub params: fn() -> serde_json::Value,
@@ -96,9 +96,9 @@ pub struct Method {
     pub frequent: bool,
     /// Changes nothing.
     pub read_only: bool,
-    /// May remove or overwrite what is stored.
+    /// May remove or overwrite stored data.
     pub destructive: bool,
-    /// The same call twice leaves what once leaves.
+    /// The same call twice has the effect of one call.
     pub idempotent: bool,
     /// How `params.context` is filled in.
     pub context: ContextUse,
@@ -112,31 +112,31 @@ pub struct Method {
     pub is_command: bool,
     /// The param that needs no flag on the command line, though it is not required.
     pub argument: Option<&'static str>,
-    /// What follows the word in its help's example, where the params that are required are not enough.
+    /// The words after the verb in the example of its help, when the required params are not enough.
     pub example: Option<&'static str>,
-    /// How a person changes in an editor what it writes.
+    /// The way to change in an editor the data that it writes.
     pub edited: Option<&'static Edited>,
     /// How the command line reads its answer, a file for programs, page by page.
     pub document: Option<&'static DocumentPages>,
     /// What a person is told of its answer, on the command line; else its members, one by one.
     pub report: Option<fn(&serde_json::Value) -> Report>,
-    /// What the command line adds to its answer, where a setting says so.
+    /// The part that the command line adds to its answer, when a setting says so.
     pub finish: Option<&'static Finish>,
-    /// What whoever sits at the terminal is asked before it is called.
+    /// The question that the user at the terminal is asked before it is called.
     pub question: Option<&'static str>,
 }
 
-/// How `nudge SOURCE edit NUMBER` works: what is there is read, a person changes it in an editor, and what differs is
-/// written if nobody else has changed it meanwhile.
+/// The rules of `nudge SOURCE edit NUMBER`: the stored text is read, a person changes it in an editor, and the
+/// differences are written if it has not been changed meanwhile.
 #[derive(Debug)]
 pub struct Edited {
     /// The method that reads one by its number.
     pub read: &'static str,
     /// The param of both with the number.
     pub id: &'static str,
-    /// What stands in the text, by its name in the answer and the params: a line each, and the last has all the rest.
+    /// The fields of the text, by their names in the answer and the params: a line each, and the last has all the rest.
     pub fields: &'static [&'static str],
-    /// The version in the answer, and the param that refuses what was made from another.
+    /// The version in the answer, and the param that refuses an edit of another version.
     pub version: (&'static str, &'static str),
 }
 
@@ -204,7 +204,7 @@ impl Method {
         Self { argument: Some(name), ..self }
     }
 
-    /// The same, with what follows its word in the example of its help.
+    /// Sets the words after its verb in the example of its help.
     #[must_use]
     pub const fn example(self, words: &'static str) -> Self {
         Self { example: Some(words), ..self }
@@ -217,19 +217,19 @@ impl Method {
         Self { document: Some(pages), ..self }
     }
 
-    /// The same, with what a person is told of its answer.
+    /// Sets the report of its answer for a person.
     #[must_use]
     pub const fn reports(self, report: fn(&serde_json::Value) -> Report) -> Self {
         Self { report: Some(report), ..self }
     }
 
-    /// The same, with what the command line adds to its answer.
+    /// Sets the part that the command line adds to its answer.
     #[must_use]
     pub const fn finished(self, finish: &'static Finish) -> Self {
         Self { finish: Some(finish), ..self }
     }
 
-    /// The same, which the command line calls only when whoever sits at the terminal says yes to this. A script is not
+    /// Makes the command line call it only when the user at the terminal says yes to this question. A script is not
     /// asked.
     #[must_use]
     pub const fn asks(self, question: &'static str) -> Self {
@@ -260,25 +260,25 @@ impl Method {
         Self { read_only: true, idempotent: true, ..self }
     }
 
-    /// The same, which may remove or overwrite what is stored.
+    /// Marks it as one that may remove or overwrite stored data.
     #[must_use]
     pub const fn destructive(self) -> Self {
         Self { destructive: true, ..self }
     }
 
-    /// The same, of which two calls leave what one leaves.
+    /// Marks it as one of which two calls have the effect of one.
     #[must_use]
     pub const fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
     }
 
-    /// The same, whose `params.context` is filled in.
+    /// Marks it as a method with a `params.context` that is filled in.
     #[must_use]
     pub const fn inferred(self) -> Self {
         Self { context: ContextUse::Inferred, ..self }
     }
 
-    /// The same, whose `params.context` is filled in when the caller gave one.
+    /// Marks it as a method with a `params.context` that is filled in when the caller gave one.
     #[must_use]
     pub const fn inferred_if_given(self) -> Self {
         Self { context: ContextUse::InferredIfGiven, ..self }
@@ -326,18 +326,18 @@ impl Method {
 pub struct Caller<'a> {
     /// A client's own name such as `claude-code/2.1`; empty when unknown.
     pub name: &'a str,
-    /// Whether it came by a surface of agents, which are the MCP tools. Such a caller cannot pass for a person.
+    /// Is true when it came by a surface of agents, which are the MCP tools. Such a caller cannot pass for a person.
     pub agent: bool,
     /// Names this one call, so that it is made once however often it is sent.
     pub key: Option<&'a str>,
-    /// Whether the call is to be refused, with the names that are missing, when its answer depends on environment
-    /// variables that `context.env` does not mention.
+    /// Is true when a call whose answer depends on environment variables that `context.env` lacks is to be refused with
+    /// their names.
     pub env: bool,
-    /// Whether the call runs on an event loop and has only the [`Steps`] of one.
+    /// Is true when the call runs on an event loop and has only the [`Steps`] of one.
     pub in_passing: bool,
-    /// Which call the key stands for; set by [`TableService`](crate::table::TableService).
+    /// The call that the key stands for; set by [`TableService`](crate::table::TableService).
     pub call: Option<Call>,
-    /// The rest of an earlier call with this key whose result is not kept; set by
+    /// The rest of an earlier call with this key, when its result is not kept; set by
     /// [`TableService`](crate::table::TableService) too.
     pub made: Option<Made>,
 }
@@ -360,7 +360,7 @@ impl<'a> Caller<'a> {
         Self { key, ..self }
     }
 
-    /// The same, with what is left of an earlier call with this key.
+    /// Sets the rest of an earlier call with this key.
     #[must_use]
     pub const fn with_made(self, made: Option<Made>) -> Self {
         Self { made, ..self }
@@ -378,8 +378,8 @@ impl<'a> Caller<'a> {
         if self.in_passing { Steps::in_passing() } else { Steps::of_a_call() }
     }
 
-    /// The same, for a call whose `context.env` may lack names: then it is refused with
-    /// [`Error::env_names`](crate::error::Error::env_names), and made again with those.
+    /// Marks a call whose `context.env` may lack names: then it is refused with
+    /// [`Error::env_names`](crate::error::Error::env_names), and made again with those names.
     #[must_use]
     pub const fn asking_env(self) -> Self {
         Self { env: true, ..self }
@@ -388,15 +388,14 @@ impl<'a> Caller<'a> {
 
 /// Something that answers the methods of its table: a source in this process, or a PRIMARY elsewhere.
 ///
-/// What an implementor owes: a call may come from any thread, and several at once; one that is refused changes
-/// nothing and says in one sentence what to do; a call with a [key](Caller::key) is made once, however often it
-/// comes ([`TableService`](crate::table::TableService) sees to it); one that [asks](Caller::env) for environment
-/// names is refused with them when its answer could depend on names that `context.env` lacks; a row that is
-/// [`Cost::Quick`] answers within microseconds; time comes from the source's
-/// [`Clock`](crate::clock::Clock), so that tests can move it.
+/// Each service keeps these rules: a call may come from any thread, and several at once; a refused call changes nothing
+/// and names the remedy in one sentence; a call with a [key](Caller::key) is made once, however often it comes
+/// ([`TableService`](crate::table::TableService) sees to it); a call that [asks](Caller::env) for environment names is
+/// refused with them when its answer could depend on names that `context.env` lacks; a row that is [`Cost::Quick`]
+/// answers within microseconds; time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
-    /// The rows this service answers, in the order surfaces list them. Of a session elsewhere only those that are known
-    /// here: `nudge.methods` tells all.
+    /// Returns the rows this service answers, in the order surfaces list them. For a session elsewhere only rows known
+    /// here are returned: `nudge.methods` tells all.
     fn methods(&self) -> Vec<&'static Method>;
 
     /// The row of this name, if this service answers it.
@@ -407,7 +406,7 @@ pub trait Service: Send + Sync {
     /// Calls a method by its JSON-RPC name. `params` must be a JSON object.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownMethod`], [`ErrorKind::ParamsNotObject`], or what the method says.
+    /// [`ErrorKind::UnknownMethod`], [`ErrorKind::ParamsNotObject`], or an error of the method.
     fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         self.call_by(Caller::default(), method, params)
     }
@@ -439,7 +438,7 @@ pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
     let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
     let asked = name.strip_prefix("nudge.").unwrap_or(name);
     let names = || methods.iter().map(|method| bare(method.name));
-    // Who leaves the prefix out means just that one.
+    // A name without the prefix means just that one.
     let meant = names().find(|name| *name == asked).or_else(|| nearest(asked, names()));
     let message = match meant {
         Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
@@ -453,13 +452,13 @@ pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
 pub struct Call {
     method: &'static str,
     params: u64,
-    /// Whether the params surely hold neither a secret nor a value of the environment, which could be
-    /// guessed from their fingerprint.
+    /// Is true when the params surely hold neither a secret nor a value of the environment, which could be guessed from
+    /// their fingerprint.
     open: bool,
 }
 
 impl Call {
-    /// A call of `method` with these params. Whether they are open is decided by looking for words, which errs on the
+    /// Makes a call of `method` with these params. They count as open when some words are absent, which errs on the
     /// safe side: JSON can write a letter only as itself or with `\u`.
     pub fn new(method: &'static str, params: &str) -> Self {
         let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
@@ -486,12 +485,12 @@ impl Call {
     }
 }
 
-/// The rest of a call that was made and whose result is not kept.
+/// The rest of an earlier call whose result is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// It was about a secret, and another process made it: the journal holds only this version that it led to.
     Lost(u64),
-    /// Its result was large, and is not kept any more. The call is not made again: a set or a bump answers with what
-    /// is stored now, any other is refused.
+    /// The result was large, and is not kept any more. The call is not made again: a set or a bump answers with the
+    /// value stored now, any other is refused.
     Dropped,
 }

@@ -1,8 +1,8 @@
 //! Settings: one table in code makes the keys of the file, the variables, the flags and the documentation
 //! (docs/settings.md).
 //!
-//! A value comes from the flag, else from the variable, else from the file, else it is the default. Reading the
-//! file and the environment is the binary's; here is what they may say.
+//! A value comes from the flag, else from the variable, else from the file, else it is the default. The binary reads
+//! the file and the environment; this module says which values they may hold.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,9 +20,9 @@ pub enum Kind {
     Text,
     /// Texts, separated by commas; a list in the file.
     List,
-    /// One of these words.
+    /// A word out of these.
     OneOf(&'static [&'static str]),
-    /// A text that nobody is shown and no file holds: the environment alone may say it.
+    /// A text that is never shown and that no file holds: only the environment may give it.
     Secret,
 }
 
@@ -39,18 +39,18 @@ pub enum Flag {
     Off,
 }
 
-/// One row of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its key in the file: lower-case words, and for a source's own `SOURCE.NAME`.
+    /// The key in the file: lower-case words, and for a source's own `SOURCE.NAME`.
     pub name: &'static str,
     /// The type of its value.
     pub kind: Kind,
-    /// Its value when it is not set; empty for none.
+    /// The value when it is not set; empty for none.
     pub default: &'static str,
-    /// Its flag of `nudge serve`.
+    /// The flag of `nudge serve`.
     pub flag: Flag,
-    /// Its description, a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
+    /// A description, a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
     /// and the flag's help.
     pub about: &'static str,
 }
@@ -123,7 +123,7 @@ pub fn switch(text: &str) -> Option<bool> {
 /// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Nobody said.
+    /// No value was given.
     Default,
     /// The settings file.
     File,

@@ -1,11 +1,13 @@
-//! The simple commands of a command line, and what the line's exit code says of each (semantics section 10).
+//! Finds the simple commands of a command line, and the meaning of the line's exit code for each (semantics section
+//! 10).
 //!
 //! Agents seldom run `npm test`; they run `cd web && CI=1 timeout 60 npm test 2>&1 | tail -20`. [`parse`] looks through
 //! `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env`, `bash -lc "..."`, redirections and groups, and tells which
 //! simple commands are left, with which variables, in which folder, as which part of a pipeline.
 //!
-//! A line may be anything, so what the parser is given is bounded ([`MAX_BYTES`], and by how deep a line may nest): what
-//! is beyond is not understood, which is [`None`]. Lines without any quotes or operators do not need the parser.
+//! A line may be anything, so the parser's input is bounded ([`MAX_BYTES`], and by how deep a line may nest): a line
+//! beyond the bounds is not understood, which is [`None`]. Lines without any quotes or operators do not need the
+//! parser.
 
 mod bounds;
 mod simple;

@@ -1,17 +1,17 @@
-//! A source: something that answers one question, given where an agent stands and what just happened: what should it
+//! Defines a source: it answers one question, given an agent's context and the last event: which lines should the agent
 //! be told, and why?
 //!
 //! A source is a crate with one [`SourceSpec`], named in one list of the binary. The spec is static, so that a PROXY,
-//! which opens nothing, can list what the PRIMARY has. The PRIMARY opens each with a [`Host`]; what comes back lives
-//! until [`Source::close`]:
+//! which opens nothing, can list the sources of the PRIMARY. The PRIMARY opens each with a [`Host`]; the opened source
+//! lives until [`Source::close`]:
 //!
-//! 1. `open`, within 20 ms: callers wait for it. It reads what it kept, and starts nothing.
+//! 1. `open`, within 20 ms: callers wait for it. It reads the data that it kept, and starts nothing.
 //! 2. [`work`](Source::work) on a thread of its own, where the spec says that there is any: watch, compute, send.
 //! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::offers) at any time, from any thread.
 //! 4. `close`: nothing is acknowledged afterwards.
 //!
-//! **What a source owes.** It acknowledges a change only after it is kept, behind the [`Fence`], which knows that the
-//! session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
+//! **The duties of a source.** It acknowledges a change only after it is kept, behind the [`Fence`], which knows that
+//! the session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
 //! ([`ChangeSink`]); it never lets a secret into a line, an event, a log or a file.
 
 mod alone;
@@ -39,51 +39,51 @@ pub use work::{StopFlag, Worker, give_way, gives_way};
 /// The description of a source, known without opening it.
 #[derive(Debug)]
 pub struct SourceSpec {
-    /// One lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
+    /// A lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
     /// settings `records.*`, its commands `nudge records ...`. The hints alone, which were there first, have no such
     /// prefix.
     pub name: &'static str,
     /// The methods that it answers.
     pub methods: fn() -> Vec<&'static Method>,
-    /// Its line of the instructions that every agent reads over MCP; 160 bytes at most.
+    /// The line of the instructions that every agent reads over MCP; 160 bytes at most.
     pub guide: &'static str,
-    /// Its settings.
+    /// The settings.
     pub settings: &'static [Setting],
-    /// Its resources, read and watched by URI, if it has any.
+    /// The resources, read and watched by URI, if it has any.
     pub resources: Option<&'static Resources>,
-    /// The method that lists what it has; hooks name it to the model where there was no room for all of it.
+    /// The method that lists its contents; hooks name it to the model when there was no room for all of them.
     pub list: &'static str,
-    /// Environment variables of a caller that its answers depend on. Front ends send those that are set with every
-    /// context; what depends on what is stored is asked for instead ([`Source::env_names`]).
+    /// Environment variables of a caller that its answers depend on. Front ends send the ones that are set with every
+    /// context; variables that depend on stored data are asked for instead ([`Source::env_names`]).
     pub env: &'static [&'static str],
-    /// Whether the command line may open it in its own process where no server runs: what it has is in files that any
+    /// Is true when the command line may open it in its own process if no server runs: its data is in files that any
     /// process can read and write.
     pub alone: bool,
-    /// Its commands that are not one call; they run in the process of the command line, with a server or without.
+    /// The commands that are not one call; they run in the process of the command line, with a server or without.
     pub commands: &'static [LongCommand],
-    /// Whether [`Source::work`] has anything to do.
+    /// Is true when [`Source::work`] has anything to do.
     pub works: bool,
     /// Opens it, within 20 ms.
     pub open: fn(Host<'_>) -> Result<Arc<dyn Source>>,
 }
 
-/// A command of a source that is not one call. It may stay, and say what comes, until it is stopped: `nudge signals
+/// A command of a source that is not one call. It may keep running and print events until it is stopped: `nudge signals
 /// watch`.
 #[derive(Debug)]
 pub struct LongCommand {
-    /// Its name, params and words, as those of a method; nothing but the command line calls it.
+    /// The name, params and words, as for a method; only the command line calls it.
     pub row: Method,
     /// Runs it, with the params as JSON.
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
 }
 
-/// What the command line adds to the answer of a method, in its own process: what a server may not do for whoever asks it,
-/// such as sending texts of its user's elsewhere.
+/// The part that the command line adds to a method's answer, in its own process: work that a server may not do for a
+/// caller, such as sending its user's texts elsewhere.
 #[derive(Debug)]
 pub struct Finish {
     /// The switch among the settings of the source that says so.
     pub setting: &'static str,
-    /// Adds it, from the params and the answer. What keeps it from that stands in the answer.
+    /// Adds it, from the params and the answer. A failure is noted in the answer.
     pub run: fn(&Map<String, Value>, &mut Value, &CommandHost<'_>),
 }
 
@@ -91,12 +91,12 @@ pub struct Finish {
 pub struct CommandHost<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Set when it is to end: by Ctrl-C, or when nobody reads any more.
+    /// Set when it is to end: by Ctrl-C, or when its reader has gone.
     pub stop: StopFlag,
-    /// Says what came: a line for people, which may hold anything, and an object for programs.
+    /// Prints an event: a line for people, which may hold anything, and an object for programs.
     pub say: &'a (dyn Fn(&str, &Value) + Sync),
-    /// Writes the value of one of the source's settings into the user's own file of settings, and tells the user what
-    /// keeps it from counting at once.
+    /// Writes the value of one of the source's settings into the user's own file of settings, and tells the user if
+    /// something keeps it from counting at once.
     pub keep: &'a dyn Fn(&str, &str) -> Result<()>,
     /// Says a text of several lines, each for itself.
     pub show: &'a dyn Fn(&str, &Value),
@@ -143,13 +143,13 @@ pub struct Resources {
 /// A text that comes with a source and never changes.
 #[derive(Debug)]
 pub struct Page {
-    /// Its URI, such as `nudge://examples`.
+    /// The URI, such as `nudge://examples`.
     pub uri: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its title.
+    /// The title.
     pub title: &'static str,
-    /// Its description.
+    /// The description.
     pub about: &'static str,
     /// Markdown.
     pub text: &'static str,
@@ -166,8 +166,8 @@ pub trait Source: Service {
         Offers::default()
     }
 
-    /// Returns true when the value behind an offer with this id is a secret now. Then its line, which was told before it
-    /// became one, is shown to nobody any more.
+    /// Returns true when the value behind an offer with this id is a secret now. Then its line, which was told earlier,
+    /// is never shown again.
     fn is_secret(&self, id: &str) -> bool {
         let _ = id;
         false
@@ -194,16 +194,16 @@ pub trait Source: Service {
         true
     }
 
-    /// Its members of `nudge.status`, named after what they count. Called wherever somebody asks how things stand, so it
-    /// should be quick.
+    /// Returns its members of `nudge.status`, named after the things that they count. It is called on every status
+    /// request, so it should be quick.
     fn status(&self) -> Map<String, Value>;
 
-    /// Its members of `nudge.stats`.
+    /// Returns its members of `nudge.stats`.
     fn stats(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Does what is overdue, such as dropping what has expired. Called every few seconds, where it may wait.
+    /// Does overdue work, such as dropping expired data. Called every few seconds, on a thread where it may wait.
     fn tick(&self, now: Millis) {
         let _ = now;
     }
@@ -226,11 +226,11 @@ pub struct Host<'a> {
     pub session: SessionIdentity,
     /// The folder for its files.
     pub data: DataDir,
-    /// The folder for files that anybody may remove at any time, as what is in them can be made again.
+    /// The folder for files that any program may remove at any time, as they can be made again.
     pub cache: DataDir,
-    /// Keeps this process from acknowledging what the next PRIMARY would not see.
+    /// Keeps this process from acknowledging a change that the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
-    /// The journal, for a source whose state lives as long as the session.
+    /// The journal, for a source with state that lives as long as the session.
     pub journal: Arc<dyn Journal>,
     /// The records that the source has left in the journal, in order. They end early when the process gives the session
     /// up.
@@ -243,7 +243,7 @@ pub struct Host<'a> {
     pub settings: Arc<Values>,
 }
 
-/// Which session it is, whoever is its PRIMARY.
+/// The identity of a session, the same for every PRIMARY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionIdentity {
     /// Random, one per session.
@@ -258,13 +258,13 @@ pub trait Fence: Send + Sync {
     /// that leaves waits for its end before it gives the lock back, so that the next PRIMARY sees the change.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` without running `keep`; a client that knows of sessions asks the next PRIMARY then. Else what
-    /// `keep` says.
+    /// `E_UNAVAILABLE` without running `keep`; a client that knows of sessions asks the next PRIMARY then. Else the
+    /// errors of `keep`.
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
-/// The session's journal as one source sees it: records that the next PRIMARY of the session gets back
-/// ([`Host::records`]), and nobody else. An append survives the death of the process, not of the machine.
+/// The session's journal as one source sees it. Only the next PRIMARY of the session gets the records back
+/// ([`Host::records`]). An append survives the death of the process, not of the machine.
 pub trait Journal: Send + Sync {
     /// Notes for the log that so many of the records could not be read.
     fn passed_over(&self, unreadable: usize);
@@ -275,21 +275,21 @@ pub trait Journal: Send + Sync {
     /// `E_UNAVAILABLE`; then nothing of it stays.
     fn append(&self, record: &[u8]) -> Result<()>;
 
-    /// Whether the source should [begin anew](Self::begin_anew): its share has grown long, or somebody has shortened
-    /// the file.
+    /// Returns true when the source should [begin anew](Self::begin_anew): its share has grown long, or the file was
+    /// shortened.
     fn is_long(&self) -> bool;
 
     /// Replaces all that this source has recorded, and nothing of any other. When that fails, the old records stay.
     fn begin_anew(&self, records: &[Vec<u8>]);
 }
 
-/// Takes what changed, for `nudge watch` and for clients that subscribed.
+/// Receives changes, for `nudge watch` and for clients that subscribed.
 pub trait ChangeSink: Send + Sync {
     /// Tells of changes that everybody can see now, in their order. Quick; calls no source.
     fn tell(&self, changes: &[ChangeEvent]);
 }
 
-/// One change, as it is told.
+/// A change, as it is told.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeEvent {
     /// The source that changed.
@@ -301,7 +301,7 @@ pub struct ChangeEvent {
     /// The client that made it; absent when unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// Which of its resources it touches.
+    /// The resources of the source that it touches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<Touch>,
     /// Further members: names and short values, without secrets. In a source with resources `name` is the resource
@@ -313,9 +313,9 @@ pub struct ChangeEvent {
 /// A resource that a change touches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touch {
-    /// Its name, as in the list of the source's [`Resources`].
+    /// The name, as in the list of the source's [`Resources`].
     pub resource: Arc<str>,
-    /// Whether it has more or fewer parts than before, or is new or gone.
+    /// Is true when it has more or fewer parts than before, or is new or gone.
     pub count_changed: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct Steps {
     in_passing: bool,
 }
 
-/// A call has no steps left: what it asked about is undecided.
+/// A call has no steps left: its question is undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany {
     in_passing: bool,
@@ -37,13 +37,13 @@ impl Steps {
         Self { left: MAX_STEPS, in_passing: false }
     }
 
-    /// What a call may take on an event loop. When they do not suffice it is refused with an error that
+    /// Returns the steps of a call on an event loop. When they do not suffice, it is refused with an error that
     /// [`Error::takes_long`] knows, to be made again on another thread.
     pub const fn in_passing() -> Self {
         Self { left: STEPS_IN_PASSING, in_passing: true }
     }
 
-    /// As many as it takes, for callers that hold up nobody but themselves.
+    /// Returns steps without a limit, for callers that delay only themselves.
     pub const fn unlimited() -> Self {
         Self { left: u64::MAX, in_passing: false }
     }
@@ -69,7 +69,7 @@ impl Steps {
         left.map(|_| ()).ok_or(TooMany { in_passing: self.in_passing })
     }
 
-    /// Splits off `count` at the most; [`Steps::give_back`] returns what is left of them.
+    /// Splits off `count` at the most; [`Steps::give_back`] returns the unused ones.
     #[must_use]
     pub fn split(&mut self, count: u64) -> Self {
         let count = count.min(self.left);
@@ -77,7 +77,7 @@ impl Steps {
         Self { left: count, in_passing: self.in_passing }
     }
 
-    /// Adds what is left of other steps.
+    /// Adds the unused steps of `rest`.
     pub fn give_back(&mut self, rest: &Self) {
         self.left += rest.left;
     }

@@ -1,9 +1,9 @@
-//! What an agent should be told now: sources offer, one place chooses.
+//! Chooses the lines that an agent should be told now: sources offer, one place chooses.
 //!
-//! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for what cannot wait,
-//! after every tool (`nudge.suggest`); an agent or a person asks in words (`nudge.recall`). Either way every source is
-//! asked for [`Offers`] at once, no lock is held meanwhile, and [`merge()`] chooses among them under one budget of
-//! bytes. [`Suggester`] remembers what each client session was told, and what came of it (semantics section 10).
+//! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for urgent lines, after
+//! every tool (`nudge.suggest`); an agent or a person asks in words (`nudge.recall`). Either way every source is asked
+//! for [`Offers`] at once, no lock is held meanwhile, and [`merge()`] chooses among them under one budget of bytes.
+//! [`Suggester`] remembers the lines that each client session was told, and their outcome (semantics section 10).
 
 mod answer;
 mod counts;
@@ -45,11 +45,11 @@ pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
 
 /// The time that sources have to offer something unasked. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
-/// The time that they have to answer somebody who asks.
+/// The time that sources have to answer a `nudge.recall`.
 const RECALL_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The time that sources have to offer something to a caller who confirms it within `confirm_ms`. A hook gives all the time
-/// that it has; where that is more than 45 ms, they have more as well.
+/// Returns the time that sources have to offer something to a caller who confirms it within `confirm_ms`. A hook gives
+/// all its time; when that is more than 45 ms, the sources have more as well.
 fn patience(confirm_ms: Option<u64>) -> Duration {
     confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
 }
@@ -57,15 +57,15 @@ fn patience(confirm_ms: Option<u64>) -> Duration {
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A session begins: what applies here.
+    /// A session begins: tell lines that apply here.
     Start,
-    /// The user asked for something: what the words bring to mind.
+    /// The user asked for something: tell lines that the words bring to mind.
     Prompt,
-    /// A command failed: what may work instead.
+    /// A command failed: tell lines that may work instead.
     Failure,
-    /// A tool was used: what cannot wait. Only [`Offer::must`] is told.
+    /// A tool was used: tell only [`Offer::must`], which cannot wait.
     Tool,
-    /// The agent is about to end its turn: what it should do before. Only [`Offer::must`] is told.
+    /// The agent is about to end its turn: tell only [`Offer::must`], which it should do before.
     Stop,
     /// Somebody asks in words.
     Recall,
@@ -76,7 +76,7 @@ pub enum Moment {
 pub struct SuggestRequest {
     /// The reason for asking.
     pub moment: Moment,
-    /// Where the agent stands.
+    /// The agent's context.
     pub context: Context,
     /// The words of the prompt, of the query or of the error's last lines that say something; none at a start.
     pub terms: Terms,
@@ -84,7 +84,7 @@ pub struct SuggestRequest {
     pub text: String,
     /// The command that failed.
     pub command: Option<String>,
-    /// What it printed.
+    /// The output.
     pub error: String,
     /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
     pub tool: Option<String>,
@@ -100,7 +100,7 @@ pub struct SuggestRequest {
     pub limit: usize,
     /// Most bytes of lines that can be told; more are of no use.
     pub max_bytes: usize,
-    /// Milliseconds in which the caller confirms what it is told; `None` when it takes it as told.
+    /// Milliseconds in which the caller confirms the lines; `None` when they count as told at once.
     confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
@@ -111,13 +111,13 @@ pub struct SuggestRequest {
 /// The ids of offers by source, with the stamps that they were told with.
 type Ids = Arc<HashMap<&'static str, HashMap<Box<str>, u64, RandomState>>>;
 
-/// What a client session knows.
+/// The knowledge of a client session.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// What it was told.
+    /// The offers that it was told.
     told: Ids,
-    /// What need not be told now. It is what was told, and what another call is about to tell; beside a failure it is
-    /// only what was told beside the same one.
+    /// The offers that need not be told now: they were told, or another call is about to tell them. Beside a failure
+    /// only those count that were told beside the same one.
     needless: Ids,
 }
 
@@ -132,20 +132,21 @@ impl SuggestRequest {
         self.known.needless.get(source).is_some_and(|ids| !ids.is_empty())
     }
 
-    /// The offers of `source` that the client session was told, by id, with the stamps of then. What does not hold any
-    /// more of them is a [`Change`].
+    /// Returns the offers of `source` that the client session was told, by id, with the stamps of then. A changed offer
+    /// is reported as a [`Change`].
     pub fn told(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
-    /// What the prompt or the question means to the model that is loaded, if it was quick enough; computed once for all
-    /// sources.
+    /// Returns the vector of the prompt or the question and the loaded model, if it was quick enough; computed once for
+    /// all sources.
     pub fn thought(&self) -> Option<(&dyn Embedder, &Thought)> {
         self.thought.get().map(|(model, thought)| (&**model, thought))
     }
 
-    /// Finds out what the prompt or the question means, if a model is loaded, within `patience`. One that is not loaded
-    /// is loaded meanwhile, for the next: nobody's prompt waits for that. Whoever asks sources does this first.
+    /// Computes the vector of the prompt or the question, if a model is loaded, within `patience`. A model that is not
+    /// loaded is loaded in the background, for the next call: no prompt waits for it. A caller does this before it asks
+    /// sources.
     pub fn understand(&self, models: &dyn Models, patience: Duration) {
         if self.moment == Moment::Start {
             models.get(Duration::ZERO);
@@ -158,7 +159,7 @@ impl SuggestRequest {
         let (sender, understood) = channel();
         let work = move || {
             let thought = Thought::of_prompt(&text, &*model).ok();
-            // Who asked may have given up.
+            // The receiver may have given up.
             let _ = sender.send(thought.map(|thought| (model, thought)));
         };
         if std::thread::Builder::new().name("nudge-thought".into()).spawn(work).is_ok()
@@ -274,23 +275,23 @@ impl fmt::Debug for SuggestRequest {
     }
 }
 
-/// One line that a source would tell. `I` is the form in which it has the thing itself.
+/// A line that a source would tell. `I` is the form of the thing itself.
 #[derive(Debug, Clone)]
 pub struct Offer<I = Item> {
     /// Names it among the offers of its source, so that a session is told once.
     pub id: Box<str>,
-    /// Its name in a list of names, such as `api/build`.
+    /// The name in a list of names, such as `api/build`.
     pub name: String,
     /// The line that the model reads, guarded, without a secret.
     pub line: String,
-    /// What makes it as strong as it is, named: the addends of its strength.
+    /// The named addends of its strength.
     pub parts: Parts,
-    /// A number that is another one when the line says something else: what was told with an old one is told anew.
+    /// A number that changes when the line changes: a line told with an old number is told anew.
     pub stamp: u64,
     /// Comes before everything else, such as a signal that was escalated.
     pub must: bool,
-    /// The files and folders that the line names, relative to the repository or a folder of it, for whoever shows the
-    /// line and can see whether they are there.
+    /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
+    /// the line can check if they are there.
     pub paths: Vec<String>,
     /// The reason for telling it now, in a few words.
     pub why: String,
@@ -317,16 +318,16 @@ impl<I> Offer<I> {
     }
 }
 
-/// What does not hold any more of something that the client session was told.
+/// The change of an offer that the client session was told.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The id of the offer that was told.
     pub id: Box<str>,
-    /// Its name in a list.
+    /// The name in a list.
     pub name: String,
-    /// The line that the model reads, guarded, without a secret: what holds now, or that nothing does.
+    /// The line that the model reads, guarded, without a secret: the new content, or that it is gone.
     pub line: String,
-    /// The stamp of what holds now; `None` when it is gone, and may be told anew.
+    /// The stamp of the new content; `None` when it is gone, and may be told anew.
     pub stamp: Option<u64>,
 }
 
@@ -335,7 +336,7 @@ pub struct Change {
 pub struct More {
     /// The method, such as `nudge.get_hint`.
     pub method: &'static str,
-    /// Its params.
+    /// The params.
     pub params: Box<RawValue>,
 }
 
@@ -344,7 +345,7 @@ pub struct More {
 pub struct Offers<I = Item> {
     /// Best first.
     pub offers: Vec<Offer<I>>,
-    /// What does not hold any more of what the client session was told.
+    /// The changes of offers that the client session was told.
     pub changes: Vec<Change>,
     /// The number of further ones that it would have offered but for the limits of the request.
     pub omitted: usize,
@@ -366,11 +367,11 @@ pub type Offered<I = Item> = (Vec<(&'static str, Offers<I>)>, Vec<&'static str>)
 pub struct CommandOutcome<'a> {
     /// The line that ran.
     pub command: &'a str,
-    /// Whether it worked.
+    /// Is true if it worked.
     pub ok: bool,
-    /// Its exit code, if known.
+    /// The exit code, if known.
     pub exit_code: Option<i64>,
-    /// Where it ran.
+    /// The context.
     pub context: &'a Context,
     /// The agent's session, if it has a name.
     pub client_session: Option<&'a str>,

@@ -37,7 +37,7 @@ pub struct SuggestService {
 
 struct Asked {
     name: &'static str,
-    /// The method that lists what it has.
+    /// The method that lists its contents.
     list: &'static str,
     source: Arc<dyn Source>,
     open: Arc<AtomicUsize>,
@@ -142,7 +142,7 @@ impl SuggestService {
         }
         match failed {
             Some(error) if matched.is_empty() => Err(error),
-            // What one source has counted stays counted: the call was made.
+            // The call was made: counts of one source stay, even if another fails.
             _ => Ok(Matched { matched }),
         }
     }
@@ -202,7 +202,7 @@ impl Drop for Question {
 impl TableService for SuggestService {
     const TABLE: &'static Table<Self> = &TABLE;
 
-    // `nudge.outcome` hands its key on to each source; the others keep nothing but what a client session was told.
+    // `nudge.outcome` hands its key on to each source; the others keep only the lines that a client session was told.
     fn once(&self, _: &Method) -> Option<&dyn Once> {
         None
     }

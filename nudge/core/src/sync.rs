@@ -1,5 +1,5 @@
-//! The locks and counters of what many threads change. With the feature `shuttle` they are such that a test can run its
-//! threads in any order, for those tests alone: outside of them they panic.
+//! Provides locks and counters for data that many threads change. With the feature `shuttle`, a test can run its
+//! threads in any order. Only those tests may use it: outside of them the locks panic.
 
 #[cfg(not(feature = "shuttle"))]
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -11,11 +11,11 @@ pub use std::sync::atomic;
 #[cfg(feature = "shuttle")]
 pub use ordered::{Mutex, RwLock};
 
-/// Runs `round` in as many orders as `NUDGE_ORDERS` says, 1,000 without it: half of them drawn at random, half with few
-/// switches at places that are drawn, which finds what needs a thread to be held up for long.
+/// Runs `round` in as many orders as `NUDGE_ORDERS` says, 1,000 without it. Half of them are drawn at random; half have
+/// few switches at places that are drawn, which finds errors that need one thread to be held up for long.
 ///
 /// # Panics
-/// When a round does, or when its threads wait for each other; what is printed names the order.
+/// When a round does, or when its threads wait for each other; the output names the order.
 #[cfg(feature = "shuttle")]
 pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
     const SWITCHES: usize = 3;
@@ -26,12 +26,12 @@ pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || round(), orders - orders / 2, SWITCHES);
 }
 
-/// The same calls as those of `parking_lot`, whose locks a panic does not spoil.
+/// Offers the same calls as `parking_lot`, whose locks a panic does not spoil.
 #[cfg(feature = "shuttle")]
 mod ordered {
     use shuttle::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-    /// One thread at a time.
+    /// A lock for one thread at a time.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(sync::Mutex<T>);
 
@@ -47,7 +47,7 @@ mod ordered {
         }
     }
 
-    /// One that writes, or many that read.
+    /// A lock for one writer, or many readers.
     #[derive(Debug, Default)]
     pub struct RwLock<T>(sync::RwLock<T>);
 

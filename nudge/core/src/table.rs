@@ -86,7 +86,7 @@ impl<S: TableService> Table<S> {
     /// Calls a method of `of`: once if the caller gave a key and the method changes something.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or what the method says.
+    /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or an error of the method.
     fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = self.row(name).ok_or_else(|| unknown_method(name, &self.methods()))?;
         let run = |caller: Caller<'_>| {
@@ -115,15 +115,15 @@ impl<S: TableService> Table<S> {
 
 /// A service that is a table: its rows are all that it answers.
 pub trait TableService: Send + Sync + Sized + 'static {
-    /// Its rows.
+    /// The rows.
     const TABLE: &'static Table<Self>;
 
     /// Makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
     /// second time, or hands its key on.
     fn once(&self, method: &Method) -> Option<&dyn Once>;
 
-    /// Refuses a call whose `context.env` lacks names that its answer can depend on
-    /// ([`ask_env`](crate::context::ask_env)). A service that looks at no environment refuses none.
+    /// Refuses a call when `context.env` lacks names that its answer can depend on
+    /// ([`ask_env`](crate::context::ask_env)). A service that reads no environment refuses none.
     ///
     /// # Errors
     /// `E_INVALID` with the names.
@@ -150,7 +150,7 @@ impl<S: TableService> Service for S {
 /// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`Row::run`].
 ///
 /// # Errors
-/// `E_INVALID` for params that have another form, else what the verb says.
+/// `E_INVALID` for params that have another form, else the errors of the verb.
 pub fn answer<P: DeserializeOwned, R: Serialize>(
     params: &RawValue,
     verb: impl FnOnce(P) -> Result<R>,
@@ -176,14 +176,14 @@ pub fn schema<P: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
-    // The method's own description says what it is for.
+    // The method's own description tells its purpose.
     schema.as_object_mut().map(|root| root.remove("description"));
     tidy(&mut schema);
     schema
 }
 
-/// Drops what costs tokens and says nothing: titles, `null` beside a type, defaults, number formats, a description of
-/// each constant, one of an enumeration's items beside that of the list, a minimum of 0.
+/// Drops parts that cost tokens and say nothing: titles, `null` beside a type, defaults, number formats, a description
+/// of each constant, one of an enumeration's items beside that of the list, a minimum of 0.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -219,7 +219,7 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::Array(names)) = map.get_mut("enum") {
                 names.retain(|name| !name.is_null());
             }
-            // A field whose name says it all has an empty description.
+            // A field with a name that says it all has an empty description.
             if map.get("description").is_some_and(|text| text == "") {
                 map.remove("description");
             }

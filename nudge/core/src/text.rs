@@ -55,7 +55,7 @@ pub fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut S
     out
 }
 
-/// One line of visible characters, at most so many; line breaks become `⏎`.
+/// Returns one line of visible characters, at most `max_chars`; line breaks become `⏎`.
 ///
 /// ```
 /// assert_eq!(nudge_core::text::one_line("make\n  all", 80), "make ⏎   all");
@@ -66,7 +66,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
     clipped(&visible(&folded), max_chars)
 }
 
-/// The first so many characters; what is cut off is told by `…`.
+/// Returns the first `max_chars` characters; `…` stands for the rest.
 pub fn clipped(text: &str, max_chars: usize) -> String {
     let mut out = text.to_owned();
     if let Some((end, _)) = out.char_indices().nth(max_chars) {

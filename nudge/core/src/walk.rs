@@ -82,7 +82,7 @@ pub struct FoundFile<'a> {
 
 /// An entry of a walk.
 pub enum Found<'a> {
-    /// A folder, before what lies in it.
+    /// A folder, before its entries.
     Folder(&'a Path),
     /// Anything else that counts.
     File(FoundFile<'a>),
@@ -101,7 +101,7 @@ pub enum Walked {
     Ended,
 }
 
-/// Walks a folder. `visit` is told of what is found, and may end it.
+/// Walks a folder. `visit` gets each entry, and may end the walk.
 pub fn walk(
     top: &Path,
     sources: &RuleSources<'_>,

@@ -1,5 +1,5 @@
-//! Changes in folders, as the system tells of them. It is no truth: other machines' changes are not told, nor is what
-//! happens in a folder before that is watched. Whoever must know looks at the files.
+//! Reports changes in folders, as the system tells of them. Some are missing: changes by other machines, and everything
+//! that happens in a folder before it is watched. A caller that must know looks at the files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use notify::event::ModifyKind;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// How long nothing must happen before what happened is looked at, and how long that waits at most.
+/// The time without changes after which they are looked at, and the longest wait for it.
 const SETTLE: Duration = Duration::from_millis(50);
 const SETTLE_AT_MOST: Duration = Duration::from_millis(500);
 /// Most folders that are watched.
 const MAX_FOLDERS: usize = 8_192;
 
-/// What the system tells.
+/// A report of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told<'a> {
     /// Something happened under this name: to a file, or, if that may be, to a folder.
@@ -28,8 +28,8 @@ pub enum Told<'a> {
     Anything,
 }
 
-/// Watches folders below a root. On Linux each for itself: whatever is of no interest would be registered first else.
-/// Elsewhere one handle has everything, and `tell` passes over what is of no interest.
+/// Watches folders below a root. On Linux each has its own watch: a recursive one would first register folders of no
+/// interest. Elsewhere one handle has everything, and `tell` skips paths of no interest.
 #[derive(Debug)]
 pub struct FolderWatch {
     watcher: RecommendedWatcher,
@@ -63,13 +63,13 @@ impl FolderWatch {
         Ok(Self { watcher, folders: HashSet::new() })
     }
 
-    /// Watches a folder besides, for good, if that is possible; whether it is. One inside the root may be watched already:
-    /// once is enough.
+    /// Watches a further folder, for good, if that is possible; returns true when it is. A folder inside the root may
+    /// be watched already: once is enough.
     pub fn add(&mut self, folder: &Path) -> bool {
         self.watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
     }
 
-    /// Forgets a folder that went away or came anew: the system may watch what was there before.
+    /// Forgets a folder that went away or came anew: the system may still watch the old one.
     pub fn forget(&mut self, folder: &Path) {
         if self.folders.remove(folder) {
             let _ = self.watcher.unwatch(folder);
@@ -97,7 +97,7 @@ impl FolderWatch {
         self.folders = now;
         for folder in &new {
             match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
-                // Whoever removed it will be heard of in the folder around it.
+                // If the folder is gone, the watch on its parent reports that.
                 Ok(()) => {}
                 Err(error) if is_missing(&error) => {
                     self.folders.remove(folder);
@@ -170,7 +170,7 @@ fn remote(_: &Path) -> Option<&'static str> {
     None
 }
 
-/// When things happened that are not looked at yet: what comes together is looked at together.
+/// The times of changes that are not looked at yet: changes that come together are looked at together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settling(Option<(Instant, Instant)>);
 
@@ -182,7 +182,7 @@ impl Settling {
         self.0 = Some((first, now));
     }
 
-    /// Whether nothing has happened.
+    /// Returns true when nothing has happened.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

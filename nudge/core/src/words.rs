@@ -1,4 +1,4 @@
-//! The words of a text, as they are compared: split at what divides identifiers, folded, stemmed.
+//! Splits a text into words for comparison: at the borders within identifiers, folded, stemmed.
 
 mod common;
 
@@ -10,17 +10,17 @@ pub use common::Weight;
 
 /// Longest word that is stemmed, and so compared by more than its letters. Longer ones are hashes, or no words.
 const MAX_STEMMED_BYTES: usize = 40;
-/// The endings of who does something. `difference` has none, though its stem ends like one.
+/// The endings of words for a doer. `difference` has none, though its stem ends like one.
 const AGENTS: [&str; 4] = ["er", "ers", "or", "ors"];
 /// Letters that a stem keeps at least when `-er` or `-or` is taken off it.
 const MIN_AGENT_STEM: usize = 4;
 
-/// One word of a text.
+/// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Word {
     /// In lower case, without accents.
     pub folded: Box<str>,
-    /// What its forms have in common: `migrations` and `migrate` are `migrat`.
+    /// The common part of its forms: `migrations` and `migrate` are `migrat`.
     pub stem: Box<str>,
 }
 
@@ -37,7 +37,7 @@ impl Word {
     }
 }
 
-/// In what language sentences are, by the words that hold them together.
+/// The language of sentences, judged by the words that hold them together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Language {
     /// How many of these words are English alone.
@@ -114,7 +114,7 @@ enum Kind {
     Lower,
     Upper,
     Digit,
-    /// Of a script without spaces; each kind of its characters by itself.
+    /// From a script without spaces; each kind of its characters by itself.
     Ideograph,
     Kana,
     Other,
@@ -192,7 +192,7 @@ fn parts(run: &str, take: &mut impl FnMut(String)) {
     }
 }
 
-/// One letter or digit says nothing, whatever marks it has; nor do marks without a letter.
+/// Returns false for a single letter or digit, with any marks, and for marks without a letter.
 fn says_something(part: &str) -> bool {
     part.chars().filter(|c| !is_combining_mark(*c)).nth(1).is_some()
 }
@@ -232,13 +232,13 @@ fn stem(folded: &str, stemmer: Stemmer) -> String {
         return folded.to_owned();
     }
     let mut stem = stemmer.stem(folded).into_owned();
-    // Who does it, and what is done: `linter` and `lint`, `profiler` and `profile`.
+    // The doer and the deed: `linter` and `lint`, `profiler` and `profile`.
     let is_agent = AGENTS.iter().any(|ending| folded.ends_with(ending));
     let short = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or"));
     if let Some(short) = short.filter(|short| is_agent && short.len() >= MIN_AGENT_STEM) {
         stem.truncate(short.len());
     }
-    // `formatter` leaves two of what `format` has one of.
+    // The stem of `formatter` has a double letter, that of `format` has not.
     if let Some([a, b]) = stem.as_bytes().last_chunk::<2>()
         && a == b
         && stem.len() >= MIN_AGENT_STEM

@@ -1,4 +1,4 @@
-//! Where the files of a model come from when a user has them: a folder, a wheel or another zip, a tar.
+//! Takes the files of a model that a user has: from a folder, a wheel or another zip, or a tar.
 //!
 //! Archives are somebody else's. Names in them choose nothing: five files are taken out under names of ours, up to a
 //! length. An archive with a name that leads elsewhere, with links or devices, is refused as a whole, because no honest
@@ -20,7 +20,7 @@ use crate::{Result, broken};
 
 /// Most entries of an archive.
 const MAX_ENTRIES: usize = 10_000;
-/// Bytes that tell what a file is; the sign of a tar stands behind the first name and its numbers.
+/// Bytes that tell the format of a file; the mark of a tar stands behind the first name and its numbers.
 const HEAD_BYTES: u64 = 262;
 /// Most characters of a foreign name that are shown.
 const MAX_SHOWN: usize = 80;
@@ -78,7 +78,7 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     for at in 0..zip.len() {
         let entry = zip.by_index_raw(at).map_err(|error| damaged(&error))?;
         let name = entry.name().map_err(|error| damaged(&error))?;
-        // The upper half of what Unix has there is the kind of file; 0 where the archive was made elsewhere.
+        // On Unix the upper half holds the file type; it is 0 when the archive was made on another system.
         let plain = matches!(entry.unix_mode().unwrap_or_default() & 0o170_000, 0 | 0o040_000 | 0o100_000);
         listing.note(&name, plain && !entry.encrypted(), entry.size())?;
     }
@@ -120,7 +120,7 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
     Ok(())
 }
 
-/// What an archive says that it has.
+/// The files that an archive lists.
 #[derive(Default)]
 struct Listing {
     names: HashSet<String>,
@@ -134,7 +134,7 @@ impl Listing {
     fn note(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
         self.pass_over(bytes)?;
         let shown = || text::one_line(name, MAX_SHOWN);
-        // `./` is what tar writes of a folder that is packed from inside.
+        // Tar writes `./` before the names of a folder that is packed from inside.
         let inner = name.strip_prefix("./").unwrap_or(name);
         let stays = |part: &str| !matches!(part, "." | "..") && !part.contains(['\\', ':', '\0']);
         if name.starts_with('/') || !inner.trim_end_matches('/').split('/').all(stays) {

@@ -23,10 +23,11 @@ pub struct Bert {
     /// The embedding of each position, with that of the first kind of token, which is the only one here.
     positions: Vec<f32>,
     network: rten::Model,
-    /// One thread of its own: whoever embeds many texts shares the machine with whoever it is for.
+    /// A thread of its own: a caller that embeds many texts shares the machine with the user.
     threads: OnceLock<Arc<ThreadPool>>,
-    /// One that gives way, for whoever does: a prompt waits for the other one. The engine says nothing of how its threads
-    /// are started, but a thread begins as far behind as the one that starts it; so each is made by who needs it first.
+    /// A low-priority thread, for callers that give way: a prompt waits for the other one. The engine hides how its
+    /// threads are started, but a thread inherits the priority of the thread that starts it; so the first caller that
+    /// needs one makes it.
     threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 

@@ -1,5 +1,5 @@
-//! The description of a model that lies beside its weights: `config.json`, and what sentence-transformers writes of
-//! how vectors of tokens become one.
+//! Reads the description of a model beside its weights: `config.json`, and the files in which sentence-transformers
+//! says how the vectors of tokens become one.
 
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ pub struct Config {
 pub enum Pooling {
     /// The mean of all of them.
     Mean,
-    /// That of the first, the mark before the text.
+    /// The vector of the first, the mark before the text.
     First,
 }
 
@@ -49,7 +49,7 @@ impl Pooling {
     }
 }
 
-/// What of `config.json` matters.
+/// The used part of `config.json`.
 #[derive(Deserialize)]
 struct Bert {
     model_type: Option<String>,

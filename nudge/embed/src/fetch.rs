@@ -13,7 +13,7 @@ use crate::Known;
 
 /// The exit code of curl when a server cannot go on in the middle of a file.
 const CANNOT_RESUME: i32 = 33;
-/// Its exit code when a server answers that it will not send the file.
+/// The exit code of curl when a server refuses to send the file.
 const REFUSED: i32 = 22;
 
 /// Longest time that one file takes; curl itself gives up a connection that stands still.
@@ -34,12 +34,12 @@ const LOCAL: &str = "=http";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Download {
-    /// The folder of the files at the publisher's; `/` and the name of a file follow. Another one, such as a mirror,
-    /// is as good: what comes is checked.
+    /// The publisher's folder of the files; `/` and the name of a file follow. Another address, such as a mirror, is as
+    /// good: every file is checked.
     pub address: String,
     /// The program: its name, which is looked for in PATH, or its whole path.
     pub curl: OsString,
-    /// Whether curl shows on standard error how far it is.
+    /// Is true when curl shows its progress on standard error.
     pub progress: bool,
 }
 
@@ -77,7 +77,7 @@ impl Download {
     /// Fetches a file to the end of `to`, which exists. It has at most `max_bytes`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; what has come stays for the next try.
+    /// `E_UNAVAILABLE`; the part that has come stays for the next try.
     pub(crate) fn fetch(&self, name: &str, to: &Path, max_bytes: u64) -> Result<Outcome> {
         let protocol = self.protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
@@ -122,7 +122,7 @@ impl Download {
     }
 }
 
-/// What came of a download.
+/// The outcome of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The file ends where the server's ends.

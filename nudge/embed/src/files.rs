@@ -40,7 +40,7 @@ const MAX_DESCRIPTION_BYTES: u64 = 64 << 20;
 /// Bytes that are hashed at once.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Whether a model has a file.
+/// The need for a file: must or may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     Must,
@@ -65,7 +65,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads them. What else lies in the folder does not matter.
+    /// Reads them. Other files in the folder do not matter.
     ///
     /// # Errors
     /// `E_INVALID` when one is missing, is a link, or is too large.
@@ -121,10 +121,10 @@ impl Files {
         self.get(TOKENIZER)
     }
 
-    /// Reads what they say of the network. Of a known model the table says how it is used.
+    /// Reads the network's shape. For a known model the table says how it is used.
     ///
     /// # Errors
-    /// Those of [`Config::read`].
+    /// The errors of [`Config::read`].
     pub fn config(&self) -> Result<Config> {
         let config = self.get(CONFIG);
         match self.known {
@@ -133,8 +133,8 @@ impl Files {
         }
     }
 
-    /// The id of the model: by its name and revision where it is known, else by the hash of its files, and how it is
-    /// used. Folders can be renamed; vectors stay what they are.
+    /// Returns the id of the model: its name and revision if it is known, else the hash of its files, and how it is
+    /// used. A folder may be renamed; its vectors stay valid.
     pub fn id(&self, config: &Config, precision: Precision) -> String {
         let model = match self.known {
             Some(known) => format!("{}@{}", known.name, known.short_revision()),
@@ -161,7 +161,7 @@ pub fn unreadable(name: &str, error: &io::Error) -> crate::Fault {
 /// Returns the SHA-256 of a file in hex, from where it stands.
 ///
 /// # Errors
-/// Those of reading; `FileTooLarge` for one with more than `max_bytes` left.
+/// The errors of reading; `FileTooLarge` for a file with more than `max_bytes` left.
 pub fn hash_of(file: &mut File, max_bytes: u64) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];

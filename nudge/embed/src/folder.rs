@@ -1,5 +1,5 @@
-//! The models on disk, a folder each. What is there is whole and has been tried out: files come into a folder beside,
-//! which is renamed when all is right.
+//! Keeps the models on disk, a folder each. A stored model is whole and has been tried out: files come into a folder
+//! beside it, which is renamed when all is right.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -16,9 +16,9 @@ use crate::{Download, Fault, KNOWN, Known, Pinned, Precision, SentenceModel, arc
 
 /// The folder into which a model is copied.
 const ADDING: &str = ".adding";
-/// Whoever changes the folder has this file locked.
+/// The file that a process locks to change the folder.
 const LOCK: &str = ".lock";
-/// What the name of a folder ends with whose model is not whole yet.
+/// The ending of a folder whose model is not whole yet.
 const PART: &str = ".part";
 /// Bytes that are copied at once.
 const CHUNK: usize = 128 * 1024;
@@ -42,13 +42,13 @@ pub struct ModelFolder(PathBuf);
 /// A model on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name, which is that of its folder.
+    /// The name, which is that of its folder.
     pub name: String,
-    /// Its folder.
+    /// The folder.
     pub folder: PathBuf,
     /// Bytes of its files.
     pub bytes: u64,
-    /// Whether it is all there; else a download was interrupted, and the same download goes on with it.
+    /// Is true when all files are there; else a download was interrupted, and the next one continues it.
     pub complete: bool,
 }
 
@@ -63,18 +63,18 @@ impl ModelFolder {
         &self.0
     }
 
-    /// Returns what is there, by name.
+    /// Returns the stored models, by name.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder cannot be read.
     pub fn list(&self) -> Result<Vec<Stored>> {
         let mut found = self.folders()?;
-        // What is left of a download beside the whole model is no second one.
+        // The rest of a download beside the whole model is not a second model.
         found.dedup_by(|later, first| later.name == first.name);
         Ok(found)
     }
 
-    /// All folders, whole ones before what is left of a download of the same name.
+    /// Returns all folders; a whole model comes before the rest of a download.
     fn folders(&self) -> Result<Vec<Stored>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -100,8 +100,8 @@ impl ModelFolder {
         Ok(found)
     }
 
-    /// Returns the folder of the model to use: the one of this name, else the only one, else the one for those who do
-    /// not choose. `None` when there is none at all.
+    /// Returns the folder of the model to use: the one of this name, else the only one, else the default model. `None`
+    /// when there is none at all.
     ///
     /// # Errors
     /// `E_NOT_FOUND` when there is none of this name, `E_INVALID` when several are there and none is the one to take:
@@ -125,12 +125,12 @@ impl ModelFolder {
         }
     }
 
-    /// Fetches a known model. Whoever calls has asked the user: it is a download of [`Known::bytes`]. What an
-    /// interrupted one has left is used.
+    /// Fetches a known model. The caller has asked the user: it is a download of [`Known::bytes`]. Files that an
+    /// interrupted download has left are used.
     ///
     /// # Errors
-    /// `E_CONFLICT` when it is there already, `E_INVALID` when a file is not the one that is known (then it is removed,
-    /// and the error says which), `E_UNAVAILABLE` when one cannot be fetched (then what has come is kept).
+    /// `E_CONFLICT` when it is there already, `E_INVALID` when a file is not the known one (then it is removed, and the
+    /// error names it), `E_UNAVAILABLE` when one cannot be fetched (then the part that has arrived is kept).
     pub fn fetch(&self, known: &'static Known, download: &Download) -> Result<Stored> {
         download.protocol()?;
         let _lock = self.lock()?;
@@ -164,7 +164,7 @@ impl ModelFolder {
         archive::take(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
         let files = Files::read(&draft.0).map_err(shown)?;
         let known = files.known();
-        // Weights of somebody else's training are described alike; whoever means these gives them a name.
+        // Weights from another training have the same description; a user who wants these gives them a name.
         if let Some(like) = files.passes_for().filter(|_| name.is_none()) {
             let weights = like.files.iter().filter(|file| file.name == WEIGHTS);
             let other = |fault: Fault| {
@@ -187,8 +187,8 @@ impl ModelFolder {
         self.put(&draft.0, &name)
     }
 
-    /// Removes a model, and what an interrupted download has left of it. A process that has it loaded keeps it until
-    /// it drops it. Returns the bytes that are free again.
+    /// Removes a model, and the rest of an interrupted download of it. A process that has it loaded keeps it until it
+    /// drops it. Returns the bytes that are free again.
     ///
     /// # Errors
     /// `E_NOT_FOUND` when there is none, `E_UNAVAILABLE` when it cannot be removed.
@@ -239,7 +239,7 @@ impl ModelFolder {
     /// Gives a folder that is whole its name.
     fn put(&self, folder: &Path, name: &str) -> Result<Stored> {
         fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable(&error))?;
-        // What an interrupted download has left of it is of no more use.
+        // The rest of an interrupted download is of no more use.
         let _ = fs::remove_dir_all(self.0.join(format!("{name}{PART}")));
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
         stored.ok_or_else(|| {
@@ -268,7 +268,7 @@ struct Draft(PathBuf);
 
 impl Draft {
     fn begin(path: PathBuf) -> Result<Self> {
-        // Of one that was killed.
+        // A killed process left it.
         let _ = fs::remove_dir_all(&path);
         Dir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
         Ok(Self(path))

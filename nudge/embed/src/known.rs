@@ -1,17 +1,17 @@
-//! The models that are known: where their publisher has them, and what they are, byte by byte.
+//! The table of known models: the publisher's address of each, and its files, byte by byte.
 
 /// A model that can be fetched by its name.
 #[derive(Debug)]
 pub struct Known {
-    /// Its name, by which it is added and in which folder it lies.
+    /// The name by which it is added, and that of its folder.
     pub name: &'static str,
     /// The publisher's version.
     pub revision: &'static str,
-    /// Its licence, as the publisher says.
+    /// The licence, as the publisher says.
     pub licence: &'static str,
     /// The folder of its files at the publisher's; the name of a file follows.
     pub address: &'static str,
-    /// Its files.
+    /// The files.
     pub files: [Pinned; 3],
     /// Tokens that it looks at, with the marks around a text.
     pub tokens: usize,
@@ -20,15 +20,15 @@ pub struct Known {
 /// A file that must have these bytes.
 #[derive(Debug)]
 pub struct Pinned {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its length.
+    /// The length.
     pub bytes: u64,
-    /// Its SHA-256, in hex.
+    /// The SHA-256, in hex.
     pub sha256: &'static str,
 }
 
-/// The models that are known; the first is the one for those who do not choose.
+/// The known models; the first is the default.
 pub static KNOWN: [Known; 1] = [Known {
     name: "all-MiniLM-L6-v2",
     revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",

@@ -5,8 +5,8 @@
 //! publisher, checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar
 //! ([`ModelFolder`]). Until then, and wherever it cannot be loaded, everything works by words.
 //!
-//! [`Models`] lends the model: it is loaded on a thread of its own when it is first asked for, and given back when
-//! nobody has asked for some minutes.
+//! [`Models`] lends the model: it is loaded on a thread of its own at the first request, and dropped after some minutes
+//! without one.
 //!
 //! | module | what |
 //! |---|---|
@@ -54,16 +54,16 @@ pub enum Precision {
     Full,
 }
 
-/// What is wrong with a model, as the rest of a sentence that begins with "The model in PATH".
+/// The flaw of a model, as the rest of a sentence that begins with "The model in PATH".
 #[derive(Debug)]
 enum Fault {
-    /// Its files are not what they should be.
+    /// The files are not as they should be.
     Broken(String),
     /// It does not work here and now.
     Unusable(String),
 }
 
-/// Most characters of a reason; libraries quote what they have read.
+/// Most characters of a reason; libraries quote the text that they have read.
 const MAX_REASON_CHARS: usize = 400;
 
 type Result<T, E = Fault> = std::result::Result<T, E>;

@@ -19,8 +19,8 @@ const SAME: f32 = 0.9999;
 
 /// A BERT sentence model in memory.
 ///
-/// It computes on one thread of its own, one text after the other, whoever asks: what is done in the background
-/// leaves the other processors to the user.
+/// It computes on a thread of its own, one text after the other, for all callers: background work leaves the other
+/// processors to the user.
 ///
 /// ```no_run
 /// use nudge_core::embed::Embedder as _;
@@ -44,8 +44,8 @@ impl SentenceModel {
     /// Loads the model in this folder, and tries it out.
     ///
     /// # Errors
-    /// `E_INVALID` when a file is missing or is not what it should be: another architecture, weights of another shape,
-    /// a tokenizer of another model, vectors without a direction. `E_UNAVAILABLE` when the engine fails.
+    /// `E_INVALID` when a file is missing or wrong: another architecture, weights of another shape, a tokenizer of
+    /// another model, vectors without a direction. `E_UNAVAILABLE` when the engine fails.
     pub fn load(folder: &Path, precision: Precision) -> Result<Self, Error> {
         Self::load_here(folder, precision).map_err(|fault| fault.of(folder))
     }

@@ -14,13 +14,13 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::files::{FILES, Files};
 use crate::{ModelFolder, Precision, SentenceModel};
 
-/// How long a model stays that nobody asks for.
+/// Time for which an unused model stays loaded.
 pub const IDLE: Duration = Duration::from_mins(10);
 /// After how many milliseconds a model that could not be loaded is tried again, though its files are the same: there
 /// may have been no memory.
 const RETRY: Millis = 60_000;
 
-/// Where the model is.
+/// The place of the model.
 #[derive(Debug, Clone)]
 pub enum Choice {
     /// In this folder, wherever that is.
@@ -37,8 +37,9 @@ impl Choice {
         }
     }
 
-    /// Which model would be loaded, `None` where there is none: the [id](nudge_core::embed::Embedder::id) that its files
-    /// make by their hashes. They are read once and no network is made of them, so that it takes no memory to speak of.
+    /// Returns the id of the model that would be loaded, `None` without one: the [id](nudge_core::embed::Embedder::id)
+    /// that follows from the hashes of its files. The files are read once and no network is built, so that it takes
+    /// hardly any memory.
     ///
     /// # Errors
     /// `E_INVALID` when a file is missing or describes no network that could be run.
@@ -49,7 +50,7 @@ impl Choice {
     }
 }
 
-/// Lends the model to all who need it in this process. Clones are the same.
+/// Lends the model to all callers in this process. Clones are the same.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -77,7 +78,7 @@ struct Shared {
     loaded: Condvar,
 }
 
-/// What is in memory, and of which files.
+/// The loaded model, and its files.
 struct Slot {
     held: Held,
     files: Option<Stamp>,
@@ -113,15 +114,15 @@ impl Models {
         Self::with_idle(choice, clock, IDLE)
     }
 
-    /// As [`new`](Self::new), with the time after which a model that nobody asks for is dropped.
+    /// As [`new`](Self::new), with the time after which an unused model is dropped.
     pub fn with_idle(choice: Choice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
         let slot = Mutex::new(Slot { held: Held::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
         Self(Arc::new(Shared { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
-    /// Returns the model. One that is not in memory is loaded on a thread of its own, and waited for at most so long.
-    /// One whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each time,
-    /// so it is not for an event loop, even without a wait.
+    /// Returns the model. If it is not in memory, it is loaded on a thread of its own, and waited for at most so long.
+    /// A model whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each
+    /// time, so it is not for an event loop, even without a wait.
     pub fn get(&self, wait: Duration) -> Model {
         let deadline = Instant::now() + wait;
         let folder = match self.folder() {
@@ -154,7 +155,7 @@ impl Models {
         }
     }
 
-    /// Returns what there is without loading anything: `Loading` also where there is a model that nobody has asked for.
+    /// Returns the model without loading anything: `Loading` also for a model that no caller has asked for yet.
     pub fn look(&self) -> Model {
         match self.folder() {
             Ok(None) => return Model::Absent,
@@ -171,13 +172,13 @@ impl Models {
     /// Returns the folder of the model, `None` when there is none.
     ///
     /// # Errors
-    /// Those of [`ModelFolder::chosen`].
+    /// The errors of [`ModelFolder::chosen`].
     pub fn folder(&self) -> Result<Option<PathBuf>> {
         self.0.choice.folder()
     }
 
-    /// Drops the model when nobody has asked for so long. Returns true then: its memory is free, and a process that
-    /// keeps what is free for itself may give it back to the system. Called every few seconds.
+    /// Drops the model when it was unused for long enough. Returns true then: its memory is free, and a process that
+    /// keeps free memory for itself may give it back to the system. Called every few seconds.
     pub fn tick(&self) -> bool {
         let mut slot = self.0.slot.lock();
         let idle = Millis::try_from(self.0.idle.as_millis()).unwrap_or(Millis::MAX);
@@ -231,7 +232,7 @@ impl nudge_core::embed::Models for Models {
 /// Drops the model, if there is one; not while it is being loaded. Returns whether there was one.
 fn drop_held(slot: &mut MutexGuard<'_, Slot>) -> bool {
     match &slot.held {
-        // Its thread is at work, and puts the result here.
+        // The thread still runs, and puts the result here.
         Held::Loading => false,
         held => {
             let had = matches!(held, Held::Ready(_));

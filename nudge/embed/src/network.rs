@@ -1,8 +1,8 @@
-//! The network of a BERT model as a graph for the engine: from the sum of the embeddings of a text's tokens to a
-//! vector for each token. One text at a time, as long as it is: nothing is padded, so nothing has to be masked.
+//! Builds the network of a BERT model as a graph for the engine: from the sum of the embeddings of a text's tokens to a
+//! vector for each token. It runs one text at a time, at its length: nothing is padded, so nothing has to be masked.
 //!
-//! The engine reads ONNX. What it is given here is the description alone, some kilobytes; it points into one buffer
-//! of weights, which is not copied.
+//! The engine reads ONNX. It gets only the description here, some kilobytes; that points into one buffer of weights,
+//! which is not copied.
 
 use rten::{ModelOptions, OpRegistry, op_types};
 use rten_onnx::onnx;
@@ -19,7 +19,7 @@ const BUFFER: &str = "weights.data";
 const OPERATORS: i64 = 20;
 /// A size that follows from the others.
 const REST: usize = usize::MAX;
-/// Where a tensor may begin in the buffer.
+/// Alignment in bytes of a tensor in the buffer.
 const ALIGNMENT: usize = 16;
 /// Largest weight in whole numbers. 7 bits, not 8: on x86 without VNNI the engine adds two products in 16 bits, and
 /// would give other vectors there with larger ones.
@@ -48,7 +48,7 @@ pub fn load(config: &Config, weights: &Weights<'_>, precision: Precision) -> Res
     options.load(description).map_err(|error| broken(format!("cannot be run ({error})")))
 }
 
-/// The operators that graphs of this module use, and no others: what is not named is not in the binary.
+/// Lists the operators that graphs of this module use: others are not in the binary.
 fn operators() -> OpRegistry {
     OpRegistry::with_ops(&[
         &op_types::Add,
@@ -78,7 +78,7 @@ impl Graph {
         Self { proto: onnx::GraphProto::default(), buffer: Vec::new(), precision }
     }
 
-    /// A layer of the encoder: attention, then two dense maps, each added to what came in.
+    /// Adds a layer of the encoder: attention, then two dense maps, each added to its input.
     fn layer(&mut self, x: &str, layer: &str, config: &Config, weights: &Weights<'_>) -> Result<String> {
         let attended = self.attention(x, &format!("{layer}.attention.self"), config, weights)?;
         let (hidden, intermediate) = (config.hidden, config.intermediate);
@@ -132,7 +132,7 @@ impl Graph {
         self.add(&product, &bias)
     }
 
-    /// The product in whole numbers: what comes in is scaled by its own largest number, each column of the weights by
+    /// Adds the product in whole numbers: the input is scaled by its own largest number, each column of the weights by
     /// its own.
     fn rounded_product(&mut self, x: &str, dense: &Dense) -> String {
         let mut weights = Rounded::default();
@@ -193,7 +193,7 @@ impl Graph {
         self.constant(shape, onnx::DataType::FLOAT, &bytes)
     }
 
-    /// A short list of sizes; [`REST`] stands for what is left.
+    /// Adds a short list of sizes; [`REST`] stands for the rest.
     fn integers(&mut self, values: &[usize]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|&value| dimension(value).to_le_bytes()).collect();
         self.constant(&[values.len()], onnx::DataType::INT64, &bytes)
@@ -231,7 +231,7 @@ fn matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     onnx::ValueInfoProto { name: Some(name.into()), r#type: Some(kind) }
 }
 
-/// A size as ONNX has it, where -1 is what is left.
+/// Returns a size as ONNX has it: -1 stands for the rest.
 fn dimension(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(-1)
 }

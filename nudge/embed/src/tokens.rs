@@ -9,8 +9,8 @@ use crate::{Result, broken, unusable};
 /// Bytes of a text that are looked at first. Words of prose have 4 to 6, so this is enough for any model nearly always.
 const FIRST_BYTES: usize = 8 * 1024;
 
-/// How much longer a normalizer may make a text, in all its steps together. Those that are known add a mark in front of
-/// it, or write one mark as another; thirty steps that each double a text filled 2.5 GB.
+/// How many times longer a normalizer may make a text, in all its steps together. Known ones add a mark in front of it,
+/// or write one mark as another; thirty steps that each double a text filled 2.5 GB.
 const MAX_GROWTH: usize = 64;
 /// Most steps of a normalizer, and pieces of a template.
 const MAX_STEPS: usize = 64;
@@ -60,7 +60,7 @@ impl Tokens {
 
     /// Tokens of a text, without marks.
     pub fn count(&self, text: &str) -> usize {
-        // Texts that cannot be taken apart do not occur: what a model does not know is its token for that.
+        // An error cannot occur: the model has a token for text that it does not know.
         self.tokenizer.encode_fast(text, false).map_or(0, |tokens| tokens.len())
     }
 
@@ -93,8 +93,8 @@ impl Tokens {
     }
 }
 
-/// How many times longer a normalizer makes a text at most, by what it puts in the place of a byte; `None` for more than
-/// can be counted. `steps` counts its parts.
+/// Returns how many times longer a normalizer makes a text at most, by the text that replaces a byte; `None` for more
+/// than can be counted. `steps` counts its parts.
 fn growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     *steps += 1;
     let bytes = |name: &str| normalizer.get(name).and_then(Value::as_str).map_or(0, str::len);
@@ -117,7 +117,7 @@ fn growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     }
 }
 
-/// Returns true if what is put around texts has few pieces: each of them may be the text once more.
+/// Returns true if the template around texts has few pieces: each of them may be the text once more.
 fn has_short_templates(processor: &Value) -> bool {
     let is_short = |name: &str| processor.get(name).and_then(Value::as_array).is_none_or(|all| all.len() <= MAX_STEPS);
     let within = processor.get("processors").and_then(Value::as_array);

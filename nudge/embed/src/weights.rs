@@ -1,5 +1,5 @@
-//! The weights of a model, from its `model.safetensors`: read part by part, so that the file is never in memory as a
-//! whole beside what becomes of it.
+//! Reads the weights of a model from its `model.safetensors`, part by part, so that the whole file is never in memory
+//! beside its result.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -18,7 +18,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// The tensors of a file, by name. Some files have all names under `bert.`.
 pub struct Weights<'a> {
     file: &'a File,
-    /// Where the numbers begin, behind the table.
+    /// The offset of the numbers, behind the table.
     begin: u64,
     table: Metadata,
     prefix: &'static str,
@@ -157,7 +157,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Multiplies what some outputs get.
+    /// Multiplies the weights of some outputs.
     pub fn scale(&mut self, outputs: Range<usize>, by: f32) {
         self.rows[outputs.start * self.inputs..outputs.end * self.inputs].iter_mut().for_each(|weight| *weight *= by);
         self.bias[outputs].iter_mut().for_each(|bias| *bias *= by);

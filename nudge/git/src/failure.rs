@@ -1,4 +1,4 @@
-//! The reasons why git does not do what it was asked to.
+//! Lists the reasons why git fails to do its task.
 
 use std::fmt;
 

@@ -1,13 +1,13 @@
-//! Git for Nudge: asked in folders of others without running what these folders name.
+//! Runs git in folders of others, without the programs that these folders name.
 //!
 //! A repository's own settings can name programs in dozens of keys (filters, hooks, monitors, helpers, remotes), and so can
 //! its hooks folder and its attributes. Switching each key off by name loses against the next version of git. So:
 //!
-//! 1. [`Git`] asks a few questions in the folder itself, which read settings and refs and run nothing. Git's own check of
-//!    who owns the folder (`safe.directory`) is made there.
-//! 2. [`Repository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree by
-//!    links, as `git-new-workdir` does. Its settings are those few of the repository that are data: how files are
-//!    compared, who commits, where `origin` is.
+//! 1. [`Git`] asks a few questions in the folder itself, which read settings and refs and run nothing. There git makes
+//!    its own check of the folder's owner (`safe.directory`).
+//! 2. [`Repository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree
+//!    by links, as `git-new-workdir` does. It takes only settings that are data: how files are compared, who commits,
+//!    where `origin` is.
 //!
 //! | what could run | why it does not |
 //! |---|---|
@@ -146,7 +146,7 @@ fn line(answer: Vec<u8>) -> Result<String, GitFailure> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Passes on what the caller has set of these.
+/// Passes on the caller's values of these.
 fn pass_on(program: &mut Program, names: &[&str]) {
     for name in names {
         if let Some(value) = std::env::var_os(name) {

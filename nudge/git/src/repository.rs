@@ -36,7 +36,7 @@ const OWN_FOLDER: &str = "nudge-git-";
 const MAX_CALL_AGE: Duration = Duration::from_hours(24);
 /// Protocols to a remote. A remote helper by another name is a program that the address chooses.
 const PROTOCOLS: &str = "file:http:https:ssh";
-/// Variables of the caller's that say who commits.
+/// Variables of the caller's that name the committer.
 const OF_PERSON: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 /// Variables of the caller's that say how a remote is reached.
 const OF_WAY: [&str; 7] = [
@@ -50,7 +50,7 @@ const OF_WAY: [&str; 7] = [
 ];
 /// How git reaches another machine when its user says nothing of it: without asking anybody.
 const SSH: &str = "ssh -o BatchMode=yes";
-/// Switches of the side that git starts for a remote on this machine. Its folder may be somebody else's.
+/// Switches of the side that git starts for a remote on this machine. The folder may belong to another user.
 const REMOTE_SIDE: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true \
                            -c receive.denyCurrentBranch=refuse -c receive.autogc=false -c gc.auto=0";
 
@@ -213,7 +213,7 @@ impl Repository {
         run(&mut program, call.words, call.limits)
     }
 
-    /// Sends to `origin`, or fetches from it: the words are what follows the name of the remote.
+    /// Sends to `origin`, or fetches from it: `words` come after the name of the remote.
     ///
     /// # Errors
     /// Why it was not done.
@@ -307,7 +307,7 @@ pub enum RemoteVerb {
     Push,
     /// Fetches.
     Fetch,
-    /// Lists what it has.
+    /// Lists its refs.
     List,
 }
 
@@ -334,7 +334,7 @@ fn is_of_this_machine(url: &str) -> bool {
 #[cfg(unix)]
 const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of its own");
 
-/// Makes the git folder of our own: what it borrows is behind links, what it says is ours.
+/// Makes the git folder of our own: borrowed parts are links, the settings are ours.
 #[cfg(unix)]
 fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
     use std::os::unix::fs::symlink;
@@ -344,7 +344,7 @@ fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
     let at = |name: &str| own.path().join(name);
     fs::write(at("config"), settings.file())?;
     copy_head(&places.git_dir.join("HEAD"), &at("HEAD"))?;
-    // A link to what is not there is to git as if nothing were there.
+    // Git treats a link without a target as a missing file.
     for name in ["objects", "refs", "packed-refs", "reftable", "shallow"] {
         let shared = places.common.join(name);
         if !matches!(name, "reftable" | "shallow") || shared.symlink_metadata().is_ok() {
@@ -392,7 +392,7 @@ fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Links the records of what refs were, where the repository has any: those of branches are shared by all work trees.
+/// Links the logs of earlier refs, if the repository has any: all work trees share those of branches.
 #[cfg(unix)]
 fn link_logs(places: &Places, logs: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::symlink;

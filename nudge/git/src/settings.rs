@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::{CallLimits, Git, GitFailure, NOWHERE};
 
-/// Keys that say how files are compared and who commits; by whatever file they are set, the last one counts. None names a
-/// program or leads to one.
+/// Keys that say how files are compared and who commits; the last value counts, from any file. None names a program or
+/// leads to one.
 const DATA: &str = r"^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|safecrlf|trustctime|checkstat|protecthfs|protectntfs|longpaths|sharedrepository|logallrefupdates|excludesfile)|user\.(name|email|useconfigonly)|(author|committer)\.(name|email)|extensions\.(objectformat|refstorage)|remote\.origin\.(url|pushurl)|branch\..*\.(remote|merge))$";
 /// The keys that may name a program, for systems on which they are switched off one by one.
 #[cfg(any(not(unix), test))]
@@ -128,7 +128,7 @@ fn quoted(value: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// The keys of a repository that may name a program, each with what switches it off.
+/// Returns the keys of a repository that may name a program, with a value that turns each off.
 #[cfg(any(not(unix), test))]
 pub fn switched_off(git: &Git, limits: CallLimits) -> Result<Vec<Entry>, GitFailure> {
     let told = match git.ask(&["config", "--null", "--show-scope", "--name-only", "--get-regexp", PROGRAMS], limits) {

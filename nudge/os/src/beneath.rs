@@ -26,7 +26,7 @@ const MAX_NAMES: u32 = 16;
 /// Links between the folders of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InnerLinks {
-    /// Follows a link that is relative and stays below the folder held. Where the kernel cannot tell, it is refused.
+    /// Follows a link that is relative and stays below the folder held. If the kernel cannot tell, it is refused.
     Within,
     /// Each is refused.
     Refused,
@@ -93,7 +93,7 @@ impl HeldFolder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes what processes left that died before their file was whole.
+    /// Removes the files of processes that died before a file was whole.
     pub fn sweep(&self) {
         let is_ours = |name: &&str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
         for name in self.names().unwrap_or_default() {
@@ -181,7 +181,7 @@ mod unix {
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
     const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-    /// Looks at a name without opening what it stands for, where the system can.
+    /// Looks at a name without opening its target, if the system can.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
     /// Permissions of new files and folders, from which the process's mask is taken.
@@ -194,7 +194,7 @@ mod unix {
     pub struct HeldFolder(OwnedFd);
 
     impl HeldFolder {
-        /// Opens a folder. Its own path is the user's, but what it ends in must not be a link.
+        /// Opens a folder. The path is the user's, but its last part must not be a link.
         ///
         /// # Errors
         /// The system's.
@@ -236,7 +236,7 @@ mod unix {
             Ok(folder)
         }
 
-        /// Goes down folder by folder. What a link leads to is not known, so each is refused.
+        /// Goes down folder by folder. The target of a link is not known, so each link is refused.
         pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
             let mut folder = self.again()?;
             for name in names_of(below)? {
@@ -262,7 +262,7 @@ mod unix {
             Ok(self.again()?.0.into())
         }
 
-        /// Looks at what a name stands for; a link is not followed.
+        /// Looks at the file with this name; a link is not followed.
         ///
         /// # Errors
         /// The system's.
@@ -330,7 +330,7 @@ mod unix {
     fn resolve(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
 
-        /// Tries while others rename what the path leads through.
+        /// Tries while other processes rename folders of the path.
         const MAX_TRIES: u32 = 16;
         let refused = match links {
             InnerLinks::Within => ResolveFlags::empty(),
@@ -416,7 +416,7 @@ mod windows {
             fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
         }
 
-        /// Looks at what a name stands for; a link is not followed.
+        /// Looks at the file with this name; a link is not followed.
         ///
         /// # Errors
         /// The system's.

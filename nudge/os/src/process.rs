@@ -1,14 +1,14 @@
-//! Starts programs of others: git, curl, a client's own command, what `nudge doctor` tries, the user's agent. It is the one
-//! way to do so.
+//! Starts programs of others: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. It is
+//! the one way to do so.
 //!
 //! A [`Program`] is named by a whole path ([`programs`] finds it), leads a process group of its own, and
 //! is given no variable of git's and no relative part of PATH. [`Program::run`] bounds it in time and output. It is ended
 //! with its whole group when its time is up, when its caller gives up, when the value that stands for it is dropped, and
 //! when this process ends: by itself, by SIGTERM, SIGINT or SIGHUP, and by SIGKILL, for which a `watcher` waits.
 //!
-//! Limits: a process that leaves the group (`setsid`) is not ended, and neither is what a program left behind that ended by
-//! itself in time. SIGKILL within the microseconds between a start and its note to the watcher leaves that program. On
-//! Windows the program itself is ended, without what it started, and not when this process is killed.
+//! Limits: a process that leaves the group (`setsid`) is not ended, and neither are the children left by a program that
+//! ended by itself in time. SIGKILL within the microseconds between a start and its note to the watcher leaves that
+//! program. On Windows the program itself is ended, without its children, and not when this process is killed.
 
 mod running;
 #[cfg(unix)]
@@ -30,7 +30,7 @@ pub use running::{Running, end_all};
 
 /// Between two looks whether the program has ended, or its caller has given up.
 const LOOK: Duration = Duration::from_millis(25);
-/// Time that output may still come once the program has ended: what it left behind may keep its streams open.
+/// Time that output may still come once the program has ended: its children may keep its streams open.
 const LINGER: Duration = Duration::from_millis(200);
 /// Bytes of standard error that are kept, from its beginning.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -93,7 +93,7 @@ pub enum RunFailure {
     GivenUp,
     /// The output was longer than this many bytes.
     TooLong(usize),
-    /// The system does not say what became of it.
+    /// The system does not tell how it ended.
     Lost(io::Error),
 }
 
@@ -174,7 +174,7 @@ impl Program {
         self
     }
 
-    /// Says what becomes of its standard error, which is dropped otherwise.
+    /// Sets the use of its standard error, which is dropped otherwise.
     pub fn errors(&mut self, errors: Errors) -> &mut Self {
         self.errors = errors;
         self
@@ -229,7 +229,7 @@ impl Program {
         Ok(Output { status, stdout, stderr })
     }
 
-    /// Collects what the program says until its streams end, or a little longer than it lives.
+    /// Collects the program's output until its streams end, or a little longer than it lives.
     fn collect(
         &self,
         running: &mut Running,
@@ -283,8 +283,8 @@ fn look_at_limits(limits: Limits<'_>, deadline: Option<Instant>) -> Result<(), R
     Ok(())
 }
 
-/// Sends on what a stream says, until it ends or the caller wants no more. The thread is not joined: what a program has
-/// left behind may keep the stream open.
+/// Sends on the output of a stream, until it ends or the caller wants no more. The thread is not joined: children of
+/// the program may keep the stream open.
 fn read_in_background(mut stream: impl Read + Send + 'static, sender: SyncSender<Chunk>, wrap: fn(Vec<u8>) -> Chunk) {
     std::thread::spawn(move || {
         let mut buffer = vec![0; CHUNK_BYTES];
@@ -386,7 +386,7 @@ mod tests {
     fn too_much_output_too_much_time_and_a_caller_that_leaves_end_it_with_its_children() {
         let place = tempfile::tempdir().unwrap();
         let ids = place.path().join("ids");
-        // Deaf to what asks it to end, as is what it starts.
+        // A program that ignores signals to end, and so does its child.
         let hanging =
             format!("trap '' TERM INT HUP; sleep 300 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'", ids.display());
         let ended = |what: &str| {

@@ -26,7 +26,7 @@ pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
 /// The PATH for a program that is started in a folder: whole paths outside the checkout that the folder lies in.
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
     let folders = checkout_around(folder).map_or_else(|| folders(path), |checkout| folders_outside(path, checkout));
-    // Each part came out of a PATH, so none holds what separates them.
+    // Each part came out of a PATH, so no part holds the separator.
     std::env::join_paths(folders).unwrap_or_default()
 }
 
@@ -51,7 +51,7 @@ fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
 
 /// The PATH for a program that is started: as `path`, without its relative parts.
 pub fn whole_path(path: &OsStr) -> OsString {
-    // Each part came out of a PATH, so none holds what separates them.
+    // Each part came out of a PATH, so no part holds the separator.
     std::env::join_paths(folders(path)).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! A file that is read, and what of it a reader needs.
+//! A file that is read, and the parts that a reader needs.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ pub struct File<'a> {
 pub struct Found {
     pub name: String,
     pub command: CommandLine,
-    /// What the file says of it, or what it runs.
+    /// The file's text about it, or its command.
     pub about: String,
     pub line: u32,
-    /// Where it is run, relative to the top, if not in the folder of the file.
+    /// The folder in which it is run, relative to the top, if not that of the file.
     pub folder: Option<String>,
 }
 
@@ -35,12 +35,12 @@ pub struct Found {
 pub type Why = String;
 
 impl File<'_> {
-    /// Whether its folder has a file of this name.
+    /// Returns true when its folder has a file of this name.
     pub fn has(&self, name: &str) -> bool {
         self.top.join(self.folder).join(name).is_file()
     }
 
-    /// The first of these files that stands in its folder or in one above it, up to the top; what goes with it.
+    /// Finds the first of these files in its folder or above it, up to the top, and returns the value beside its name.
     pub fn nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
         let folder = self.top.join(self.folder);
         let above = folder.ancestors().take_while(|at| at.starts_with(self.top));
@@ -57,7 +57,7 @@ impl File<'_> {
         let is_toml = Path::new(self.name).extension().is_some_and(|end| end == "toml");
         let (mut known, mut last) = (0, 1);
         for (line, number) in self.text.lines().zip(1..) {
-            // What stands below a table's name is of no other table.
+            // Lines below a table's name belong to no other table.
             if is_toml && line.trim_start().starts_with('[') {
                 known = 0;
             }
@@ -73,7 +73,7 @@ impl File<'_> {
     }
 
     /// # Errors
-    /// What keeps it from being read.
+    /// The reason why it cannot be read.
     pub fn json(&self) -> Result<Value, Why> {
         serde_json::from_str(self.text).map_err(|error| format!("it is not JSON (line {})", error.line()))
     }
@@ -88,7 +88,7 @@ impl File<'_> {
     }
 
     /// # Errors
-    /// What keeps it from being read.
+    /// The reason why it cannot be read.
     pub fn toml(&self) -> Result<Value, Why> {
         toml::from_str(self.text).map_err(|error| {
             let line = error.span().map_or(1, |at| self.text[..at.start].lines().count().max(1));
@@ -97,7 +97,7 @@ impl File<'_> {
     }
 
     /// # Errors
-    /// What keeps it from being read.
+    /// The reason why it cannot be read.
     pub fn yaml(&self) -> Result<Value, Why> {
         serde_norway::from_str(self.text).map_err(|error| {
             error.location().map_or("it is not YAML".to_owned(), |at| format!("it is not YAML (line {})", at.line()))
@@ -105,7 +105,8 @@ impl File<'_> {
     }
 }
 
-/// Whether a line of JSON, YAML, TOML or INI gives this key its value, or has it as the last part of a table's name.
+/// Returns true when a line of JSON, YAML, TOML or INI gives this key its value, or has it as the last part of a
+/// table's name.
 fn has_key(line: &str, key: &str) -> bool {
     line.match_indices(key).any(|(at, _)| {
         let (before, after) = (line[..at].trim_end(), line[at + key.len()..].trim_start_matches(['"', '\'']));

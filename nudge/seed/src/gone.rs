@@ -1,5 +1,5 @@
-//! Whether the file that a command line leaves its work to still knows what is asked of it: `make deploy` where no
-//! Makefile has a word `deploy`.
+//! Checks that a file still has the target that a command line names: `make deploy` when no Makefile has a word
+//! `deploy`.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use nudge_core::shell::{Folder, parse};
 
 use crate::Limits;
 
-/// A program that does what a file says by name.
+/// A program that runs a target of a file by its name.
 struct Runner {
     programs: &'static [&'static str],
     /// The words between the program and the name.
     verb: &'static [&'static str],
     files: &'static [&'static str],
-    /// How a line begins that takes in other files or makes up names: what such a file knows is not known here.
+    /// Beginnings of lines that include other files or make up names: the targets of such a file cannot be known here.
     opens: &'static [&'static str],
 }
 
@@ -37,7 +37,7 @@ static RUNNERS: &[Runner] = &[
     Runner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
 ];
 
-/// What a command line asks of a file that does not know it any more.
+/// A target that a command line names and its file no longer has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     /// The name that is asked for, such as the target `deploy`.
@@ -46,9 +46,9 @@ pub struct Gone {
     pub file: String,
 }
 
-/// What a command line asks for that its file does not know, seen from these folders, the innermost first. Nothing is
-/// said where it cannot be known: without such a file in any of the folders, of a file that takes in others, and of a line
-/// that says itself where its file is.
+/// Finds a target that a command line names and its file does not have, seen from these folders, the innermost first.
+/// Returns `None` when it cannot be known: when no folder has such a file, when a file includes others, and when the
+/// line itself says where its file is.
 #[must_use]
 pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
     let line = parse(command)?;
@@ -66,7 +66,7 @@ pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
             for name in runner.files {
                 let path = folder.as_ref().join(name);
                 let Ok(text) = foreign::read_text(&path, Links::Refused, Limits::default().file_bytes) else {
-                    // One that is there and cannot be read may have it.
+                    // A file that exists and cannot be read may have it.
                     if path.symlink_metadata().is_ok() {
                         return None;
                     }
@@ -83,7 +83,7 @@ pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
 }
 
 impl Runner {
-    /// Whether a file knows a name, or may know it.
+    /// Returns true when a file has the name, or may have it.
     fn knows(&self, text: &str, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_word = |at: usize| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);

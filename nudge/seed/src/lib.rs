@@ -1,5 +1,5 @@
-//! What a repository says of its own commands, in the files by which its tools are told them: package.json, Makefile,
-//! Cargo.toml and others (semantics section 20).
+//! Reads the commands that a repository's own files name for its tools: package.json, Makefile, Cargo.toml and others
+//! (semantics section 20).
 //!
 //! Nothing is executed, and every file is read by the one reader of files that others write
 //! ([`nudge_core::foreign`]), within [`Limits`].
@@ -54,7 +54,7 @@ pub struct Seed {
     pub command: String,
     /// Words by which somebody would ask for it.
     pub tags: Vec<String>,
-    /// What the file says of it, or what it runs: one line.
+    /// The file's text about it, or its command: one line.
     pub about: String,
     /// The file that names it, relative to the top.
     pub file: String,
@@ -80,7 +80,7 @@ pub struct PassedOver {
     pub why: String,
 }
 
-/// What a repository says.
+/// The commands of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// By folder, format and line.
@@ -91,7 +91,7 @@ pub struct Report {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Whether `path` is a manifest by its name alone.
+/// Returns true when `path` is a manifest by its name alone.
 fn is_manifest(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| read::readers_of(folder, name).next().is_some())

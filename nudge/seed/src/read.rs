@@ -20,9 +20,9 @@ mod tox;
 
 use crate::file::{File, Found, Why};
 
-/// What reads one format.
+/// The reader of one format.
 pub struct Reader {
-    /// Its name, the first part of its seeds' keys.
+    /// The name, the first part of its seeds' keys.
     pub format: &'static str,
     /// The files it reads: names, or a path that ends so, in which `*` stands for any characters but `/`.
     pub files: &'static [&'static str],
@@ -30,7 +30,7 @@ pub struct Reader {
     pub read: fn(&File<'_>) -> Result<Vec<Found>, Why>,
 }
 
-/// All readers. Of two equal commands the one of the earlier reader stays: what people type comes first.
+/// All readers; commands that people type come first. When two commands are equal, the earlier reader's stays.
 pub static READERS: &[Reader] = &[
     Reader { format: "npm", files: &["package.json"], read: npm::read },
     Reader { format: "make", files: &["GNUmakefile", "Makefile", "makefile"], read: make::read },

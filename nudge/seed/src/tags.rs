@@ -1,6 +1,6 @@
 //! Words by which somebody would ask for a command.
 
-/// Words of a name, and what they are asked for as.
+/// Words of a name, and the users' words for them.
 const ASKED_AS: &[(&[&str], &[&str])] = &[
     (&["test", "tests", "unit", "spec", "pytest", "jest", "vitest", "nextest", "check"], &["test", "tests"]),
     (&["build", "compile", "package", "assemble", "dist", "bundle"], &["build", "compile"]),
@@ -23,7 +23,7 @@ const MAX: usize = 10;
 /// Longest tag, in bytes.
 const MAX_BYTES: usize = 32;
 
-/// The tags of a command: the words of its name, what they are asked for as, and the program.
+/// Makes the tags of a command: the words of its name, the users' words for them, and the program.
 pub fn tags(format: &str, name: &str, command: &str) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     let mut add = |tag: &str| {

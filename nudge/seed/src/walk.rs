@@ -1,4 +1,4 @@
-//! From a folder to its seeds: which files are read, in which order, and what of them is kept.
+//! Walks from a folder to its seeds: the files that are read, their order, and the seeds that are kept.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,14 +14,14 @@ use crate::read::{Reader, readers_of};
 use crate::tags::tags;
 use crate::{Limits, Manifest, PassedOver, Report, Seed, is_manifest};
 
-/// Deepest folder that is looked into; what is deeper belongs to something that was taken in.
+/// Deepest folder that is looked into; deeper folders belong to vendored code.
 const MAX_DEPTH: usize = 5;
 /// Longest name of a command in its file, and longest command line, in characters.
 const MAX_NAME: usize = 64;
 const MAX_COMMAND: usize = 300;
 /// Longest text about a command, in characters.
 const MAX_ABOUT: usize = 160;
-/// Folders of what is not the repository's own work, or not meant to be run in it.
+/// Folders that are not the repository's own work, or not meant to be run in it.
 const NOT_OURS: &[&str] = &[
     ".git",
     ".hg",
@@ -53,8 +53,8 @@ const NOT_OURS: &[&str] = &[
 /// Folders of tests.
 const OF_TESTS: &[&str] = &["tests", "test", "__tests__", "spec"];
 
-/// Reads the manifests of the repository at `top`. What cannot be read is passed over, never an error: a repository
-/// with one broken file has the commands of its other files.
+/// Reads the manifests of the repository at `top`. A file that cannot be read is passed over, never an error: a
+/// repository with one broken file has the commands of its other files.
 #[must_use]
 pub fn read(top: &Path, limits: &Limits) -> Report {
     let mut report = Report::default();
@@ -69,14 +69,14 @@ pub fn read(top: &Path, limits: &Limits) -> Report {
             Err(why) => report.passed_over.push(PassedOver { file: relative, why }),
         }
     }
-    // What people type comes before what a server types; the first of equal commands stays.
+    // Commands that people type come before a server's; the first of equal commands stays.
     found.sort_by(|(a, one), (b, other)| {
         (&one.folder, a, &one.file, one.line).cmp(&(&other.folder, b, &other.file, other.line))
     });
     let mut commands = HashSet::new();
     let mut keys = HashSet::new();
     for (_, mut seed) in found {
-        // `python -m tox -e lint` is what `tox -e lint` is.
+        // `python -m tox -e lint` is the same as `tox -e lint`.
         let command = seed.command.strip_prefix("python3 -m ").or_else(|| seed.command.strip_prefix("python -m "));
         if !commands.insert((seed.folder.clone(), command.unwrap_or(&seed.command).to_owned())) {
             continue;
@@ -99,8 +99,8 @@ pub fn read(top: &Path, limits: &Limits) -> Report {
     report
 }
 
-/// Whether a manifest is other than it was, is gone, or has come at the top. Made for a look in passing: a manifest that
-/// came in a further folder is found by the next [`read`].
+/// Returns true when a manifest has changed, is gone, or is new at the top. It is a quick check: a new manifest in a
+/// deeper folder is found by the next [`read`].
 #[must_use]
 pub fn changed(top: &Path, known: &[Manifest], limits: &Limits) -> bool {
     let is_other = |manifest: &Manifest| {
@@ -156,7 +156,7 @@ fn manifests(top: &Path, limits: &Limits, report: &mut Report) -> Vec<String> {
     files
 }
 
-/// Whether a folder is two below one of tests: what stands there is what they try something with.
+/// Returns true when a folder is two levels below a folder of tests: it holds test data.
 fn is_test_data(folder: &Path) -> bool {
     let name = folder.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
     name.is_some_and(|name| OF_TESTS.contains(&name))
@@ -169,7 +169,7 @@ fn slashes(path: &Path) -> Option<String> {
     (!path.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c))).then_some(path)
 }
 
-/// What was read of one file.
+/// The result of reading one file.
 struct Read {
     sha256: String,
     seeds: Vec<(usize, Seed)>,
@@ -222,8 +222,8 @@ impl Read {
     }
 }
 
-/// The commands of a file that somebody may ask for, `max` at most, in their order. Where there are more, names of fewer
-/// parts come first: `test` before `test:base:update`.
+/// Returns the commands of a file that users may ask for, `max` at most, in their order. When there are more, names of
+/// fewer parts come first: `test` before `test:base:update`.
 fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
     if found.len() > max {
         let parts = |found: &Found| found.name.split([':', '-', '.', '_']).count();
@@ -234,7 +234,7 @@ fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
     found
 }
 
-/// Whether a command can be shown and typed.
+/// Returns true when a command can be shown and typed.
 fn is_fit(found: &Found) -> bool {
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c));
     let fits = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max && is_plain(text);

@@ -13,9 +13,9 @@ use crate::hint::Hint;
 use crate::store::Judged;
 
 impl Nudge {
-    /// As [`Nudge::write`], for a plan that depends on which scopes meet `context`. Those of the `candidates` are judged
-    /// before it is this writer's turn, so that no other waits meanwhile. `plan` asks for the verdicts; where one is
-    /// missing, because the hint was stored just now, everything begins anew.
+    /// As [`Nudge::write`], for a plan that depends on which scopes meet `context`. The scopes of the `candidates` are
+    /// judged before the writer lock is taken, so that no other writer waits meanwhile. `plan` asks for the verdicts;
+    /// if one is missing, because the hint was stored just now, everything begins anew.
     pub(crate) fn write_judged<T: Recordable, C: IntoIterator<Item = Arc<Hint>>>(
         &self,
         act: Act<'_>,

@@ -11,7 +11,7 @@ use crate::hint::{Hint, Source};
 use crate::store::{Change, component_bytes, component_held};
 
 impl Nudge {
-    /// Refuses changes that would not fit, after dropping expired hints. Those that stay because the clock is not
+    /// Refuses changes that would not fit, after dropping expired hints. Hints that stay because the clock is not
     /// plausible do not count.
     pub(super) fn check_quotas(
         &self,
@@ -51,7 +51,7 @@ impl Nudge {
                     (&*hint.component, old, Some(hint))
                 }
                 Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                // A person's must be kept beside what an agent puts in its place.
+                // A person's hint must be kept beside the agent's that replaces it.
                 Change::Replaced(hint) if by_agent && hint.source() == Some(Source::User) => {
                     kept += hint.held as usize;
                     continue;

@@ -1,4 +1,4 @@
-//! What only the one writer at a time touches.
+//! The state that only the one writer at a time touches.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -42,7 +42,7 @@ pub(super) struct Writer {
     pub env_scopes: usize,
     /// Numbers of scopes that are no longer in use.
     free_scopes: Vec<u32>,
-    /// Set when a number was freed; readers then drop what they cached by number.
+    /// Set when a number was freed; readers then drop verdicts cached by number.
     pub recycled: bool,
     /// Unknown top-level keys of imports, kept for exports.
     pub extra: Option<Arc<RawValue>>,

@@ -1,4 +1,4 @@
-//! What a hint takes, in an export and in memory.
+//! Computes a hint's size, in an export and in memory.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use nudge_core::held::{heap, map};
 
 use super::{Exported, Hint, HintValue, PathValue, Rare, Template};
 
-/// What the store keeps for each hint besides it: a row and a place in the map, both of which grow by doubling, and
-/// the counts of an `Arc`.
+/// Bytes that the store needs for each hint besides it: a row and a place in the map, both of which grow by doubling,
+/// and the counts of an `Arc`.
 const PLACE: usize = heap(size_of::<Hint>() + 16) + 320;
-/// What it keeps for each tag of a hint: the text in a table of its own, and a list of the hints that have it.
+/// Bytes that it needs for each tag of a hint: the text in a table of its own, and a list of the hints that have it.
 const TAG: usize = 160;
 
 impl Hint {
-    /// Sets `bytes`, the length of the hint in an export, and `held`, what it takes of memory. The store's size limit
+    /// Sets `bytes`, the length of the hint in an export, and `held`, its bytes in memory. The store's size limit
     /// counts both.
     pub(crate) fn measure(&mut self) {
         struct Count(usize);

@@ -244,8 +244,7 @@ enum Kind {
     Json,
 }
 
-/// The fields of all kinds. Which of them belong together is checked at the end, because `type` may
-/// come last.
+/// The fields of all kinds. The end checks which of them belong together, because `type` may come last.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {

@@ -118,7 +118,7 @@ impl Nudge {
             Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
         });
         match unfit {
-            // Why none fits, and what was meant, is found out once others can write again.
+            // The reason, and the key that was meant, are found when others can write again.
             Some((hints, now)) if !hints.is_empty() => Err(none_fits(&hints, &context, now, &mut steps)?),
             Some(_) => Err(self.nothing_found(&component, &key)),
             None if unknown => Err(self.no_such_hint(&component, &key)),

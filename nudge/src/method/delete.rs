@@ -103,7 +103,7 @@ impl Nudge {
             hints.iter().for_each(|hint| plan.delete(hint));
             Ok(Deleted { deleted: true, previous, deleted_count: hints.len() })
         });
-        // What was meant is found out once others can write again.
+        // The key that was meant is found when others can write again.
         if unknown { Err(self.no_such_hint(component, key)) } else { written }
     }
 }

@@ -44,7 +44,7 @@ pub struct GetHint {
     /// The key.
     #[schemars(description = "")]
     pub key: String,
-    /// Where you are. A condition whose field is missing does not match.
+    /// Your context. A condition with a missing field does not match.
     // For agents; the other tools with a context do not say its fields one by one.
     #[schemars(
         description = "Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]. \

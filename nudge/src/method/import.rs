@@ -57,7 +57,7 @@ impl fmt::Debug for Import {
     }
 }
 
-/// What happens to hints that are already stored.
+/// How to treat hints that are already stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ImportMode {
@@ -211,7 +211,7 @@ impl Nudge {
         })
     }
 
-    /// Plans to store a hint that has expired by a clock that is not plausible: nobody sees it until the clock is right.
+    /// Plans to store a hint that has expired by a clock that is not plausible: it is hidden until the clock is right.
     /// Any hint that stands in its place stays.
     fn put_waiting(&self, plan: &mut Plan<'_>, hint: Hint) {
         let is_new = || plan.stored(&hint.component, &hint.key, hint.variant()).is_none();

@@ -30,7 +30,7 @@ pub struct ComponentCount {
 }
 
 impl Nudge {
-    /// Lists the components with how many hints each has. What has expired does not count.
+    /// Lists the components with the number of their hints. Expired hints do not count.
     pub fn components(&self) -> Components {
         let counts = self.store.counts(self.now()).into_iter();
         let mut components: Vec<_> =

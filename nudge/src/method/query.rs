@@ -32,7 +32,7 @@ const MAX_REGEX_SIZE: usize = 1 << 20;
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
 /// Number of cached compiled regexes, as compiling costs more than a search. Each may hold megabytes.
 const MAX_CACHED_REGEXES: usize = 4;
-/// What a regex may keep of what it learns in a search, for each thread that searches with it.
+/// Bytes of memory that a regex may use in a search, for each thread that searches with it.
 const MAX_REGEX_MEMORY: usize = 512 << 10;
 
 const ABOUT: &str = "\
@@ -97,7 +97,7 @@ pub struct QueryRows {
     pub hints: Vec<QueryRow>,
 }
 
-/// One hint of a [`QueryRows`].
+/// A hint of a [`QueryRows`].
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRow {
     /// The hint; a secret value is redacted in JSON.

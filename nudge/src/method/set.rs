@@ -35,7 +35,7 @@ pub(super) static ROW: Row<Nudge> = Row {
 pub struct SetHint {
     /// A service, module or folder.
     pub component: String,
-    /// What it is about, such as `build`.
+    /// The subject, such as `build`.
     pub key: String,
     /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}.
     pub value: HintValue,
@@ -56,8 +56,8 @@ pub struct SetHint {
     pub reach: Option<Reach>,
 }
 
-/// Where a hint without a scope is to apply. A front end that stands in a repository limits it to that; here, where
-/// nobody knows the caller's place, it applies everywhere anyway (semantics section 12).
+/// The reach of a hint without a scope. A front end in a repository limits it to that repository; here the caller's
+/// place is unknown, so it applies everywhere anyway (semantics section 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
@@ -96,7 +96,7 @@ pub struct SetResult {
     /// brings it back. A secret value is redacted in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
     pub previous: Option<Arc<Hint>>,
-    /// For an agent: that it replaced what a person had stored, and how that comes back.
+    /// For an agent: says that it replaced a person's hint, and how to undo that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -118,7 +118,7 @@ fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Re
     hint.as_ref().map(|hint| hint.redacted()).serialize(serializer)
 }
 
-/// Returns how a hint is signed whose writer does not sign it: whoever reads an agent's wants to know whose word it is.
+/// Returns the signature of a hint whose writer gave none: a reader of an agent's hint wants to know the author.
 fn signature(by: Caller<'_>) -> Option<String> {
     // Without its version.
     let name = by.name.split('/').next().unwrap_or_default();
@@ -127,7 +127,7 @@ fn signature(by: Caller<'_>) -> Option<String> {
     is_one.then(|| format!("agent:{name}"))
 }
 
-/// Refuses that an agent says what it stores was stored by a person (semantics section 7).
+/// Refuses an agent's hint that claims a person as its source (semantics section 7).
 pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     if by_agent && meta.source == Some(Source::User) {
         return Err(Error::invalid(
@@ -201,7 +201,7 @@ impl Nudge {
                 let same = old.value() == hint.value();
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;
-                // What another value has done says nothing of this one.
+                // The counts of another value say nothing about this one.
                 hint.set_usage(if same { old.usage() } else { Use::default() });
                 kept = (!same || plan.must_keep(old)).then(|| plan.keep(old));
             }

@@ -26,7 +26,7 @@ pub struct Stats {
 }
 
 impl Nudge {
-    /// Tells how often hints were asked for and suggested, and what came of it.
+    /// Tells how often hints were asked for and suggested, and the outcomes.
     pub fn stats(&self) -> Stats {
         let hints = self.store.counts(self.now()).iter().map(|(_, count)| count).sum();
         let (all, sessions, hours) = self.suggester.stats();

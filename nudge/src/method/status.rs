@@ -46,7 +46,7 @@ pub struct Limits {
 }
 
 impl Nudge {
-    /// Tells what is stored, and the limits.
+    /// Tells the stored numbers and the limits.
     pub fn status(&self) -> Status {
         let now = self.now();
         let counts = self.store.counts(now);

@@ -55,7 +55,7 @@ pub(super) static RECALL_ROW: Row<Nudge> =
 /// Result of [`Nudge::suggest`].
 pub type Suggestions = suggest::Suggestions<SuggestedHint>;
 
-/// One suggested hint.
+/// A suggested hint.
 pub type Suggestion = suggest::Suggestion<SuggestedHint>;
 
 /// The hint of a [`Suggestion`].
@@ -70,7 +70,7 @@ pub struct SuggestedHint {
 }
 
 impl Nudge {
-    /// Tells what an agent should be told now, unasked (semantics section 10).
+    /// Suggests the hints to tell an agent now, unasked (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -78,7 +78,7 @@ impl Nudge {
         self.suggester.suggest(params, || self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
     }
 
-    /// Tells what `suggest` does, as one text for a prompt. It has a heading and a line for each hint, and at most
+    /// Returns what `suggest` returns, as one text for a prompt. It has a heading and a line for each hint, and at most
     /// `max_bytes` (2,000).
     ///
     /// ```
@@ -100,8 +100,8 @@ impl Nudge {
         suggest::digest(params, lists, |params| self.suggest(params))
     }
 
-    /// Confirms that what `suggest` or `digest` lent under a ticket was shown (semantics section 10). A ticket that is
-    /// not known, or was confirmed before, changes nothing.
+    /// Confirms that the lines that `suggest` or `digest` lent under a ticket were shown (semantics section 10). A
+    /// ticket that is unknown, or confirmed before, changes nothing.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -109,7 +109,7 @@ impl Nudge {
         self.suggester.told(params, self.now())
     }
 
-    /// Finds what a question in words brings to mind. These hints do not count as shown.
+    /// Finds the hints that fit a question in words. These hints do not count as shown.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -129,7 +129,7 @@ impl Nudge {
             out.changes = self.changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
-        // Of a key, only what `get_hint` returns is told. What there are no steps left to compare is held back.
+        // Only the variant that `get_hint` returns is told. It is held back when no steps are left to compare it.
         let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
             let is_needless = is_any_needless && request.is_needless(NAME, &id(hint));
@@ -159,7 +159,7 @@ impl Nudge {
                 Err(TooMany { .. }) => out.omitted += 1,
             }
         }
-        // Of what there is no room for, only the number matters.
+        // Only the number of hints without room matters.
         out.omitted += without_room + ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
         out
     }

@@ -1,4 +1,4 @@
-//! `nudge.deletions` and `nudge.undo`: list what was deleted or replaced last, and restore it.
+//! `nudge.deletions` and `nudge.undo`: list the last deletions and replacements, and undo them.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) static ROW: Row<Nudge> = Row {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Undo {
-    /// Which one; the last when absent.
+    /// The id; the last when absent.
     #[serde(deserialize_with = "wire::given")]
     pub id: Option<u64>,
 }
@@ -103,7 +103,7 @@ impl Deletion {
 }
 
 impl Nudge {
-    /// Lists what was deleted or replaced last, newest first. Expired hints do not count as deleted.
+    /// Lists the last deletions and replacements, newest first. Expired hints do not count as deleted.
     pub fn deletions(&self) -> Deletions {
         let now = self.now();
         let live = |deleted: &Deleted| {
@@ -113,7 +113,7 @@ impl Nudge {
         Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
-    /// Brings back what was deleted or replaced. Hints come as they were, except for those stored anew or expired since.
+    /// Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
     ///
     /// # Errors
     /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored
@@ -136,7 +136,7 @@ impl Nudge {
                 let mut was = Hint::clone(hint);
                 let variants = plan.variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
-                    // It goes back to its place, but not over what a person stored after it was replaced.
+                    // It goes back to its place, but not over a hint that a person stored after it was replaced.
                     Some(stands)
                         if deleted.what == Gone::Replaced
                             && (stands.updated_at() <= deleted.at || stands.source() != Some(Source::User)) =>

@@ -34,7 +34,7 @@ pub struct Why {
     pub component: String,
     /// The key.
     pub key: String,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -44,11 +44,11 @@ pub struct Why {
 pub struct Whys {
     /// The variants that fit, in the order of choice, then the others; empty when the key is not stored.
     pub variants: Vec<WhyVariant>,
-    /// One sentence that says why the first is chosen, or why none is.
+    /// Says why the first is chosen, or why none is.
     pub verdict: String,
 }
 
-/// One variant of a [`Whys`].
+/// A variant of a [`Whys`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyVariant {
     /// The hint; a secret value is redacted in JSON.
@@ -60,7 +60,7 @@ pub struct WhyVariant {
     pub match_explain: MatchExplain,
 }
 
-/// One condition, evaluated in the context.
+/// A condition, evaluated in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConditionMet {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
@@ -72,7 +72,7 @@ pub struct ConditionMet {
 }
 
 impl Nudge {
-    /// Explains what `get` returns, or why it returns nothing.
+    /// Explains the result of `get`, or why there is none.
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.

@@ -1,4 +1,4 @@
-//! One small row per hint, so that a search touches little memory: it decides eligibility once per distinct
+//! Holds one small row per hint, so that a search touches little memory: it decides eligibility once per distinct
 //! scope, computes scores from numbers, and reads the hints themselves only for the best.
 
 mod search;

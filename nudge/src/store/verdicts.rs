@@ -1,4 +1,4 @@
-//! What a context's scopes are judged to be, during one call.
+//! Keeps the verdicts on a context's scopes during one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Judged {
         if let Some(verdict) = self.of(scope) {
             return Ok(verdict);
         }
-        // At the least one for each, so that who comes again and again comes to an end.
+        // Take at least one step, so that repeated calls come to an end.
         steps.take(1)?;
         let verdict = scope.judge(context, steps)?;
         self.0.insert(Arc::as_ptr(scope), (Arc::clone(scope), verdict));
@@ -42,13 +42,13 @@ impl Judged {
 pub(crate) struct Verdicts {
     epoch: u64,
     by_scope: Vec<Option<bool>>,
-    /// What is left for scopes that are judged while the rows are not locked.
+    /// The steps that are left for scopes that are judged while the rows are not locked.
     steps: Steps,
-    /// What is left for those that are judged while they are.
+    /// The steps left for scopes that are judged under the lock.
     under_lock: Steps,
     /// The scopes to be judged once the lock is free, by number.
     asked: BTreeMap<u32, Arc<Scope>>,
-    /// Those that were, in whatever epoch.
+    /// The scopes that were judged, in any epoch.
     judged: Judged,
     /// The number of hints that are left undecided; `None` as long as none is.
     undecided: Option<usize>,

@@ -1,4 +1,4 @@
-//! What a database is for, and how it is opened.
+//! A kind of database, and how it is opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub const GENERATION: &str = "\
 CREATE TABLE generation(name BLOB NOT NULL) STRICT;
 INSERT INTO generation VALUES (randomblob(16));";
 
-/// The generation of a file whose schema has [`GENERATION`].
+/// Reads the generation of a file whose schema has [`GENERATION`].
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
@@ -29,7 +29,7 @@ pub fn generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
 /// How long a call waits for a place, for this process's other calls and for other processes, unless told otherwise.
 pub const WAIT: Duration = Duration::from_secs(5);
 
-/// One kind of database: its name, its schema, and what becomes of it.
+/// A kind of database: its name, its schema, and how long its data is kept.
 ///
 /// ```
 /// use nudge_storage::{App, KEYS, Kept};
@@ -55,9 +55,9 @@ pub struct App {
     /// The scripts that make the schema, oldest first. As many as have run is the `user_version` of a file. None is
     /// ever changed or taken away.
     pub migrations: &'static [&'static str],
-    /// The FTS5 tables, which can be made anew from what they index.
+    /// The FTS5 tables, which can be made anew from the rows that they index.
     pub full_text: &'static [&'static str],
-    /// What becomes of it.
+    /// Says how the data is kept.
     pub kept: Kept,
 }
 
@@ -68,10 +68,10 @@ impl App {
     }
 }
 
-/// What becomes of a database.
+/// Tells data from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// It is all there is of what it holds: each commit is flushed (`synchronous=FULL`), there are backups, and a
+    /// It is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a
     /// damaged file is left as it is.
     Data,
     /// It can be made again: commits survive the death of the process, not always of the machine
@@ -83,7 +83,7 @@ pub enum Kept {
 pub struct Opening<'a> {
     /// The folder, which is made when it is not there, with mode 0700 where there are modes.
     pub folder: &'a DataDir,
-    /// What it is for.
+    /// The kind of database.
     pub app: &'static App,
     /// The time, by which days end and keys are forgotten.
     pub clock: Arc<dyn Clock>,
@@ -99,13 +99,13 @@ impl<'a> Opening<'a> {
         Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
     }
 
-    /// For a source, with what the server lends it.
+    /// For a source, with the server's clock and fence.
     pub fn lent(host: &'a Host<'_>, app: &'static App) -> Self {
         let (clock, fence) = (Arc::clone(&host.clock), Arc::clone(&host.fence));
         Self { clock, fence, ..Self::new(&host.data, app) }
     }
 
-    /// Where the file is, or would be.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(format!("{}.db", self.app.name))
     }

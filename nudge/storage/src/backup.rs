@@ -39,7 +39,7 @@ pub(crate) fn date(now: Millis) -> String {
     rfc3339::text(now)[..DATE_BYTES].to_owned()
 }
 
-/// Whether there is a copy of that day.
+/// Returns true when there is a copy of that day.
 pub(crate) fn is_there(place: &Place, date: &str) -> bool {
     let date = day(date);
     list(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
@@ -67,15 +67,15 @@ pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i6
         whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
     for name in superfluous(list(place)).into_iter().map(|copy| copy.name).chain(parts) {
-        // One too many is no reason to refuse a change.
+        // A copy too many is no reason to refuse a change.
         let _ = folder.remove(&name);
     }
     Ok(())
 }
 
-/// The copies that are not kept. Of the line of days that ends with the newest copy the last ones are kept. Where a clock
-/// was ahead or behind, its dates are a line of their own, of which the newest copy is kept: three days with a false date
-/// push nothing out.
+/// Returns the copies to remove. In the line of days that ends with the newest copy, the last ones are kept. When a
+/// clock was ahead or behind, its dates are a line of their own, and the newest copy of that line is kept: three days
+/// with a false date push nothing out.
 ///
 /// Processes that begin at once may each have made the copy of a day or of a version. The last one stays.
 fn superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
@@ -106,8 +106,8 @@ fn superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     removed
 }
 
-/// Keeps what is about to be replaced, which `write` fills, under a name that no other copy has: it may be all there is
-/// of it. Its path.
+/// Keeps contents about to be replaced, which `write` fills, under a name that no other copy has: it may be their only
+/// copy. Returns its path.
 fn keep_apart(
     place: &Place,
     now: Millis,
@@ -122,7 +122,7 @@ fn keep_apart(
         let again = if at == 1 { String::new() } else { format!(".{at}") };
         format!("{}-{time}-{what}{again}.db", place.name)
     });
-    // The empty file holds the name until what belongs there is whole.
+    // The empty file holds the name until the copy is whole.
     let name = loop {
         let Some(name) = names.next() else { return Err(refusal(&path, "has no name left").into()) };
         match folder.create_new(&name) {
@@ -200,7 +200,7 @@ pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies what is about to be replaced, unless there is nothing; its path.
+/// Copies contents about to be replaced, if there are any; returns the path.
 pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     let kept = open::look(c).and_then(|seen| {
         if seen.is_empty || seen.application == EXCHANGED_ID {
@@ -217,7 +217,7 @@ pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> R
 fn keep_damaged(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
     // Else a damaged schema is in the way of everything.
     let _ = c.pragma_update(None, "writable_schema", true);
-    // What is no database at all has no pages that could be read.
+    // A file that is no database at all has no pages that could be read.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
     let path = place.folder.join(FOLDER);
     let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal(&path, error).into());
@@ -262,7 +262,7 @@ fn day(date: &str) -> Option<Millis> {
     rfc3339::parse(&format!("{date}T00:00:00Z"))
 }
 
-/// The copies, oldest first. What else lies there is somebody's own.
+/// Lists the copies, oldest first. Other files there are left alone.
 fn list(place: &Place) -> Vec<BackupFile> {
     let path = place.folder.join(FOLDER);
     let Ok(folder) = Dir::open(&path, false) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Whether all of a database can be read and agrees with itself.
+//! Checks that all of a database can be read and agrees with itself.
 
 use nudge_core::error::Result;
 use rusqlite::{Connection, Transaction};
@@ -11,17 +11,17 @@ use crate::open;
 /// Most problems that are told of.
 const MAX_PROBLEMS: usize = 20;
 
-/// What a [check](Db::check) found.
+/// The result of a [check](Db::check).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// What is wrong, in SQLite's words, which name tables and pages; empty when nothing is. At most 20.
+    /// The problems, in SQLite's words, which name tables and pages; empty when there are none. At most 20.
     pub problems: Vec<String>,
     /// The full-text indexes that were damaged and have been made anew.
     pub rebuilt: Vec<&'static str>,
 }
 
 impl Health {
-    /// Whether nothing is wrong now.
+    /// Returns true when nothing is wrong now.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -43,19 +43,19 @@ impl Db {
                     self.write(|tx| Ok(rebuild_one(tx, table)?))?;
                     health.rebuilt.push(table);
                 }
-                // What cannot even be read, the problems name.
+                // The problems name the parts that cannot even be read.
                 Err(refused) if refused.data().contains_key("damaged") => {}
                 Err(refused) => return Err(refused),
             }
         }
-        // A connection of its own: on one that has searched, FTS5 compares with what it read then.
+        // A connection of its own: on one that has searched, FTS5 compares with the data read then.
         let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| problems(&c));
         health.problems = self.place.told(fresh)?;
         Ok(health)
     }
 }
 
-/// What is wrong with tables, their indexes, and what refers to what.
+/// Finds problems of tables, their indexes, and references between rows.
 fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
     let mut statement = c.prepare(&format!("PRAGMA integrity_check({MAX_PROBLEMS})"))?;
@@ -70,7 +70,7 @@ fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
         }
     }
     if !problems.is_empty() {
-        // What refers to what cannot be told of pages that cannot be read.
+        // References cannot be checked when pages cannot be read.
         return Ok(problems);
     }
     let mut statement = c.prepare("PRAGMA foreign_key_check")?;
@@ -81,7 +81,7 @@ fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
     Ok(problems)
 }
 
-/// Whether a full-text index holds what it should.
+/// Returns true when a full-text index agrees with its rows.
 fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, Failure> {
     let checked = tx.execute(&format!("INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)"), []);
     match checked.map_err(Failure::from) {
@@ -91,7 +91,7 @@ fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Makes every full-text index anew from what it indexes.
+/// Makes every full-text index anew from the rows that it indexes.
 pub(crate) fn rebuild(tx: &Transaction<'_>, app: &App) -> rusqlite::Result<()> {
     app.full_text.iter().try_for_each(|table| rebuild_one(tx, table))
 }

@@ -76,7 +76,7 @@ impl DailyCopies {
         is_new
     }
 
-    /// Makes the copy, or begins it. `c` is a connection of the caller's, who is about to change something. A thread
+    /// Makes the copy, or begins it. `c` is a connection of the caller, which is about to change something. A thread
     /// that does not get to its first page before the deadline may copy that change, too.
     pub(crate) fn make(&self, c: &Connection, place: &Place, date: &str, deadline: Instant) {
         // Without a log a reader is in the way of writers.

@@ -22,7 +22,7 @@ use crate::{backup, check, log_owner, open, recover};
 
 /// How often a call goes on in another file that took the place of the one that was open.
 const MAX_MOVES: usize = 3;
-/// Where the number of the file begins in the number of a change.
+/// Number of bits below the file's number in the number of a change.
 const EPOCH_SHIFT: u32 = 32;
 
 /// An open database. Calls may come from any thread; they take milliseconds, so none belongs on an event loop.
@@ -70,7 +70,7 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens a database, which is made when it is not there. Its schema is brought up to date; a copy is made before.
+    /// Opens a database, which is made when it is not there. The schema is brought up to date; a copy is made before.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, and nothing is changed, when the folder or the file is not this user's alone, the file is
@@ -80,7 +80,7 @@ impl Db {
         let place = Place { folder: folder.create()?, name: app.name };
         let date = backup::date(clock.plausible());
         let opened = place.told(open::open(&place, app, &date, Instant::now() + *wait))?;
-        // Of a file that was empty this morning no copy is needed today.
+        // A file that was empty this morning needs no copy today.
         let copies = DailyCopies::new(if opened.is_new { date } else { String::new() });
         Ok(Self {
             place,
@@ -107,7 +107,7 @@ impl Db {
     /// index turns out to be damaged, it is made anew, and `read` is called again.
     ///
     /// # Errors
-    /// What `read` refuses; `E_UNAVAILABLE` for what SQLite does, and when the wait is over.
+    /// The refusal of `read`; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
     pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, Failure>) -> Result<T> {
         self.mending(|| {
             let reader = self.reader()?;
@@ -118,19 +118,19 @@ impl Db {
         })
     }
 
-    /// Calls `write` with a transaction that no other writer can be in the way of, and commits it behind the fence. When
-    /// `write` or the commit fails, nothing is changed. What takes long is done before: everybody else waits.
+    /// Calls `write` with a transaction that excludes other writers, and commits it behind the fence. When `write` or
+    /// the commit fails, nothing is changed. Do slow work before the call: all other writers wait.
     ///
     /// When a full-text index turns out to be damaged, it is made anew, and `write` is called again.
     ///
     /// # Errors
-    /// What `write` or the fence refuses; `E_UNAVAILABLE` for what SQLite does, and when the wait is over.
+    /// The refusal of `write` or the fence; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T> {
         self.mending(|| self.transact(&mut write))
     }
 
-    /// As [`write`](Self::write), without mending. What was committed to a file that had lost its name by then is
-    /// made again in the one that has it, before anybody is told.
+    /// As [`write`](Self::write), without mending. A change that was committed to a file that had lost its name by then
+    /// is made again in the file that has it, before it is told of.
     fn transact<T>(&self, write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
         let deadline = patience::end_within(self.wait);
         let mut writer = self.writer(deadline)?;
@@ -192,7 +192,7 @@ impl Db {
         for _ in 0..MAX_MOVES {
             self.find_place(deadline)?;
             let reader = self.readers.take(&self.place, deadline)?;
-            // One that was opened just now may be of another file, with the log of this one.
+            // A connection that was opened just now may be of another file, with the log of this one.
             if self.readers.is_closed() || self.is_in_place() {
                 return Ok(reader);
             }
@@ -200,7 +200,7 @@ impl Db {
         Err(self.place.moving().into())
     }
 
-    /// As [`stay_in_place`](Self::stay_in_place), for who only reads: where there is no file any more, none is made.
+    /// As [`stay_in_place`](Self::stay_in_place), for a reader: when there is no file any more, none is made.
     fn find_place(&self, deadline: Instant) -> Result<(), Failure> {
         let standing = self.files.lock().as_ref().map(Files::standing);
         match standing {
@@ -213,8 +213,8 @@ impl Db {
         }
     }
 
-    /// Makes sure that what is open is the file that has the name: if it is not, all connections end, and the file that
-    /// is there now is opened, or made where there is none.
+    /// Makes sure that the open file is the one that has the name: if it is not, all connections end, and the file that
+    /// is there now is opened, or made if there is none.
     pub(crate) fn stay_in_place(&self, writer: &mut Option<Connection>, deadline: Instant) -> Result<(), Failure> {
         if self.readers.is_closed() || self.is_in_place() {
             return Ok(());
@@ -233,8 +233,8 @@ impl Db {
         Ok(())
     }
 
-    /// Ends all connections to a file that has lost its name, and takes its log out of the way of the next one. What was
-    /// replaced is kept beside the backups.
+    /// Ends all connections to a file that has lost its name, and takes its log out of the way of the next one. A file
+    /// that was replaced is kept beside the backups.
     fn leave(&self, writer: &mut Option<Connection>) {
         let files = self.files.lock().take();
         self.readers.begin_anew();
@@ -325,8 +325,8 @@ impl Db {
         self.journal.lock().clone()
     }
 
-    /// How often another file took the place of the one that was open. Whoever remembers what stood in the file forgets
-    /// it when this number changes.
+    /// Returns how often another file took the place of the open one. A caller that remembers contents of the file
+    /// forgets them when this number changes.
     pub fn epoch(&self) -> u64 {
         self.readers.epoch()
     }
@@ -367,7 +367,7 @@ impl Db {
         let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy()) };
         self.readers.close();
         *self.looker.lock() = None;
-        // Only where nobody reads any more the log is copied back.
+        // The log is copied back only when no connection reads any more.
         self.copies.close(self.wait);
         if !self.is_in_place() {
             self.leave(&mut writer);
@@ -418,7 +418,7 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        // Nobody else has it any more, so there is nobody to wait for.
+        // No other code has it any more, so there is nothing to wait for.
         let _ = self.close();
     }
 }

@@ -1,4 +1,4 @@
-//! What SQLite refuses, in plain words. Its own words are left out: they repeat what stands in statements and values.
+//! Tells SQLite's refusals in plain words. SQLite's own words are left out: they repeat parts of statements and values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ use crate::backup;
 pub enum Failure {
     /// A refusal, which the caller gets as it is.
     Refused(Error),
-    /// What SQLite says, which the caller gets as `E_UNAVAILABLE`. Its data holds SQLite's extended code as `sqlite`; of
-    /// a damaged file `damaged`, and `backup` with the path of its newest copy.
+    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. The data holds SQLite's extended code as `sqlite`; for
+    /// a damaged file also `damaged`, and `backup` with the path of its newest copy.
     Sql(rusqlite::Error),
 }
 
@@ -37,18 +37,18 @@ impl Failure {
         }
     }
 
-    /// Whether it may pass if the same is tried again.
+    /// Returns true when another try may succeed.
     pub(crate) fn is_busy(&self) -> bool {
         use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
         matches!(self.codes(), Some((DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed, _)))
     }
 
-    /// Whether the file is not what SQLite wrote.
+    /// Returns true when the file is not as SQLite wrote it.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self.codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
     }
 
-    /// Whether only what a full-text index holds is wrong, which can be made anew.
+    /// Returns true when only a full-text index is wrong, which can be made anew.
     pub(crate) fn is_of_an_index(&self) -> bool {
         matches!(self.codes(), Some((_, SQLITE_CORRUPT_VTAB)))
     }
@@ -77,12 +77,12 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Where a database is.
+/// The place of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The folder, without links.
     pub folder: PathBuf,
-    /// Its name without `.db`.
+    /// The name without `.db`.
     pub name: &'static str,
 }
 

@@ -1,8 +1,8 @@
 //! The files of an open database, and whether their names still stand for them.
 //!
 //! In WAL mode SQLite does not look. A copy that is moved over the database, or a folder that is removed, leaves the
-//! connections with files without a name: what they commit is lost when they end. The log beside the database keeps its
-//! name, and whoever opens the new file would have it replayed onto a file that it does not belong to.
+//! connections with files without a name: their commits are lost when they end. The log beside the database keeps its
+//! name, and a process that opens the new file would replay it onto a file that it does not belong to.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub(crate) struct Files {
     index: Option<OpenedFile>,
 }
 
-/// What has become of the names.
+/// The state of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// All are as they were.
@@ -66,7 +66,7 @@ impl Files {
         let Ok(folder) = Dir::open(&place.folder, false) else { return };
         for file in self.log.iter().chain(&self.index).filter(|file| file.is_in_place()) {
             if let Some(name) = file.path().file_name().and_then(|name| name.to_str()) {
-                // One that stays is found by SQLite, which refuses what does not belong together.
+                // If the log stays, SQLite finds it, and refuses a log of another file.
                 let _ = folder.remove(name);
             }
         }

@@ -37,7 +37,7 @@ const HAS_LOG: u8 = 2;
 const NO_LOG: u8 = 1;
 /// How a file of SQLite begins.
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Limits of what SQLite reads of a schema, far above those of the databases that are read here.
+/// Limits for SQLite when it reads a schema, far above those of the databases that are read here.
 const LIMITS: [(Limit, i32); 13] = [
     (Limit::SQLITE_LIMIT_SCHEMA, 1_000),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
@@ -92,22 +92,22 @@ pub enum Unfit {
 pub struct Foreign {
     connection: Connection,
     left_bytes: Cell<u64>,
-    /// One is in memory at a time: as many callers as like to ask take no more than one file's bytes.
+    /// Lets one be in memory at a time: any number of callers take no more than one file's bytes.
     _place: Option<MutexGuard<'static, ()>>,
     _copy: Option<TempDir>,
 }
 
-/// What stands beside a database that is in use.
+/// The treatment of a log beside the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
-    /// It is not looked at: nobody writes in such a file while it is read, or what is read may be a little older.
+    /// It is not looked at: no process writes in such a file while it is read, or the data may be a little older.
     Ignored,
     /// It is read along.
     Read,
 }
 
 impl Foreign {
-    /// Opens a database by its bytes; nothing is made beside it, and nobody else has to wait.
+    /// Opens a database by its bytes; nothing is made beside it, and no other process has to wait.
     ///
     /// # Errors
     /// [`Unfit`], also when another one is being read until the deadline.
@@ -144,7 +144,7 @@ impl Foreign {
         Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
     }
 
-    /// The connection, for what only reads the header.
+    /// Returns the connection, to read the header.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -153,7 +153,7 @@ impl Foreign {
     /// end that.
     ///
     /// # Errors
-    /// [`Unfit`]; what was read before counts for nothing then.
+    /// [`Unfit`]; the rows that were read before do not count then.
     pub fn rows(
         &self,
         table: &str,
@@ -335,7 +335,7 @@ fn open_bytes(path: &Path, links: Links, limits: &Limits) -> Result<Connection, 
 
 /// The same for a file in which somebody may write: with its log, and not in the middle of a change.
 fn open_with_log(path: &Path, links: Links, limits: &Limits) -> Result<(Connection, Option<TempDir>), Unfit> {
-    // What SQLite writes beside a file lies beside the file itself, not beside a link to it.
+    // SQLite writes its files beside the file itself, not beside a link to it.
     let path = path.canonicalize().map_err(Unfit::File)?;
     let beside = |ending: &str| {
         let mut name = path.clone().into_os_string();

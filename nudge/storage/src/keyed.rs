@@ -1,5 +1,5 @@
-//! Calls made once: the key and the answer are in the transaction of the change, so whoever opens the file next knows
-//! of both or of neither.
+//! Makes calls once: the key and the answer are in the transaction of the change, so the next process that opens the
+//! file knows both or neither.
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
@@ -23,7 +23,7 @@ CREATE INDEX made_at ON made(at);";
 /// calls are in the order of their times anyway, and each write has a page less to write.
 pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
-/// How long a call is known. A key is sent again within seconds; what has to outlive that is the death of a server.
+/// Time for which a call is known. A key is sent again within seconds, at the latest after the death of a server.
 const KEPT_MS: Millis = 60 * 60 * 1000;
 /// Most calls that are kept when some were just forgotten; the oldest go first.
 const MAX_CALLS: i64 = 1_024;
@@ -140,7 +140,7 @@ fn known(c: &Connection, key: &str, call: Option<Call>, now: Millis) -> Result<O
 
 fn note(tx: &Transaction<'_>, key: &str, call: Option<Call>, now: Millis, result: &RawValue) -> rusqlite::Result<()> {
     let call = call.map(|call| call.text(false)).unwrap_or_default();
-    // One that is known no longer may be there still.
+    // An entry that no longer counts may still be there.
     let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?;
     let seq = insert.insert(params![key, call, now, result.get()])?;
     if seq % FORGET_AFTER == 0 {

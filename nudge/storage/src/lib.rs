@@ -1,9 +1,9 @@
-//! Where Nudge's sources keep what must last.
+//! Keeps the data of Nudge's sources.
 //!
-//! Each source that keeps something has one SQLite file, in a folder of this user's alone. A [`Db`] opens it, brings its
-//! schema up to date, and answers to any number of threads; several processes of several versions may have it open. What
-//! it acknowledges, no death of a process and no loss of power takes back. What SQLite refuses is told in plain words
-//! ([`Failure`]), as `E_UNAVAILABLE`, and has changed nothing.
+//! Each source that keeps something has one SQLite file, in a folder of this user's alone. A [`Db`] opens it, brings
+//! its schema up to date, and answers to any number of threads; several processes of several versions may have it open.
+//! An acknowledged change survives every death of a process and every loss of power. SQLite's refusals are told in
+//! plain words ([`Failure`]), as `E_UNAVAILABLE`, and have changed nothing.
 //!
 //! | | what |
 //! |---|---|

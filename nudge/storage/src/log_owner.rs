@@ -1,9 +1,9 @@
 //! A note beside a database that says which file its log belongs to.
 //!
-//! SQLite replays a log onto whatever file has the name. When all processes have died and a copy is moved over the
+//! SQLite replays a log onto any file that has the name. When all processes have died and a copy is moved over the
 //! database before the next one starts, that would damage the copy. The note holds the identities of the database and
-//! of its log. A log that is still the same beside another database is not its own. Where both are others, as after a
-//! whole folder was restored, they belong together.
+//! of its log. A log that is still the same beside another database is not that database's. When both are others, as
+//! after a whole folder was restored, they belong together.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -83,8 +83,8 @@ fn keep(place: &Place, log: &str, date: &str) -> io::Result<()> {
     std::fs::rename(place.folder.join(log), free)
 }
 
-/// Notes that the log which is there belongs to the database that is there. `note` is what
-/// [`set_foreign_log_aside`] has locked.
+/// Notes that the present log belongs to the present database. `note` is the file that [`set_foreign_log_aside`] has
+/// locked.
 pub(crate) fn write(place: &Place, note: Option<File>) {
     let (Ok(folder), Some(owner)) = (Dir::open(&place.folder, false), LogOwner::look(place)) else { return };
     let (is_locked, file) = (note.is_some(), note.or_else(|| folder.open_lock(&name(place), true).ok()));

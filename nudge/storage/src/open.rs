@@ -1,8 +1,8 @@
-//! Opening a database: whose it is, that it is private, its settings, and bringing its schema up to date.
+//! Opens a database: checks owner, privacy and version, sets its options, and brings its schema up to date.
 //!
-//! SQLite keeps its locks with the process: whoever closes any descriptor of the file there drops them all, and another
-//! process then writes into the middle of a transaction. So no file of a database is ever opened here but by SQLite,
-//! and by the one call that makes it, before SQLite has it.
+//! SQLite keeps its locks with the process: closing any descriptor of the file in that process drops them all, and
+//! another process then writes into the middle of a transaction. So no file of a database is ever opened here but by
+//! SQLite, and by the one call that makes it, before SQLite has it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,21 +20,21 @@ use crate::fault::{Failure, Place};
 use crate::files::Files;
 use crate::log_owner;
 
-/// What the write-ahead log is cut to when it has been copied back.
+/// Bytes to which the copied write-ahead log is cut.
 const MAX_LOG_BYTES: i64 = 16 << 20;
 /// Statements that a connection remembers.
 const STATEMENTS: usize = 64;
-/// What a connection keeps of the file, in KiB: half of what SQLite would. The system has the file in memory anyway, and
-/// a session has three connections for each source.
+/// Cache of a connection for pages of the file, in KiB: half of SQLite's default. The system has the file in memory
+/// anyway, and a session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
 /// SQLite's steps between two looks at whether the call of a statement is over; some 100 microseconds.
 pub(crate) const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long the first try waits for others. Where there are no locks, SQLite waits as if somebody held them.
+/// Longest wait of the first try for others. Without locks, SQLite waits as if they were held.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// A connection that writes, and what was found.
+/// An open connection that writes.
 pub(crate) struct Opened {
     pub connection: Connection,
     pub files: Files,
@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub is_new: bool,
 }
 
-/// What a file says of itself.
+/// The facts in a file's header.
 pub(crate) struct Seen {
     pub application: i32,
     pub version: i64,
@@ -72,8 +72,8 @@ pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> R
     }
 }
 
-/// Refuses a folder whose file system has no locks, such as one of a network without its lock server. A database that
-/// no other process can know is locked there, if any can be.
+/// Refuses a folder whose file system has no locks, such as one of a network without its lock server. It locks a
+/// database there that no other process can know, if any can be locked.
 fn check_locks(place: &Place) -> Result<(), Failure> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +117,7 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Optio
         seen => seen?,
     };
     judge(place, app, &seen, backup)?;
-    // It is ours: what it logged may be copied back when the last connection ends.
+    // The file is Nudge's: its log may be copied back when the last connection ends.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     let is_data = app.kept == Kept::Data;
@@ -136,7 +136,7 @@ fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Optio
     Ok(before.is_same_database(&opened.files).then_some(opened))
 }
 
-/// Makes an empty file of mode 0600 if none is there. What is there must be a regular file of this user's.
+/// Makes an empty file of mode 0600 if none is there. An existing file must be a regular file of this user's.
 pub(crate) fn create(place: &Place) -> Result<(), Failure> {
     // While one thread has the descriptor, no other may have begun to lock the file.
     static CREATING: Mutex<()> = Mutex::new(());
@@ -189,12 +189,12 @@ fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Conne
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Nothing of it is written to a folder of everybody's.
     c.pragma_update(None, "temp_store", "MEMORY")?;
-    // It reads the schema. Where that is damaged, whoever reads on is told so, and may put a backup in its place.
+    // This reads the schema. If that is damaged, the next reader gets the error, and may put a backup in its place.
     let _ = c.pragma_update(None, "cache_size", -PAGES_KIB);
     Ok(c)
 }
 
-/// Reads what the file says of itself, all at one moment.
+/// Reads the facts in the file's header, all at one moment.
 pub(crate) fn look(c: &Connection) -> Result<Seen, Failure> {
     let tx = c.unchecked_transaction()?;
     Ok(Seen {
@@ -209,7 +209,8 @@ pub(crate) fn version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses what is another program's, what a later version wrote, and what is empty though a copy was there before.
+/// Refuses a database of another program, one that a later version wrote, and one that is empty though it had a copy
+/// before.
 fn judge(place: &Place, app: &App, seen: &Seen, backup: Option<PathBuf>) -> Result<(), Failure> {
     let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
     if seen.application != APPLICATION_ID && !is_unused {
@@ -254,7 +255,7 @@ fn migrate(c: &mut Connection, place: &Place, app: &App, date: &str, found: i64)
 /// Makes the database empty, whatever its file holds, with the locks that others heed. No file is removed: a log that
 /// stays behind, or another's that is open, would damage the next one.
 pub(crate) fn empty(c: &Connection) -> Result<(), Failure> {
-    // Whether there is a log is found out by reading; that it may fail is why we are here.
+    // Reading finds out if there is a log; the error does not matter, as the file may be damaged.
     let _ = look(c);
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = c.execute_batch("VACUUM");

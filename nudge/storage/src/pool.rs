@@ -20,10 +20,10 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Connection>,
-    /// Those in use too.
+    /// Includes those in use.
     open: usize,
     is_closed: bool,
-    /// One more with each file that took the place of another.
+    /// Grows by one with each file that took the place of another.
     epoch: u64,
 }
 
@@ -75,7 +75,7 @@ impl Pool {
         self.state.lock().is_closed
     }
 
-    /// Ends the connections that nobody uses now, and the others when they are given back.
+    /// Ends the connections that are idle now, and the others when they are given back.
     pub(crate) fn close(&self) {
         self.end(|state| state.is_closed = true);
     }
@@ -85,7 +85,7 @@ impl Pool {
         self.end(|state| state.epoch += 1);
     }
 
-    /// Which file the connections are of, counted from 0.
+    /// Returns the number of their file, counted from 0.
     pub(crate) fn epoch(&self) -> u64 {
         self.state.lock().epoch
     }

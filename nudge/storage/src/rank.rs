@@ -1,5 +1,5 @@
-//! How relevant a text is to a question: one number from 0 to 1, whose addends say why. The same for every source, so
-//! that what one says can be held against what another does.
+//! Computes how relevant a text is to a question: a number from 0 to 1, whose addends give the reasons. It is the same
+//! for every source, so that results can be compared.
 //!
 //! There are two ways to tell: by meaning, with a model, and by words alone. How much each counts depends on how well
 //! the model understands the question: most models know one language, and of another one, or of a line of identifiers,
@@ -12,22 +12,22 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use nudge_core::explain::Parts;
 
-/// By meaning: what the share of the words that a text holds counts beside the cosine.
+/// By meaning: weight of the share of the words that a text holds, beside the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// What it counts that a text holds the question's names letter by letter, whichever way the rest is told: a model has
-/// a name in pieces that mean something else, and of words alone the rest of a sentence weighs more than the one word that
-/// only this text has.
+/// Weight of the question's names that a text holds letter by letter, by meaning and by words alike: a model splits a
+/// name into pieces that mean something else, and by words alone the rest of a sentence weighs more than the one word
+/// that only this text has.
 const NAMES: f64 = 0.2;
-/// What it counts that a text is of the project where the question is asked.
+/// Weight of a text of the project in which the question is asked.
 const PROJECT: f64 = 0.1;
-/// By words alone: what their weight counts, the share of them, and the weight of their trigrams.
+/// By words alone: the weights of their stems, of their share, and of their trigrams.
 const STEMS: f64 = 0.6;
 const WORDS: f64 = 0.4;
 const GRAMS: f64 = 0.3;
 /// The weights at which half of that is reached.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
-/// What is known of a text and a question.
+/// The facts about a text and a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Evidence {
     /// The weight of the question's words in it, 0 and more.
@@ -42,7 +42,7 @@ pub struct Evidence {
     pub cosine: Option<f64>,
     /// How much of the question the model understands, 0 to 1; see [`understood`](nudge_core::embed::understood).
     pub understood: f64,
-    /// Whether it is of the project where the question is asked.
+    /// Is true when it is of the project in which the question is asked.
     pub is_here: bool,
 }
 
@@ -61,18 +61,19 @@ impl Evidence {
         if self.cosine.is_some() { self.understood } else { 0.0 }
     }
 
-    /// What meaning says, 0 and more: the cosine and a little for words, as far as the question is understood.
+    /// Returns the part of meaning, 0 and more: the cosine and a little for words, as far as the question is
+    /// understood.
     pub fn meaning(&self) -> f64 {
         self.by_meaning() * (self.cosine.unwrap_or_default().max(0.0) + WORDS_BESIDE * self.coverage)
     }
 
-    /// What the weight of the words says, 0 to 0.6.
+    /// Returns the part of the words' weight, 0 to 0.6.
     fn stems(&self) -> f64 {
         STEMS * share(self.bm25, HALF_STEMS)
     }
 
-    /// Returns how relevant the text is: what meaning says and what words alone say, mixed by how much of the question
-    /// the model understands, and a little for names and for the project.
+    /// Returns how relevant the text is: the part of meaning and the part of words alone, mixed by how much of the
+    /// question the model understands, and a little for names and for the project.
     ///
     /// ```
     /// use nudge_storage::rank::Evidence;
@@ -114,15 +115,15 @@ impl Evidence {
     }
 }
 
-/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. It is what one order can be held against
-/// that is made by [`Evidence`]; both evaluation sets are (`tests/brain/orders`).
+/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. The order that [`Evidence`] makes is
+/// compared with it; both evaluation sets do so (`tests/brain/orders`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranks {
     /// How little the first ranks differ: the larger, the less.
     pub k: f64,
-    /// What the order by words counts.
+    /// The weight of the order by words.
     pub words: f64,
-    /// What the order by meaning counts.
+    /// The weight of the order by meaning.
     pub meaning: f64,
 }
 
@@ -132,8 +133,8 @@ impl Ranks {
     /// As the brain's specification has them.
     pub const SPECIFIED: Self = Self { k: 60.0, words: 1.0, meaning: 1.0 };
 
-    /// What both orders give each text, best first in either, as a share of the most that they can give. Where one has
-    /// nothing, the other is all.
+    /// Returns the score that both orders give each text, best first in either, as a share of the most possible. If one
+    /// is empty, the other is all.
     ///
     /// ```
     /// use nudge_storage::rank::Ranks;

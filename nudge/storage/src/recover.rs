@@ -1,8 +1,8 @@
-//! Puts a backup back: its rows are copied into a database of our own making, which then takes the place of what is
-//! there.
+//! Puts a backup back: its rows are copied into a database of our own making, which then takes the place of the present
+//! one.
 //!
-//! A file that is given as a backup may be somebody else's making. Its pages would bring along its triggers, views and
-//! indexes, so only the values of its rows are taken.
+//! A file that is given as a backup may be foreign. The pages would bring along its triggers, views and indexes, so
+//! only the values of its rows are taken.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::fault::{Failure, Place};
 use crate::foreign::{Foreign, Limits, Unfit};
 use crate::{check, open};
 
-/// Where SQLite keeps the last number of each table that gives none twice.
+/// The table in which SQLite keeps the last number of other tables.
 const NUMBERS: &str = "sqlite_sequence";
 /// Between two tries to put one back.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -32,9 +32,9 @@ const MAX_VALUE_BYTES: i32 = 64 << 20;
 /// Bytes of all values as a multiple of the file's: a small number takes one byte there, and counts as eight.
 const MAX_GROWTH: u64 = 16;
 
-/// Puts a copy in the place of what a database holds, which may be damaged. Whatever other processes have open sees
-/// the new contents; no file is moved or removed. What was there is `backups/NAME-TIME-replaced.db` then, or, when it is
-/// damaged, as it was, `backups/NAME-TIME-damaged.db`; the path of that is returned. Neither is ever overwritten.
+/// Puts a copy in the place of a database's contents, which may be damaged. Other processes that have it open see the
+/// new contents; no file is moved or removed. The old contents are `backups/NAME-TIME-replaced.db` then, or, when they
+/// are damaged, unchanged in `backups/NAME-TIME-damaged.db`; that path is returned. Neither is ever overwritten.
 ///
 /// # Errors
 /// `E_INVALID` when the copy is not one of this kind of database, or another user's; `E_UNAVAILABLE` when it is newer,
@@ -82,7 +82,7 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     place.told(open::create(&place).and_then(|()| {
         let mut into = open::connect(&place, opening.wait)?;
         let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
-        // Of what is damaged nobody knows which numbers it gave.
+        // The numbers that a damaged file gave are not known.
         let given = numbers(&into).unwrap_or_default();
         open::empty(&into)?;
         let deadline = Instant::now() + opening.wait;
@@ -150,7 +150,7 @@ impl Made {
         }
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", version)?;
-        // Triggers would do to the rows what was done to them already.
+        // Triggers would repeat changes that the rows have already.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(Self { connection, app, _file: file })
     }
@@ -168,7 +168,7 @@ impl Made {
         }
         if tx.table_exists(None, NUMBERS)? {
             copy_rows(&tx, from, NUMBERS)?;
-            // Of tables that are not ours, and of no number.
+            // Remove entries of foreign tables, and values that are no numbers.
             let own = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
             let sql = format!("DELETE FROM {NUMBERS} WHERE typeof(seq) != 'integer' OR name NOT IN ({own})");
             tx.execute(&sql, [])?;
@@ -238,7 +238,7 @@ pub(crate) fn follow(c: &mut Connection, given: &[(String, i64)]) -> Result<(), 
     Ok(tx.commit()?)
 }
 
-/// Goes on after these numbers: whoever has noted one of a row that is not there any more must not come upon another.
+/// Continues after these numbers: code that has noted the number of a row that is gone must not find another row by it.
 fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), Failure> {
     for (table, last) in given {
         if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
@@ -252,8 +252,8 @@ fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), F
     Ok(())
 }
 
-/// Tells those who remember rows of before that these are others. One of an earlier version has no generation: it gets one
-/// when it is brought up to date.
+/// Tells code that remembers earlier rows that these are others. A file of an earlier version has no generation: it
+/// gets one when it is brought up to date.
 fn begin_generation(c: &Connection) -> Result<(), Failure> {
     if c.table_exists(None, "generation")? {
         c.execute("UPDATE generation SET name = randomblob(16)", [])?;

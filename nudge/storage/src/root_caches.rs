@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use nudge_core::foreign::{self, Links};
 
-/// The file that holds the path of the root. Its time of change is when the cache was last opened.
+/// The file that holds the path of the root. The time of change is the time when the cache was last opened.
 const ROOT_FILE: &str = "root";
 /// Longest path of a root that is read, in bytes.
 const MAX_ROOT_BYTES: u64 = 16 << 10;

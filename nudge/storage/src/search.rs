@@ -1,8 +1,8 @@
 //! Full-text search: which texts hold the words of a question, and how much of it.
 //!
-//! A source has an FTS5 table with porter stems, and may have two more: the vocabulary of the first, by which misspelt
-//! words are found, and one of trigrams over the beginning of each text ([`head`]), by which parts of words are. What
-//! somebody asks is never read as FTS5's syntax: words are quoted one by one.
+//! A source has an FTS5 table with porter stems, and may have two more: the vocabulary of the first, which finds
+//! misspelt words, and one of trigrams over the beginning of each text ([`head`]), which finds parts of words. A
+//! question is never read as FTS5's syntax: words are quoted one by one.
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
@@ -50,11 +50,11 @@ pub use words::Words;
 const MAX_WORDS: usize = 16;
 /// A word that more than one in so many texts hold says little and costs most: it is not looked for.
 pub const COMMON_SHARE: usize = 3;
-/// Of fewer texts, none is so common that it is left out.
+/// Among fewer texts, no word is so common that it is left out.
 const MIN_TEXTS: usize = 64;
 /// The words that stay, however common.
 const MIN_WORDS: usize = 2;
-/// What a word counts that is found by others much like it.
+/// Weight of a word that is found only by similar words.
 const NEAR: f64 = 0.75;
 
 /// The FTS5 tables that a search looks into.
@@ -62,7 +62,7 @@ const NEAR: f64 = 0.75;
 pub struct FullText {
     /// The table, with porter stems and with the sizes of its columns (FTS5 keeps them unless told otherwise).
     pub table: &'static str,
-    /// What a word counts in each column.
+    /// The weight of a word in each column.
     pub weights: &'static [f64],
     /// The table of its terms, `fts5vocab(table, 'row')`. Without one, misspelt words are not found.
     pub vocabulary: Option<&'static str>,
@@ -71,7 +71,7 @@ pub struct FullText {
 /// The texts that hold words of a question.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The words that were looked for, in the order of the question. Those that are too common are left out.
+    /// The words that were looked for, in the order of the question. Words that are too common are left out.
     pub words: Vec<Asked>,
     /// The texts, by their row.
     pub rows: HashMap<i64, Held, RandomState>,
@@ -89,7 +89,7 @@ impl Found {
     /// of the index.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// SQLite's errors.
     pub fn weigh_all(&mut self, c: &Connection, of: &FullText, known: &Known) -> rusqlite::Result<()> {
         for asked in self.words.iter().filter(|asked| asked.texts > 0) {
             for (row, weight) in known.weights(c, of, &asked.query())?.iter() {
@@ -100,7 +100,7 @@ impl Found {
     }
 }
 
-/// A word of a question, and what is known of it.
+/// A word of a question, and the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// As it was asked with.
@@ -121,18 +121,18 @@ impl Asked {
         self.near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ")
     }
 
-    /// Whether it is a name that some text holds letter by letter.
+    /// Returns true when it is a name that some text holds letter by letter.
     fn is_held_name(&self) -> bool {
         self.texts > 0 && self.near.is_empty() && words::is_name(&self.word)
     }
 
-    /// What it counts: less when others stand for it.
+    /// Returns its weight: less if others replace it.
     fn worth(&self) -> f64 {
         if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
     }
 }
 
-/// What a text holds of a question.
+/// The part of a question in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Held {
     /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](Found::weigh_all).
@@ -141,7 +141,7 @@ pub struct Held {
     pub coverage: f64,
     /// The share of the question's names that it holds letter by letter, weighed likewise.
     pub names: f64,
-    /// Which words, one bit each.
+    /// The words held, one bit each.
     words: u32,
 }
 
@@ -151,13 +151,13 @@ struct Term {
     rows: Arc<[i64]>,
 }
 
-/// Finds the texts that hold any of the words. There is no limit: whoever asks ranks them by more than words.
+/// Finds the texts that hold any of the words. There is no limit: the caller ranks them by more than words.
 ///
 /// It takes as long as going once through the texts of each word, the first time after a change; and a few milliseconds among 20,000 terms for words
 /// that no text holds, likewise.
 ///
 /// # Errors
-/// What SQLite says.
+/// SQLite's errors.
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
 pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> rusqlite::Result<Found> {
     let mut found = Found::default();
@@ -197,7 +197,7 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
     look_near(c, of, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
-        // Which of the common ones are the rarest is worth a look now.
+        // Now it is worth finding the rarest among the common ones.
         for Term { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
             *rows = known.matching(c, of, &asked.query())?;
             asked.texts = rows.len();
@@ -239,7 +239,7 @@ fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// The texts that match, and what the words weigh in each.
+/// Returns the texts that match, and the weight of the words in each.
 fn weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
     let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");

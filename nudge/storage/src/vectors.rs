@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use wide::{i16x8, i32x4};
 
-/// What 1 is in memory. The products of two vectors of length 1 then sum to less than 2^31, whatever their signs.
+/// The number for 1 in memory. The products of two vectors of length 1 then sum to less than 2^31, whatever their
+/// signs.
 const ONE: f32 = i16::MAX as f32;
 /// Vectors that the fastest memory of a processor holds at once: 24 KiB of 384 numbers each.
 const NEAR_ROWS: usize = 32;
@@ -28,7 +29,7 @@ const MAX_SQUARE: f32 = 1.01;
 /// ```
 pub fn unit(vector: &[f32]) -> Option<Vec<f32>> {
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
-    // What is stored has the precision of `f32` anyway.
+    // Stored numbers have the precision of `f32` anyway.
     #[allow(clippy::cast_possible_truncation)]
     let scaled = || vector.iter().map(|x| (f64::from(*x) / length) as f32).collect();
     (length.is_normal()).then(scaled)
@@ -48,7 +49,7 @@ pub fn encode(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// Reads what [`encode`] wrote. `None` for bytes that it never writes of a vector with a direction.
+/// Reads the bytes that [`encode`] wrote. `None` for bytes that it never writes for a vector with a direction.
 pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     let vector: Vec<_> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -76,16 +77,16 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
 pub struct Vectors {
     model: Box<str>,
     dims: usize,
-    /// Whose each vector is.
+    /// Each vector's text and part.
     owners: Vec<(i64, u32)>,
     /// The numbers of all, one vector after the other.
     numbers: Vec<i16>,
-    /// Where the vectors of a text are.
+    /// The rows of a text's vectors.
     rows: HashMap<i64, Vec<usize>, RandomState>,
 }
 
 impl Vectors {
-    /// No vectors, of a model and so many dimensions. Those of two models say nothing of each other.
+    /// Makes an empty set, for a model and so many dimensions. Vectors of two models cannot be compared.
     pub fn new(model: &str, dims: usize) -> Self {
         let (owners, numbers, rows) = (Vec::new(), Vec::new(), HashMap::default());
         Self { model: model.into(), dims, owners, numbers, rows }
@@ -101,7 +102,7 @@ impl Vectors {
         self.owners.len()
     }
 
-    /// Whether there is none.
+    /// Returns true when there is none.
     pub fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }
@@ -156,8 +157,8 @@ impl Vectors {
         Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, &asked)).collect() }
     }
 
-    /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error that
-    /// numbers of 16 bits make, so what is to be exact is compared once more.
+    /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error of
+    /// 16-bit numbers, so compare once more when it must be exact.
     ///
     /// ```
     /// use nudge_storage::vectors::Vectors;
@@ -190,8 +191,8 @@ impl Vectors {
     /// A vector as it is in memory. `None` for one that is none of these.
     fn rounded(&self, vector: &[f32]) -> Option<Vec<i16>> {
         let square: f32 = vector.iter().map(|x| x * x).sum();
-        // Where a number is none, the square is none either. What is not whole is cut off, and a number beyond the last one
-        // becomes that.
+        // If a number is NaN, the square is NaN too. Fractions are cut off, and a number beyond the largest becomes the
+        // largest.
         #[allow(clippy::cast_possible_truncation)]
         let rounded = || vector.iter().map(|x| (x * ONE + 0.5_f32.copysign(*x)) as i16).collect();
         (vector.len() == self.dims && square <= MAX_SQUARE).then(rounded)
@@ -209,7 +210,7 @@ fn cosine(a: &[i16], b: &[i16]) -> f32 {
         }
     }
     let rest: i32 = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
-    // Of 31 bits, those that are lost are below the rounding of the numbers.
+    // The bits that are lost of the 31 are below the rounding of the numbers.
     #[allow(clippy::cast_precision_loss)]
     let sum = (sums.reduce_add() + rest) as f32;
     sum / (ONE * ONE)
@@ -232,8 +233,8 @@ impl Cosines<'_> {
         let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.rows.len()) + 1);
         for (cosine, (id, _)) in self.rows.iter().zip(&self.of.owners) {
             let found = (*id, *cosine);
-            // Another part of a text that is there already may be better. One that was left out for `k` others that are
-            // better still is never needed again.
+            // Another part of a text that is there already may be better. A text that was left out for `k` others that
+            // are better is never needed again.
             if best.len() == k && !is_better(found, best[k - 1]) {
                 continue;
             }
@@ -252,7 +253,7 @@ impl Cosines<'_> {
         best
     }
 
-    /// That of a text's best part. `None` for one without vectors.
+    /// Returns the cosine of a text's best part. `None` without vectors.
     pub fn of(&self, id: i64) -> Option<f32> {
         let rows = self.of.rows.get(&id)?;
         rows.iter().filter_map(|row| self.rows.get(*row).copied()).max_by(f32::total_cmp)

@@ -43,7 +43,7 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
     unsafe {
         sys::napi_get_cb_info(env, info, &raw mut count, arguments.as_mut_ptr(), ptr::null_mut(), ptr::null_mut());
         for (argument, number) in arguments.into_iter().zip(&mut numbers) {
-            // What is no number leaves the number of nothing.
+            // An argument that is no number stands for nothing.
             sys::napi_get_value_uint32(env, argument, number);
         }
     }

@@ -76,7 +76,7 @@ impl Json {
         node.to_serde_value()
     }
 
-    /// Puts `value` at `path`, whose last part is `last`; `None` when something on the way is no object.
+    /// Puts `value` at `path`, which ends with `last`; `None` when something on the way is no object.
     pub(super) fn set(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
         let object = self.object(way, last)?;
         match object.get(last) {
@@ -119,7 +119,7 @@ impl Json {
         self.texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// Returns the object at `way`, creating objects on the way, to change what is below `last`. A number is an index
+    /// Returns the object at `way`, creating objects on the way, to change the part below `last`. A number is an index
     /// into an existing list.
     fn object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
         let outermost = way.first().unwrap_or(&last);

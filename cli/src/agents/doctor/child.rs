@@ -21,7 +21,7 @@ const TAIL_BYTES: usize = 4 << 10;
 /// The MCP version that most clients speak.
 const PROTOCOL: &str = "2025-06-18";
 
-/// A child process. One that does not end by itself when dropped is killed, with all processes that it started.
+/// A child process. If it does not end by itself when dropped, it is killed, with all processes that it started.
 pub struct Running {
     program: process::Running,
     stdin: Option<ChildStdin>,
@@ -190,7 +190,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // What has not ended then is ended with `program`.
+        // A process that has not ended then is ended with `program`.
         let _ = self.ended(if self.is_server { FAREWELL } else { Duration::ZERO });
     }
 }

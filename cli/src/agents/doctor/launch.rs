@@ -135,7 +135,8 @@ fn shell(line: &str) -> Result<Program, String> {
     Ok(program)
 }
 
-/// Keeps a child from what the user's sessions keep, whatever its settings say, and has it store for every folder.
+/// Keeps a child from the kept hints of the user's sessions, whatever its settings say, and has it store for every
+/// folder.
 fn private(program: &mut Program, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
     // The flag `--keep` of an entry counts more than the variable.

@@ -1,7 +1,7 @@
 //! Recognises the commands of a project's settings that are plainly Nudge.
 //!
-//! A project's settings may be written by anybody. Clients start its commands only when the user agrees; the
-//! doctor asks nobody, so it starts nothing but Nudge itself, without a shell.
+//! A project's settings may be written by any user. Clients start its commands only when the user agrees. The doctor
+//! does not ask, so it starts nothing but Nudge itself, without a shell.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ impl NotStarted {
     }
 }
 
-/// Returns the program of a server whose only argument is `serve` and whose variables are all Nudge's.
+/// Returns the program of a server, if its only argument is `serve` and its variables are all Nudge's.
 ///
 /// # Errors
 /// The reason why it is not started.
@@ -43,7 +43,7 @@ pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, NotStarted> {
     program(&launch.command, exe)
 }
 
-/// Returns the program of a hook whose only argument is `hook`.
+/// Returns the program of a hook, if its only argument is `hook`.
 ///
 /// # Errors
 /// The reason why it is not started.

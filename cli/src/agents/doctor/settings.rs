@@ -111,7 +111,7 @@ impl ClientSettings<'_> {
         Ok(Some(found))
     }
 
-    /// Checks that the client may use the tools without asking each time: a client that nobody sits at refuses them
+    /// Checks that the client may use the tools without asking each time: a client without a user refuses them
     /// otherwise.
     pub fn allowed(&self) -> Check {
         let title = self.client.title;
@@ -219,7 +219,7 @@ impl ClientSettings<'_> {
         }
     }
 
-    /// Returns advice for an entry whose command and arguments are right but which does not work, for instance
+    /// Returns advice for an entry that does not work although its command and arguments are right, for instance
     /// because of its variables.
     pub fn correct(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())

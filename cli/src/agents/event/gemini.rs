@@ -10,9 +10,9 @@ use super::{Moment, command};
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";
-/// What the lines about the end begin with.
+/// The beginnings of the lines about the end.
 const ABOUT_THE_END: [&str; 4] = ["Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
-/// Where they say nothing.
+/// The values in these lines that mean none.
 const NOTHING: [&str; 2] = ["(none)", "0"];
 
 /// Reads how a command ended; `None` where the text does not say it: it was cancelled, goes on in the background, or its
@@ -55,7 +55,7 @@ fn failed_to_run(given: &Map<String, Value>) -> bool {
     given.get("tool_response").and_then(|response| response.get("error")).is_some_and(|error| !error.is_null())
 }
 
-/// What the command printed, without the lines that say what it was.
+/// Returns the command's own output, without the client's labels.
 fn output(said: &str) -> String {
     let from = said.strip_prefix("Output: ").or_else(|| said.split_once("\nOutput: ").map(|(_, output)| output));
     let text = from.unwrap_or(said);

@@ -1,4 +1,4 @@
-//! `nudge doctor --hints`: which of the stored hints are no longer of use, and what to do with each.
+//! `nudge doctor --hints`: finds the stored hints that are no longer of use, with advice on each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
 /// Failures in a row from which a hint is doubtful (semantics section 10).
 const DOUBTFUL: u64 = 3;
 
-/// What is wrong with a hint.
+/// A fault of a hint, with advice.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     component: String,
@@ -57,7 +57,7 @@ struct Stored<'a> {
     component: &'a str,
     key: &'a str,
     hint: &'a Value,
-    /// Whether its key has others.
+    /// Is true when its key has other variants.
     is_one_of_several: bool,
 }
 
@@ -87,7 +87,7 @@ impl Stored<'_> {
         serde_json::from_value(self.hint["value"].clone()).ok()
     }
 
-    /// Whether it is meant for this repository alone.
+    /// Returns true for a hint of this repository alone.
     fn is_of(&self, repo: &str) -> bool {
         let given = &self.hint["meta"]["scope"]["repo"];
         given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo)
@@ -100,7 +100,7 @@ fn quoted(name: &str) -> String {
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-/// What is wrong, in the order of the names; of one hint the first of these.
+/// Finds the faults, in the order of the names; of one hint the first of these.
 fn findings(
     hints: &[Stored<'_>],
     here: Option<(&Path, &str)>,
@@ -158,7 +158,7 @@ fn below(hint: &Value) -> impl Iterator<Item = &str> {
     globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
 }
 
-/// Whether a path is there in such a folder.
+/// Returns true when a path is there in such a folder.
 fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
     below(hint).any(|folder| is_there(&top.join(folder).join(path)))
 }

@@ -87,8 +87,8 @@ fn failed(what: &str) -> Error {
     Error::unavailable(message)
 }
 
-/// Detaches the server from the terminal, whose signals it no longer gets, and from the folder in which it was
-/// started, which can then be removed.
+/// Detaches the server from the terminal, so that it no longer gets signals from there, and from the folder in which it
+/// was started, which can then be removed.
 pub(in crate::cmd) fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();

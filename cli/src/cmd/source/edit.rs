@@ -1,4 +1,4 @@
-//! `nudge SOURCE edit NUMBER`: what is there as a text of lines `name: value`, an empty line, and all the rest.
+//! `nudge SOURCE edit NUMBER`: the record as a text of lines `name: value`, an empty line, and all the rest.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::{answer, shown};
 use crate::args::{Global, SourceVerb};
 use crate::{output, sources};
 
-/// Reads what is there, opens it in the editor, and stores what differs.
+/// Reads the record, opens it in the editor, and stores the differences.
 pub fn run(call: &SourceVerb, edited: &Edited, global: &Global) -> Result<CommandOutput> {
     let flags = || {
         let names = edited.fields.iter().map(|name| format!("`{name}`"));
@@ -58,7 +58,7 @@ fn document(one: &Value, edited: &Edited) -> String {
     out
 }
 
-/// What stands in a text.
+/// Reads the fields from a text.
 fn fields(text: &str, edited: &Edited) -> Result<Map<String, Value>> {
     let (lines, last) = edited.fields.split_at(edited.fields.len() - 1);
     let mut found = Map::new();

@@ -1,8 +1,8 @@
 //! Accepting connections: how many there may be, and for how long without a token.
 //!
-//! The local channel and TCP have places of their own, so that nobody who reaches the port can take those of this
-//! user's own processes. Over TCP a connection must send a whole head within two seconds; when all places
-//! are taken, the oldest connection that has shown no token gives way to the next.
+//! The local channel and TCP have separate places, so that callers on the port cannot take the places of this user's
+//! own processes. Over TCP a connection must send a whole head within two seconds. When all places are taken, the
+//! oldest connection that has shown no token gives way to the next.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -32,11 +32,11 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Where a server listens.
+/// The sockets on which a server listens.
 pub struct Listeners {
     /// The port, on each loopback address.
     pub tcp: Vec<TcpListener>,
-    /// Those of further ports, as they are opened.
+    /// The listeners of further ports, as they are opened.
     pub further: UnboundedReceiver<std::net::TcpListener>,
     /// The local channel, where there is one.
     pub local: Option<LocalListener>,
@@ -44,15 +44,15 @@ pub struct Listeners {
 
 /// An accepted connection.
 pub struct Accepted {
-    /// Its bytes.
+    /// The bytes of the connection.
     pub stream: Box<dyn Duplex>,
-    /// Who is at the other end.
+    /// The other end of the connection.
     pub peer: Peer,
-    /// Its place, free again when this is dropped.
+    /// The connection's place, free again when this is dropped.
     pub place: OwnedSemaphorePermit,
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 pub enum Peer {
     /// A process of this user's: the system says so.
     Local(LocalPeer),

@@ -1,5 +1,5 @@
-//! The routes below `/api`, for programs that were made for the upstream plugin: records by plain HTTP. Each is one
-//! method, whose answer is given in the plugin's shape, and whose refusal with a status of its own.
+//! The routes below `/api`, for programs that were made for the upstream plugin: records by plain HTTP. Each route is
+//! one method. The answer has the plugin's shape, and a refusal has a status of its own.
 //!
 //! | route | method | answer |
 //! |---|---|---|
@@ -75,7 +75,7 @@ pub struct Asked {
     pub api: Api,
     /// The method of HTTP, one of the route's.
     pub method: Method,
-    /// What stands behind the `?`.
+    /// The text behind the `?`.
     pub query: Option<String>,
     /// The body.
     pub body: Bytes,
@@ -110,7 +110,7 @@ impl Asked {
             (Api::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
             (Api::Search, _) => {
                 let mut params = self.params()?;
-                // Who does not say where the question is asked asks it of every project alike.
+                // A search without a context asks every project alike.
                 if !params.contains_key("context") {
                     params.entry("project").or_insert("*".into());
                 }
@@ -156,7 +156,7 @@ impl Asked {
         }
     }
 
-    /// What the query narrows a list to.
+    /// Reads the filters for a list from the query.
     fn narrowed(&self) -> Result<Map<String, Value>> {
         let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
         let pairs = self.query.as_deref().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());

@@ -11,10 +11,10 @@
 //! | 7 | of a `POST` or `PUT`: `Content-Type: application/json` | 415 | calls that need no preflight |
 //! | 8 | a body announced as larger than 32 MiB; 4 KiB at `/web/session` | 413 | exhaustion, before a byte of it is read |
 //!
-//! [Our own page](crate::server::page) has paths of its own, with a check 3 of their own: an `Origin`, where there is
-//! one, is that of the host and port that were asked. Its files, which hold no data, are given to whoever is led to
-//! `/web` or `/`, and otherwise not to other pages. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`.
-//! The token of `/web/rpc` is the page's, and no other token opens that.
+//! [Our own page](crate::server::page) has its own paths and its own check 3: an `Origin`, if there is one, must be
+//! that of the host and port that were asked. The page's files hold no data. A browser that is led to `/web` or `/`
+//! gets them; other pages cannot load them. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`.
+//! `/web/rpc` takes the token of the page, and no other.
 //!
 //! The [routes below `/api`](super::api) are for programs and the page alike: `Sec-Fetch-Site`, where there is one, is
 //! `same-origin`, an `Origin` that of the host and port that were asked, and the token the session's or a page's. A page's
@@ -51,7 +51,7 @@ pub enum Route {
     Rpc,
     /// `POST /mcp`, `GET /mcp`, `DELETE /mcp`
     Mcp,
-    /// `GET /web`, and what belongs to it
+    /// `GET /web`, and the other files of the page
     PageFile(&'static File),
     /// `POST /web/session`
     PageSession,
@@ -59,9 +59,9 @@ pub enum Route {
     PageRpc,
     /// Below `/api`
     Api {
-        /// Which one.
+        /// The route.
         api: Api,
-        /// Whether the token was a page's.
+        /// Is true when the token was a page's.
         by_page: bool,
     },
 }
@@ -69,7 +69,7 @@ pub enum Route {
 impl Route {
     fn of(path: &str, method: &Method) -> Option<Self> {
         match path {
-            // Whoever opens the address without a path wants the page.
+            // A browser that opens the address without a path wants the page.
             "/" if matches!(*method, Method::GET | Method::HEAD) => page::find("/web").map(Self::PageFile),
             "/" => Some(Self::Rpc),
             "/mcp" | "/mcp/" => Some(Self::Mcp),
@@ -90,12 +90,12 @@ impl Route {
         }
     }
 
-    /// Returns true for what the page asks for.
+    /// Returns true for the routes that the page uses.
     fn is_of_page(self) -> bool {
         matches!(self, Self::PageFile(_) | Self::PageSession | Self::PageRpc | Self::Api { .. })
     }
 
-    /// Returns true when whoever is let in here has shown a token.
+    /// Returns true when a request that is let in here has shown a token.
     pub fn takes_token(self) -> bool {
         matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc | Self::Api { .. })
     }
@@ -219,7 +219,7 @@ impl Door {
     }
 }
 
-/// Check 3: what of a browser may come in, as far as the browser says what sent it.
+/// Makes check 3: decides by the browser's headers whether the page that sent the request may do so.
 fn check_sender(route: Option<Route>, headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
     let comes_from =
         |sites: &[&str]| headers.get_all(SEC_FETCH_SITE).iter().all(|site| sites.iter().any(|s| site == s));
@@ -354,7 +354,7 @@ impl Refusal {
         Self::new(StatusCode::REQUEST_TIMEOUT, "E_TIMEOUT", "The body did not arrive in time; send it again.")
     }
 
-    /// Refuses a body that broke off or whose framing is wrong.
+    /// Refuses a body that broke off or has wrong framing.
     pub fn broken() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "E_BAD_REQUEST", "The body could not be read; send it again.")
     }
@@ -369,7 +369,7 @@ impl Refusal {
         self.status
     }
 
-    /// Builds the response. Its JSON-RPC code is the status times 100, outside the range of the protocol's own.
+    /// Builds the response. The JSON-RPC code is the status times 100, outside the range of the protocol's own.
     pub fn response(self) -> Response<Full<bytes::Bytes>> {
         let code = i32::from(self.status.as_u16()) * 100;
         let body = rpc::failure(&Fault { code, message: &self.message, data: FaultData { reason: self.reason } });
@@ -377,7 +377,7 @@ impl Refusal {
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        // A refusal closes the connection, so that nobody without a token keeps one.
+        // A refusal closes the connection, so that a caller without a token keeps none.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }

@@ -1,7 +1,8 @@
 //! `/mcp`: MCP over streamable HTTP. [`super::door`] has let the request in and its body has been read within
 //! the limits; rmcp implements both versions of the protocol.
 //!
-//! Clients of the 2025 protocol have sessions, whose number and idle time are limited here. Those of 2026 have none.
+//! Clients of the 2025 protocol have sessions. The number and idle time of these are limited here. Clients of 2026 have
+//! none.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -120,7 +121,7 @@ impl McpHttp {
 }
 
 tokio::task_local! {
-    /// The client whose request this task handles.
+    /// The client that sent the request of this task.
     static CLIENT: Box<str>;
 }
 
@@ -133,8 +134,8 @@ fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
     }
 }
 
-/// Returns true when the answer is a stream without an end of its own. The header can be relied on: rmcp refuses
-/// a request whose header names another method than its body.
+/// Returns true when the answer is a stream without an end of its own. The header can be relied on: rmcp refuses a
+/// request if its header names another method than its body.
 fn stays_open(head: &Parts) -> bool {
     head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
@@ -150,7 +151,7 @@ async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<R
     desk.run(Lane::Vital, move || split(body)).await.unwrap_or_default()
 }
 
-/// Replaces a plain-text refusal of rmcp by a JSON-RPC error that says what to do.
+/// Replaces a plain-text refusal of rmcp by a JSON-RPC error with advice.
 fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {

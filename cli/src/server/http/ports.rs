@@ -1,7 +1,7 @@
 //! The ports on which a server listens: the session's, and those that its user asks for besides (`nudge ui --port`).
 //!
-//! What comes in by one passes the same door as what comes in by another. A further port lives as long as its server: a
-//! session that goes on in another process goes on with its own port alone.
+//! Requests to every port pass the same door. A further port lives as long as its server: a session that goes on in
+//! another process goes on with its own port alone.
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
@@ -22,7 +22,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Those of a server that listens on its session's port already, and what is to be accepted from besides.
+    /// Makes the ports of a server that already listens on its session's port. Also returns the receiver of further
+    /// listeners.
     pub fn new(own: u16) -> (Self, UnboundedReceiver<TcpListener>) {
         let (to_accept, accepted) = unbounded_channel();
         (Self { own, further: Mutex::default(), to_accept }, accepted)
@@ -33,7 +34,7 @@ impl Ports {
         self.own
     }
 
-    /// Whether the server listens there.
+    /// Returns true when the server listens on the port.
     pub fn has(&self, port: u16) -> bool {
         port == self.own || self.further().contains(&port)
     }
@@ -65,7 +66,7 @@ impl Ports {
         };
         for listener in bind_loopback(port).map_err(unusable)? {
             listener.set_nonblocking(true).map_err(unusable)?;
-            // Nobody accepts any more where the server is about to end, and its connections end with it.
+            // A server that is about to end accepts no more, and its connections end with it.
             let _ = self.to_accept.send(listener);
         }
         further.push(port);
@@ -78,16 +79,16 @@ impl Ports {
 }
 
 /// Binds a port on both loopback addresses: a client that is told `localhost` may try either, and would show its token
-/// to whoever has the other one.
+/// to a program that has the other one.
 ///
 /// # Errors
-/// What the system says of the first address, and `AddrInUse` also of the second.
+/// The system's error for the first address, and `AddrInUse` also for the second.
 pub fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
     let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
         Ok(second) => Ok(vec![first, second]),
         Err(error) if error.kind() == Io::AddrInUse => Err(error),
-        // This machine has no such address, so that nobody else can have it either.
+        // This machine has no such address, so that no other program can have it either.
         Err(_) => Ok(vec![first]),
     }
 }

@@ -45,7 +45,7 @@ impl Head {
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false }
     }
 
-    /// Reads who calls.
+    /// Reads the caller from the headers.
     ///
     /// # Errors
     /// `E_INVALID` for a key that is none.

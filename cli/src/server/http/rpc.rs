@@ -18,7 +18,7 @@ const MAX_BATCH: usize = 1000;
 /// Size of the answers after which the rest of a batch is refused; no single answer comes near it.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
-/// One request, its parts as raw JSON text.
+/// A request, with its parts as raw JSON text.
 #[derive(Deserialize)]
 pub struct Request<'a> {
     #[serde(borrow)]
@@ -240,7 +240,7 @@ fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &s
 pub struct Fault<'a> {
     /// A code outside the library's.
     pub code: i32,
-    /// One sentence that says what to do.
+    /// A sentence that says how to go on.
     pub message: &'a str,
     /// The part for programs.
     pub data: FaultData<'a>,

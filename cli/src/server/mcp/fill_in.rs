@@ -1,4 +1,4 @@
-//! Completing what the stdio client asks: the context it leaves out, and the environment variables that
+//! Completes the calls of the stdio client: adds the context that it leaves out, and the environment variables that
 //! turn out to matter (semantics section 9).
 
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::server::work::WorkDesk;
 
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
-    /// The context of a call, given what the call says of it and the client's `_meta`.
+    /// Returns the context of a call, from the context in the call and the client's `_meta`.
     fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &JsonObject, look: Look) -> Inferred;
 
-    /// Which environment variables to tell from now on.
+    /// Sets the environment variables to tell from now on.
     fn learn(&self, names: EnvNames);
 
-    /// Whether hints without a scope are limited to the client's repository.
+    /// Returns true when hints without a scope are limited to the client's repository.
     fn limits(&self) -> bool {
         false
     }
@@ -42,8 +42,8 @@ pub trait FillIn: Send + Sync {
     }
 }
 
-/// Time for which a call waits for its context, a little longer than git is waited for. What is not known then stays
-/// unknown.
+/// Time for which a call waits for its context, a little longer than git is waited for. Fields that are not known then
+/// stay unknown.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
@@ -51,7 +51,7 @@ pub struct Filler {
     fill_in: Arc<dyn FillIn>,
     desk: WorkDesk,
     patience: Duration,
-    /// The number of looks that nobody waits for any more. While there is one, no call begins another.
+    /// The number of looks that no call waits for any more. While there is one, no call begins another.
     overdue: Arc<AtomicUsize>,
 }
 
@@ -61,7 +61,7 @@ impl Filler {
         Self { fill_in, desk, patience: PATIENCE, overdue: Arc::default() }
     }
 
-    /// Whether hints without a scope are limited to the client's repository.
+    /// Returns true when hints without a scope are limited to the client's repository.
     pub fn limits(&self) -> bool {
         self.fill_in.limits()
     }
@@ -105,18 +105,18 @@ pub struct ToolCall {
     pub method: String,
     /// How its context is filled in.
     pub context: ContextUse,
-    /// Its arguments as they came.
+    /// The arguments as they came.
     pub params: Box<RawValue>,
     /// The client's `_meta`.
     pub meta: JsonObject,
-    /// Whether hints are kept for next time, as the server last said.
+    /// Is true when hints are kept for next time, as the server last said.
     pub keeps: Option<bool>,
 }
 
 /// Makes a call, with the context that `filler` infers; once more when the PRIMARY names variables that it lacks.
 ///
 /// # Errors
-/// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer.
+/// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer.
 pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&Filler>) -> Result<Box<RawValue>> {
     let caller = Caller::named(by).by_agent();
     if let (reach::SET_HINT, Some(filler)) = (&*call.method, filler) {
@@ -163,8 +163,9 @@ async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &F
 }
 
 impl ToolCall {
-    /// The params with their context. What is no object, or has its context twice, is passed on as it is: the service
-    /// says what is wrong with it. `None` when files must be looked at, and may not be looked at here.
+    /// Returns the params with their context. Params that are no object, or have their context twice, are passed on as
+    /// they are: the service says why they are wrong. `None` when files must be looked at, and may not be looked at
+    /// here.
     fn fill(&self, fill_in: &dyn FillIn, look: Look) -> Option<Box<RawValue>> {
         #[derive(Deserialize)]
         struct Given<'a> {

@@ -1,7 +1,7 @@
 //! Profiles: instead of the tools of the sources, exactly those of another specification, under its names.
 //!
-//! A profile is a matter of the surface alone. Its tools call the same methods of the same session as any others, so a
-//! server that has one is PRIMARY or PROXY as every server is, and what it stores is there for all.
+//! A profile is a matter of the surface alone. The tools call the same methods of the same session as any others. So a
+//! server with a profile is PRIMARY or PROXY like any other, and the things that it stores are there for all.
 
 mod dude;
 mod nugget;
@@ -22,7 +22,7 @@ use super::tools;
 use crate::server::session::backend::Backend;
 use crate::sources;
 
-/// What a server offers in place of everything else.
+/// The tools that a server offers in place of everything else.
 pub struct Profile {
     /// The name by which `nudge serve --profile` knows it, and that of the server.
     pub name: &'static str,
@@ -30,21 +30,21 @@ pub struct Profile {
     pub title: &'static str,
     /// The instructions that a host shows to the model.
     pub instructions: &'static str,
-    /// Its tools, in the order in which they are listed.
+    /// The tools, in the order in which they are listed.
     pub tools: &'static [ProfileTool],
 }
 
 /// A tool of a profile.
 pub struct ProfileTool {
-    /// Its bare name.
+    /// The bare name.
     pub name: &'static str,
     /// A few words for people.
     pub title: &'static str,
-    /// What it does and when to call it, for models.
+    /// The tool's effect, and when to call it, for models.
     pub description: &'static str,
     /// JSON Schema of its arguments.
     pub params: fn() -> Value,
-    /// The method behind it: what it changes, the tool changes.
+    /// The method behind the tool; both change the same things.
     pub method: &'static str,
     /// Answers a call.
     pub run: Run,
@@ -119,7 +119,7 @@ impl ProfileTool {
 
 /// The methods of the session, for one call of a tool.
 pub struct Methods<'a> {
-    /// Who answers them.
+    /// The backend that answers them.
     pub backend: &'a Backend,
     /// Fills in their contexts.
     pub filler: Option<&'a Filler>,
@@ -133,7 +133,7 @@ impl Methods<'_> {
     /// Calls a method, in the context in which the client stands.
     ///
     /// # Errors
-    /// What the method says; `E_UNAVAILABLE` when the PRIMARY does not answer, or knows no such method.
+    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer, or knows no such method.
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
         let unreadable = |_| {
             Error::unavailable(

@@ -85,7 +85,7 @@ where
 
     /// Puts the next line into `self.line`; false at the end of the input.
     ///
-    /// Cancel-safe: what was read stays in `self.line`, and the next call reads on.
+    /// Cancel-safe: bytes that were read stay in `self.line`, and the next call reads on.
     async fn next_line(&mut self) -> bool {
         loop {
             let room = MAX_LINE_BYTES + 1 - self.line.len();
@@ -173,7 +173,7 @@ where
                     return Some(message);
                 }
                 Ok(_) => {}
-                // Garbage without an id gets no answer: nobody waits for one, and it could cause more garbage.
+                // Garbage without an id gets no answer: no client waits for one, and it could cause more garbage.
                 Err(error) => {
                     if let Some(id) = id {
                         self.refuse(id, &format!("This is not an MCP request: {error}."));

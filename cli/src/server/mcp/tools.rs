@@ -1,5 +1,5 @@
-//! The tools that a client is offered: the rows of `nudge.methods`, whoever answers it. So a PROXY offers what its
-//! PRIMARY has, also what it does not know itself, and what the next PRIMARY has after a promotion.
+//! The tools that a client is offered: the rows of `nudge.methods`, from any server that answers. So a PROXY offers the
+//! methods of its PRIMARY, also those unknown to itself, and after a promotion those of the next PRIMARY.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct OfferedTools {
     methods: Vec<ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
-    /// Whether hints are kept for next time, if the server says so.
+    /// Is true when hints are kept for next time, if the server says so.
     pub keeps: Option<bool>,
 }
 
@@ -36,12 +36,13 @@ pub struct ToolMethod {
 }
 
 impl OfferedTools {
-    /// Asks what is offered now.
+    /// Asks for the tools that are offered now.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when nobody answers.
+    /// `E_UNAVAILABLE` when no server answers.
     pub async fn ask(backend: &Backend) -> Result<Self> {
-        /// Of each row what is kept. An older server also tells the words for models, which are most of its answer.
+        /// The part of each row that is kept. An older server also tells the words for models, which are most of its
+        /// answer.
         #[derive(Deserialize)]
         struct Told {
             methods: Vec<Row>,
@@ -94,7 +95,7 @@ async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {
     }
 }
 
-/// What the server says of its methods; `None` from one of before there were sources.
+/// Asks the server for its methods; `None` from a server of before there were sources.
 async fn told(backend: &Backend, schemas: bool) -> Result<Option<Box<RawValue>>> {
     match backend.call(METHODS, &asked(schemas)).await {
         Ok(told) => Ok(Some(told)),
@@ -128,8 +129,8 @@ fn tool(row: MethodInfo) -> Tool {
     if row.frequent { at_once(tool) } else { tool }
 }
 
-/// The params as a model reads them, for each of which it pays at every start: without those that are for people and
-/// programs. What a context is says the first tool that takes one.
+/// Returns the params as a model reads them, without those for people and programs: a model pays for each of them at
+/// every start. Only the first source's tools describe the context.
 fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, Value> {
     if let Some(Value::Object(properties)) = params.get_mut("properties") {
         properties.retain(|_, schema| schema[NOT_FOR_MODELS] != true);

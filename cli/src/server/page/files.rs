@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// One file.
+/// A file of the page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct File {
     /// The path at which it is served.
@@ -49,7 +49,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 impl File {
-    /// Returns true for what a browser may be led to; the others are loaded by it alone.
+    /// Returns true for a file that a browser may be led to; this file alone loads the others.
     pub fn is_page(&self) -> bool {
         self.content_type == HTML
     }

@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection over TCP.
+//! Finds the user at the other end of a connection over TCP.
 //!
 //! `nudge ui` hands the address with the code to a browser as an argument, which every user of the machine can read for
-//! a moment. So a code is taken from this user's processes alone, where the system tells whose they are: on Linux. On
-//! macOS the address is no argument (`cmd/ui/open.rs`), and on Windows arguments are not shown to other users.
+//! a moment. So a code is taken from this user's processes alone, if the system tells their user: on Linux. On macOS
+//! the address is no argument (`cmd/ui/open.rs`), and on Windows arguments are not shown to other users.
 
 use std::net::SocketAddr;
 

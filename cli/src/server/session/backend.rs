@@ -18,7 +18,7 @@ use crate::server::memory;
 use crate::server::work::{self, CallerId, MAX_WAITING, PLACES_OF_A_CALLER, WorkDesk};
 use crate::sources;
 
-/// Most calls of a PROXY that the PRIMARY has not answered. What it can answer at once is not counted.
+/// Most calls of a PROXY that the PRIMARY has not answered. Calls that it can answer at once are not counted.
 const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
 
 /// Time for which a call waits until its PROXY belongs to the session that took the place of its own.

@@ -13,8 +13,8 @@ use crate::server::work::WorkDesk;
 /// batches, which may hold a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Makes one call on the thread that suits it. What a quick call costs can depend on what is stored: one that turns out
-/// to take long has changed nothing, and is made again on another thread.
+/// Makes one call on the thread that suits it. The cost of a quick call can depend on the stored data: a call that
+/// turns out to take long has changed nothing, and is made again on another thread.
 ///
 /// # Errors
 /// The method's own errors.

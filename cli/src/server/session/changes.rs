@@ -22,7 +22,7 @@ use crate::sources;
 /// The thing that a committed change touched.
 #[derive(Debug, Clone)]
 pub enum Touched {
-    /// One resource of a source.
+    /// A resource of a source.
     Resource {
         /// The source of the resource.
         source: &'static str,
@@ -39,7 +39,7 @@ pub enum Touched {
 
 /// The method that returns changes.
 pub const CHANGES: &str = "nudge.changes";
-/// The `what` of a change by which a source comes into use or goes out of it, so that its tools are listed or not.
+/// The `what` of a change that brings a source into use or out of it, so that its tools are listed or not.
 pub const IN_USE: &str = "in_use";
 
 /// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
@@ -121,7 +121,7 @@ pub struct Changes {
 /// The resources that existed when clients were last notified.
 struct KnownNames {
     backend: Arc<Backend>,
-    /// The names; `None` while nobody listens, as they are not kept up to date then.
+    /// The names; `None` while no client listens, as they are not kept up to date then.
     names: Mutex<Option<Names>>,
 }
 
@@ -129,7 +129,7 @@ struct KnownNames {
 type Names = BTreeSet<(&'static str, String)>;
 
 impl Changes {
-    /// Gathers what `touched` sends until `stopped` becomes true; then all feeds end.
+    /// Gathers everything that `touched` sends until `stopped` becomes true; then all feeds end.
     pub fn gather(touched: &broadcast::Sender<Touched>, backend: Arc<Backend>, stopped: watch::Receiver<bool>) -> Self {
         let (batches, _) = broadcast::channel(BATCH_CAPACITY);
         let changes = Self::new(&batches, backend);
@@ -201,7 +201,7 @@ pub fn no_params() -> Box<RawValue> {
     serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// One client's view of the changes.
+/// A client's view of the changes.
 pub struct Feed(Option<broadcast::Receiver<Arc<Batch>>>);
 
 impl Feed {
@@ -247,7 +247,7 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
             (Some(_), _) => vec![Touched::Everything, Touched::Tools],
         };
         for touch in heard {
-            // An error means only that nobody is listening.
+            // An error means only that no task is listening.
             let _ = touched.send(touch);
         }
         since = Some(told.next);
@@ -260,7 +260,7 @@ struct ChangeTold {
     /// The source; absent when the PRIMARY's version has only hints.
     source: Option<String>,
     what: String,
-    /// The resources; absent when the PRIMARY's version has only hints, whose changes name a component.
+    /// The resources; absent when the PRIMARY's version has only hints: their changes name a component.
     touched: Option<Vec<Touch>>,
     component: Option<String>,
     version: Option<u64>,
@@ -311,7 +311,7 @@ async fn gather(
             continue;
         }
         batch.names |= !batch.counts.is_empty() && known.renew().await;
-        // An error means only that nobody listens any more.
+        // An error means only that no client listens any more.
         let _ = batches.send(Arc::new(batch));
     }
 }

@@ -17,7 +17,7 @@ use super::time::SessionTime;
 
 /// The method that ends the session.
 pub const SHUTDOWN: &str = "nudge.shutdown";
-/// The method that empties what is kept.
+/// The method that empties the kept hints.
 pub const FORGET: &str = "nudge.forget";
 
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
@@ -25,7 +25,7 @@ const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session
 
 static TABLE: Table<Control> = Table(&[
     &Row {
-        // What changed last is written first, which a disk may make slow.
+        // The last changes are written first, which a disk may make slow.
         method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent().vital(),
         run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
     },
@@ -40,7 +40,7 @@ static TABLE: Table<Control> = Table(&[
 #[derive(Serialize)]
 struct Stopping {
     stopping: bool,
-    /// What becomes of the hints, if there are any.
+    /// The counts of the hints, if there are any.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     hints: Option<Left>,
 }
@@ -51,7 +51,7 @@ struct Left {
     hints: usize,
     /// The number of these that are kept for next time.
     kept: usize,
-    /// Where they are kept.
+    /// The file that keeps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     /// Why they are not kept.
@@ -73,7 +73,7 @@ pub struct Control {
     pub journal: Arc<SessionJournal>,
     /// The sources, which tell how much they have.
     pub sources: Arc<OpenSources>,
-    /// What keeps the hints for next time.
+    /// Keeps the hints for next time.
     pub keeper: Arc<Keeper>,
     /// The session's time, which is left to the next session.
     pub time: Arc<SessionTime>,
@@ -92,7 +92,7 @@ impl Control {
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
-        // Nothing changes any more, and whoever called finds all files written.
+        // Nothing changes any more, and the caller finds all files written.
         self.keeper.flush();
         self.time.leave(true);
         let Ending { hints, kept, place } = self.keeper.ending(self.sources.hints());

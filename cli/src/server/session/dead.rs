@@ -1,5 +1,5 @@
-//! A session whose processes were all killed, as some clients do to their servers when they close. It ends as any other
-//! does before the next one begins: what it keeps for next time is written from its journal.
+//! Ends a session after all its processes were killed, as some clients do to their servers when they close. It ends as
+//! any other does before the next one begins: its kept hints are written from its journal.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::role::{ServeSettings, clock, values};
 use super::time::SessionTime;
 use crate::sources;
 
-/// Writes what the session of the directory keeps, if its processes did not come to it. Its files stay as they are. The
-/// caller has found that the session is over.
+/// Writes the kept hints of the directory's session, if its processes could not. The session's files stay as they are.
+/// The caller has found that the session is over.
 pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
-    // One that was stopped has written it, and has emptied its file.
+    // A stopped session has written them, and has emptied its file.
     let SessionState::Lives(session) = settings.dir.session() else { return };
     if session.keep == Some(true)
         && let Err(error) = write(settings, lock, &session)

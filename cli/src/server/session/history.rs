@@ -38,7 +38,7 @@ static TABLE: Table<History> = Table(&[&Row {
 /// The last changes, and the callers that wait for the next.
 pub struct History {
     state: Mutex<State>,
-    /// Sends the number of the next change to those who wait; `None` once [`History::close`] was called.
+    /// Sends the number of the next change to waiting callers; `None` once [`History::close`] was called.
     news: watch::Sender<Option<u64>>,
     watchers: Semaphore,
     touched: broadcast::Sender<Touched>,
@@ -165,7 +165,7 @@ impl ChangeSink for History {
             }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
-                // An error means only that nobody is listening.
+                // An error means only that no task is listening.
                 let _ = self.touched.send(Touched::Resource {
                     source: event.source,
                     name,

@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 
 use crate::server::memory;
 
-/// A share of the journal below this is never written anew. What is longer would be felt when the next PRIMARY reads
+/// A share of the journal below this is never written anew. A longer share would be felt when the next PRIMARY reads
 /// it: callers wait meanwhile.
 const SHORT_BYTES: u64 = 256 << 10;
 /// A longer share is written anew once it has so many times the bytes that it had after the last time.
 const GROWTH: u64 = 2;
 /// Bytes of a record's length and checksum.
 const HEAD_BYTES: u64 = 8;
-/// Between the name of a source and what it recorded.
+/// Separates the name of a source from its record.
 const TAG_END: u8 = b'\n';
 
 /// The journal of a PRIMARY.
@@ -44,7 +44,7 @@ struct State {
 }
 
 enum Keeping {
-    /// `NUDGE_JOURNAL=0`: what this process knows dies with it.
+    /// `NUDGE_JOURNAL=0`: the knowledge of this process dies with it.
     Nothing,
     In(Box<Journal>),
     /// Another process may be PRIMARY soon: nothing is acknowledged any more.
@@ -58,7 +58,7 @@ struct Share {
     /// The number of bytes when this process last wrote the share anew; 0 for a share that another PRIMARY has
     /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
     begun: u64,
-    /// Somebody has shortened the file, and what this source had in it may be gone.
+    /// Is true when another process has shortened the file, and records of this source may be gone.
     damaged: bool,
 }
 
@@ -90,8 +90,8 @@ impl SessionJournal {
         }
     }
 
-    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock
-    /// comes to it, and nobody can go on with the journal (semantics section 8: emptied first).
+    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock comes to it,
+    /// and no process can go on with the journal (semantics section 8: emptied first).
     ///
     /// `None` when nothing was acknowledged before already: the session may be another's by now.
     ///
@@ -182,7 +182,7 @@ pub fn leaving() -> Error {
 
 impl source::Fence for SessionJournal {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Taken before the look: whoever leaves refuses first, and waits then.
+        // Taken before the look: a process that leaves refuses first, and waits then.
         let _commit = self.commits.read();
         self.check(&self.state().keeping)?;
         keep()
@@ -193,8 +193,8 @@ impl source::Fence for SessionJournal {
 pub struct Records(HashMap<String, Vec<Vec<u8>>>);
 
 impl Records {
-    /// Sorts what a journal gave back. `untagged` is the source whose records bear no name: they were the only ones
-    /// before there were others, and older versions read no others.
+    /// Sorts the records of a journal by source. `untagged` is the source with records that bear no name: they were the
+    /// only ones before there were others, and older versions read no others.
     pub fn new(records: Vec<Vec<u8>>, untagged: &str) -> Self {
         let mut by_source = HashMap::<_, Vec<_>>::new();
         for record in records {
@@ -225,7 +225,7 @@ fn name_of(record: &[u8]) -> Option<&str> {
 pub struct SourceJournal {
     shared: Arc<SessionJournal>,
     source: &'static str,
-    /// Its records bear no name.
+    /// Is true when its records bear no name.
     is_untagged: bool,
 }
 
@@ -290,10 +290,10 @@ impl source::Journal for SourceJournal {
         let was_damaged = journal.needs_compaction();
         let tagged = records.iter().map(|record| self.tagged(record).into_owned());
         memory::used(records.iter().map(Vec::len).sum());
-        // What another source has recorded stays, also one that this binary does not know.
+        // The records of other sources stay, also those of a source that this binary does not know.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {
-            // What is cut off may have been another's: each writes its own anew.
+            // The part that is cut off may have been another source's: each writes its own anew.
             Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
             Ok(()) => {}
             Err(error) => tracing::warn!(error = error.message(), "the journal was not written anew"),

@@ -1,5 +1,5 @@
-//! Keeping hints for next time (semantics section 12): a PRIMARY reads what was kept when a session begins, and writes
-//! it anew shortly after each change and at the end.
+//! Keeps hints for next time (semantics section 12): a PRIMARY reads the kept hints when a session begins, and writes
+//! them anew shortly after each change and at the end.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,7 +21,7 @@ use crate::kept::{self, Document, KeptFolder, KeptLock};
 
 /// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
 const DELAY: Duration = Duration::from_secs(1);
-/// Who changes what was kept before, for the log and for `nudge watch`.
+/// The caller name of the keeper, for the log and for `nudge watch`.
 const NAME: &str = "nudge-keep";
 /// The ttl of hints stored without one.
 pub const TTL: &str = "P365D";
@@ -76,19 +76,19 @@ struct State {
     forgotten: HashSet<String>,
     /// Why the file could not be written.
     failed: Option<String>,
-    /// What is wrong with what was kept before, and where it is now.
+    /// The defect of the file that was kept before, and its path now.
     aside: Option<String>,
     /// The file could not be set aside, and is never overwritten.
     given_up: bool,
 }
 
-/// What goes and what stays when a session ends.
+/// The hints that go and those that stay when a session ends.
 pub struct Ending {
     /// The number of hints at the end.
     pub hints: usize,
     /// The number of these that are kept.
     pub kept: usize,
-    /// Where they are kept; else why not.
+    /// The file that keeps them; else why not.
     pub place: std::result::Result<String, String>,
 }
 
@@ -113,7 +113,7 @@ impl Ending {
 }
 
 impl Keeper {
-    /// Takes the lock of what is kept, if `wanted`.
+    /// Takes the lock of the kept hints, if `wanted`.
     pub fn begin(wanted: bool, runtime: &Path, session: &str) -> Self {
         if !wanted {
             return Self(Err(KeepRefusal::Off));
@@ -138,8 +138,8 @@ impl Keeper {
         })
     }
 
-    /// What people should know when a session begins: that its hints are not kept although that is wanted, or that
-    /// what was kept could not be read.
+    /// Returns a notice for people when a session begins: its hints are not kept although that is wanted, or the kept
+    /// hints could not be read.
     pub fn notice(&self) -> Option<String> {
         match &self.0 {
             Ok(keeping) => keeping.state().aside.clone(),
@@ -153,8 +153,8 @@ impl Keeper {
         self.0.is_ok()
     }
 
-    /// Reads what was kept into the opened sources, which `service` calls, unless this session has it already: then it
-    /// has them from its journal, if that was `whole`.
+    /// Reads the kept hints into the opened sources, which `service` calls, unless this session has them already: then
+    /// it has them from its journal, if that was `whole`.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.notice() {
@@ -172,7 +172,7 @@ impl Keeper {
         }
     }
 
-    /// Starts to write what changes.
+    /// Starts to write changes.
     pub fn start(self: &Arc<Self>) {
         if self.0.is_err() {
             return;
@@ -188,10 +188,10 @@ impl Keeper {
         }
     }
 
-    /// Writes what has changed at once.
+    /// Writes all changes at once.
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
-        // What is being written now is waited for.
+        // Waits for a write that is under way.
         drop(keeping.lock());
         if keeping.state().changed {
             keeping.write();
@@ -207,7 +207,7 @@ impl Keeper {
         keeping.lock().take();
     }
 
-    /// What goes and what stays of `hints`, when the session ends now.
+    /// Tells how many of `hints` go and stay, when the session ends now.
     pub fn ending(&self, hints: usize) -> Ending {
         let (kept, place) = match &self.0 {
             Ok(keeping) => {
@@ -222,7 +222,7 @@ impl Keeper {
         Ending { hints, kept, place }
     }
 
-    /// Empties what is kept; what the session holds now is not written again. Returns the number of hints.
+    /// Empties the kept hints. The session does not write its present hints again. Returns the number of hints.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
@@ -348,7 +348,7 @@ impl Keeping {
         true
     }
 
-    /// Imports what was kept, and then what had no room before.
+    /// Imports the kept hints, and then those that had no room before.
     fn refill<'a>(&self, kept: &'a Document<'a>, over: Option<&'a Document<'a>>) -> Result<Refill<'a>> {
         let import = |payload: &str| self.import(payload);
         let payload = kept.payload();
@@ -399,8 +399,8 @@ impl Keeping {
         }
     }
 
-    /// Imports a document; the number of hints in it that are wrong. What was declared a false alarm of the secret
-    /// guard is one still.
+    /// Imports a document; returns the number of wrong hints in it. A declared false alarm of the secret guard is one
+    /// still.
     fn import(&self, payload: &str) -> Result<usize> {
         #[derive(Deserialize)]
         struct Imported {
@@ -418,7 +418,7 @@ impl Keeping {
         service.call_by(Caller::named(NAME), method, &params)
     }
 
-    /// Keeps what was there before under another name, because it is not wholly understood.
+    /// Keeps the earlier file under another name, because it is not wholly understood.
     fn set_aside(&self, why: &str) {
         self.set_aside_with(&mut self.lock(), why);
     }

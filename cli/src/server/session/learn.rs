@@ -1,5 +1,5 @@
-//! Learning: a command that failed, and a near one that then worked in the same folder, become a hint (semantics section
-//! 20). It stands before the service that all sources answer, and sees what hooks tell it anyway.
+//! Learning: a command that failed, and a near one that then worked in the same folder, become a hint (semantics
+//! section 20). It stands before the service that all sources answer, and sees the reports of hooks anyway.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -19,9 +19,9 @@ use super::lesson::is_lesson;
 use crate::reach::{self, SET_HINT};
 use crate::seed;
 
-/// The tag, and the signature, of what was learned.
+/// The tag, and the signature, of learned hints.
 pub const LEARNED: &str = "learned";
-/// How long after a failure what works is held to be its remedy.
+/// Time after a failure in which a command that works counts as its remedy.
 const PATIENCE_MS: Millis = 10 * 60 * 1000;
 /// Most hints that are learned of one client session.
 const MAX_LEARNED: usize = 20;
@@ -29,7 +29,8 @@ const MAX_LEARNED: usize = 20;
 const MAX_SESSIONS: usize = 256;
 const MAX_FAILURES: usize = 8;
 const MAX_KEYS: usize = 128;
-/// How sure what was learned is at first, and at most; what a success adds, what a failure takes, and below what it goes.
+/// The confidence of a learned hint: at first, at most, the gain by a success, the loss by a failure, and the least
+/// before it is deleted.
 const FIRST: f64 = 0.3;
 const MOST: f64 = 0.8;
 const A_SUCCESS: f64 = 0.1;
@@ -43,7 +44,7 @@ const MAX_TOLD: usize = 160;
 const MAX_SAME: usize = 9;
 /// How a client begins an error in which it says the exit code.
 const EXIT_CODE: &str = "Exit code ";
-/// What every call of these methods may say.
+/// The params that all these methods may have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -82,7 +83,7 @@ struct OfSession {
 #[derive(Default)]
 struct State {
     sessions: HashMap<String, OfSession>,
-    /// Of calls that were seen, so that each counts once.
+    /// The keys of seen calls, so that each counts once.
     keys: VecDeque<String>,
 }
 
@@ -100,8 +101,8 @@ impl Learning {
         Self { asked, hints, clock, state: Mutex::default() }
     }
 
-    /// Looks at a call that was answered. What is refused is not learned, and nobody is told: the caller asked for
-    /// something else.
+    /// Looks at an answered call. A hint that the store refuses is not learned, and the caller is not told: it asked
+    /// for something else.
     fn look(&self, by: Caller<'_>, method: &str, params: &RawValue, answer: &RawValue) -> Option<()> {
         let is_outcome = method == "nudge.outcome";
         let said: Said = serde_json::from_str(params.get()).ok()?;
@@ -139,8 +140,8 @@ impl Learning {
         Some(())
     }
 
-    /// Raises or lowers what was learned and has just been tried. What worked in a second client session is told as any
-    /// other hint from then on.
+    /// Raises or lowers the confidence of learned hints that have just been tried. A hint that worked in a second
+    /// client session is told as any other from then on.
     fn weigh(&self, answer: &RawValue, client_session: &str, ok: bool) {
         for hint in matched(answer).iter().filter(|hint| is_learned(hint)) {
             let confidence = hint["meta"]["confidence"].as_f64().unwrap_or(FIRST);
@@ -166,7 +167,7 @@ impl Learning {
     }
 
     /// # Errors
-    /// What the store refuses: a credential, for instance.
+    /// The refusal of the store: of a credential, for instance.
     fn store(&self, failed: &Failed, client_session: &str, command: &str, place: &Place) -> Result<()> {
         let (Some(failed_line), Some(line)) = (shell::parse(&failed.command), shell::parse(command)) else {
             return Ok(());
@@ -291,7 +292,7 @@ fn matched(answer: &RawValue) -> Vec<Value> {
     answer["matched"].as_array().cloned().unwrap_or_default()
 }
 
-/// Whether some hint says the command already.
+/// Returns true when a hint says the command already.
 fn is_known(answer: &RawValue) -> bool {
     !matched(answer).is_empty()
 }

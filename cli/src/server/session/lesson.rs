@@ -1,5 +1,5 @@
-//! Commands that worked are learned (semantics section 20) if they differ from the one that failed by what is
-//! harmless to repeat. The output of a hostile program may have talked the agent into the rest.
+//! Commands that worked are learned (semantics section 20) if their difference from the failed one is harmless to
+//! repeat. The output of a hostile program may have talked the agent into the rest.
 
 use nudge_core::shell::{self, Command, Folder, Input, Line};
 
@@ -12,9 +12,9 @@ const LOOKING: &[&str] = &[
 ];
 /// Programs that a command's output may go through.
 const READERS: &[&str] = &["tail", "head", "cat", "grep", "egrep", "wc"];
-/// Redirections that lose or join what a command says.
+/// Redirections that lose or join the output of a command.
 const QUIET: &[&str] = &["2>&1", ">/dev/null", "2>/dev/null", "&>/dev/null", ">", "2>", "&>", "/dev/null"];
-/// Programs and their words that fetch or run what the next word names.
+/// Programs and their words that fetch or run the thing named by the next word.
 const FETCHING: &[&str] = &[
     "npx",
     "bunx",
@@ -166,8 +166,8 @@ const DANGEROUS_WORDS: &[&str] = &[
 /// Longest new word, in bytes.
 const MAX_WORD_BYTES: usize = 40;
 
-/// Decides whether to learn that `worked` did where `failed` did not: it is near, of a program whose arguments are the
-/// same each time, more than files differ, and the difference is harmless to repeat.
+/// Decides whether `worked` is a lesson from `failed`: the two are near, the program has the same arguments each time,
+/// more than files differ, and the difference is harmless to repeat.
 pub fn is_lesson(failed: &str, worked: &str) -> bool {
     let (Some(failed_line), Some(worked_line)) = (shell::parse(failed), shell::parse(worked)) else { return false };
     is_worth_knowing(&failed_line, &worked_line)
@@ -253,7 +253,7 @@ fn is_harmless_word(word: &str, before: Option<&str>, may_fetch: bool) -> bool {
         return is_harmless_name(before) && is_plain(word);
     }
     if before.starts_with('-') && before.len() > 1 && before != "--" {
-        // A short switch does not say what its value is: `-p NAME` loads a program, `-p no:NAME` does not.
+        // A short switch does not tell the kind of its value: `-p NAME` loads a program, `-p no:NAME` does not.
         return word.strip_prefix("no:").is_some_and(is_plain) || word.bytes().all(|b| b.is_ascii_digit());
     }
     !may_fetch && word.split(':').all(|part| is_plain(part) && !is_number(part))

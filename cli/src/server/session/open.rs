@@ -24,15 +24,15 @@ const OPEN_MS: u128 = 20;
 pub struct Lent<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Which session it is.
+    /// The identity of the session.
     pub session: SessionIdentity,
     /// The journal and the fence.
     pub journal: Arc<SessionJournal>,
-    /// Takes what changes.
+    /// Takes the changes.
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
-    /// The folder for what can be made again.
+    /// The folder for files that can be made again.
     pub cache: DataDir,
     /// The model, if there is one.
     pub models: Arc<dyn Models>,
@@ -47,13 +47,13 @@ pub struct OpenSources {
     all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     clock: Arc<dyn Clock>,
     suggest: Arc<dyn Service>,
-    /// One for each, in their order: what wakes one is no news for another.
+    /// The flags of the sources, in their order; each wakes its own source alone.
     stops: Vec<StopFlag>,
     models: Arc<dyn Models>,
 }
 
 impl OpenSources {
-    /// Opens every source of the list, with what it recorded in the session's journal. The first is that of the hints.
+    /// Opens every source of the list, with its records in the session's journal. The first is that of the hints.
     ///
     /// # Errors
     /// The error of the first source when it cannot be opened.
@@ -78,7 +78,7 @@ impl OpenSources {
                 settings: Arc::new(lent.settings.of(spec.settings)),
             };
             let opened = match (spec.open)(host) {
-                // The first is what the session is about; one of the others is no reason to do without it.
+                // The session is about the first source; it can do without one of the others.
                 Err(error) if !all.is_empty() => {
                     tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
                     Arc::new(Unopened { spec, error })
@@ -159,7 +159,7 @@ impl OpenSources {
         }
     }
 
-    /// Lets every source do what is overdue.
+    /// Lets every source do its overdue work.
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
@@ -182,7 +182,7 @@ impl Drop for OpenSources {
     }
 }
 
-/// A source that cannot be opened: whoever calls it is told why, and the others go on.
+/// A source that cannot be opened: its callers are told why, and the others go on.
 struct Unopened {
     spec: &'static SourceSpec,
     error: Error,

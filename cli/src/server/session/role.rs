@@ -28,7 +28,7 @@ use crate::server::http::ports::bind_loopback;
 use crate::server::token::Token;
 use crate::{settings, sources};
 
-/// Time to try for the lock while nobody answers: its holder may be ending, or only just starting.
+/// Time to try for the lock while no server answers: its holder may be ending, or only just starting.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that the members of a stopped session have to notice.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub struct ServeSettings {
     pub values: Arc<Values>,
     /// The directory in which sources keep files.
     pub data: DataDir,
-    /// The folder for what they can make again.
+    /// The folder for files that sources can make again.
     pub cache: DataDir,
     /// True when changes are journalled.
     pub journal: bool,
@@ -96,7 +96,7 @@ pub struct Primary {
     pub sources: Arc<OpenSources>,
     /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
-    /// What keeps the hints for next time.
+    /// Keeps the hints for next time.
     pub keeper: Arc<Keeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
@@ -179,7 +179,7 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
                 SessionState::Lives(session) => Some(session),
                 _ => None,
             };
-            // The session is that of `first` only if nobody has won the lock since; a winner removes `server.pid`.
+            // The session is that of `first` only if no process has won the lock since; a winner removes `server.pid`.
             if dir.read_server_file().as_ref() == Some(&first) {
                 return Ok(Role::Proxy(Proxy { member, first, session }));
             }
@@ -288,7 +288,7 @@ fn take_over(
     Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
-/// Returns the values of the settings. Where hints are kept, those stored without a ttl last for long, unless somebody
+/// Returns the values of the settings. While hints are kept, those stored without a ttl last for long, unless the user
 /// has set how long.
 pub fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
     const TTL: &str = "default_ttl";
@@ -451,7 +451,7 @@ impl WaitingLine {
         }
     }
 
-    /// Joins again the session whose files were removed; else a PRIMARY that ends now would find no member.
+    /// Joins again a session with files that were removed; else a PRIMARY that ends now would find no member.
     fn join_again(&self) {
         let dir = &self.settings.dir;
         let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));

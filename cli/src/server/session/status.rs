@@ -25,7 +25,7 @@ use super::proxies::Proxies;
 use crate::server::work::WorkPool;
 use crate::sources;
 
-/// Time that a source has to say how it stands. Then what it said last is told, and that it is late.
+/// Time that a source has to tell its status. Then the last status is told, and that it is late.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(1);
 
 const ABOUT_METHODS: &str =
@@ -46,7 +46,7 @@ static TABLE: Table<ServerStatus> = Table(&[
 
 /// The server as it describes itself.
 pub struct ServerStatus {
-    /// Which session it serves.
+    /// The identity of the session.
     pub session: SessionIdentity,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -54,7 +54,7 @@ pub struct ServerStatus {
     pub sources: Arc<OpenSources>,
     /// The journal in which they record.
     pub journal: Arc<SessionJournal>,
-    /// What keeps the hints for next time.
+    /// Keeps the hints for next time.
     pub keeper: Arc<Keeper>,
     /// The PROXYs, which stand in line to take over.
     pub proxies: Arc<Proxies>,
@@ -121,8 +121,8 @@ impl ServerStatus {
         out
     }
 
-    /// Asks each source how it stands, the first here, as it answers from memory, and each other on a thread of its own.
-    /// Returns what they say, in their order, and the names of those that are late.
+    /// Asks each source for its status: the first here, as it answers from memory, and each other on a thread of its
+    /// own. Returns the answers in their order, and the names of sources that are late.
     fn ask_sources(&self) -> (Vec<Map<String, Value>>, Vec<&'static str>) {
         let (tell, told) = channel();
         let mut standings: Vec<Option<Map<String, Value>>> = Vec::new();
@@ -177,7 +177,7 @@ impl ServerStatus {
         for spec in sources::all() {
             let is_in_use = in_use.contains(&spec.name);
             for row in (spec.methods)() {
-                // What the server answers itself, such as `nudge.status` of the hints, is listed once.
+                // Methods that the server answers itself, such as `nudge.status` of the hints, are listed once.
                 if !methods[..own].iter().any(|known| known.name == row.name) {
                     methods.push(MethodInfo::new(row, Some(spec.name), is_in_use, schemas));
                 }

@@ -32,8 +32,8 @@ pub struct SessionTime {
 }
 
 impl SessionTime {
-    /// Begins with the time that an earlier session has left. Where it left none, the file of kept hints says when it
-    /// was written.
+    /// Begins with the time that an earlier session has left; without one, with the time at which the kept hints were
+    /// written.
     pub fn begin(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
         let folder = settings::state_dir().filter(|_| is_compared());
         let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
@@ -42,8 +42,8 @@ impl SessionTime {
         Self { clock, folder, data: settings.data.path().to_owned(), written }
     }
 
-    /// Writes the newest plausible time, when it is time for that, or at once at the `end` of the session, after which
-    /// nothing is written any more. Where nothing is kept that could be destroyed, nothing is written either.
+    /// Writes the newest plausible time when it is due, or at once at the `end` of the session, after which nothing is
+    /// written any more. Without kept data that could be destroyed, nothing is written either.
     pub fn leave(&self, end: bool) {
         let uptime = self.clock.uptime();
         {

@@ -1,8 +1,8 @@
 //! [`PlausibleClock`]: a clock whose jumps destroy nothing.
 //!
 //! A machine may wake with the date of an empty battery, or a virtual machine may run for seconds before it hears from
-//! its time server. What such a time calls expired would be dropped for good. So the clock is compared with a *line*: the
-//! newest time that was plausible, plus the time that has passed since by a clock that nobody sets.
+//! its time server. Data that such a time calls expired would be lost for good. So the clock is compared with a *line*:
+//! the newest time that was plausible, plus the time that has passed since by a clock that cannot be set.
 //!
 //! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible) |
 //! |---|---|---|
@@ -38,10 +38,10 @@ pub struct TimeStamp {
     pub doubted_ms: Millis,
 }
 
-/// A clock that is compared with a clock that nobody sets.
+/// A clock that is checked against a clock that cannot be set.
 pub struct PlausibleClock {
     clock: Arc<dyn Clock>,
-    /// The line: what is added to [`Clock::uptime`].
+    /// The line, as the number to add to [`Clock::uptime`].
     offset: AtomicI64,
     is_doubted: AtomicBool,
     doubt: Mutex<Option<Doubt>>,

@@ -1,13 +1,11 @@
-//! What can be told about a folder without asking anyone: the repository it is
-//! in, the URL of its `origin` and its branch, read from git's own files.
+//! Finds the repository of a folder, the URL of its `origin` and its branch. All come from git's own files; no program
+//! runs.
 //!
-//! The measure is the real git: `git remote get-url origin` and
-//! `git rev-parse --abbrev-ref HEAD`, or, before the first commit,
-//! `git symbolic-ref --short HEAD`, run in the folder. Where the reader is
-//! not certain to say the same it says [`Git::Unsure`], and whoever can run
-//! git asks it; a different answer is a bug (`tests/git_context.rs` compares).
-//! The rules are those of git 2.47; where versions are known to differ the
-//! answer is `Unsure`.
+//! The measure is the real git: `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`, or, before the first
+//! commit, `git symbolic-ref --short HEAD`, run in the folder. When the reader is not certain to give the same answer,
+//! it returns [`Git::Unsure`], and a caller that can run git asks git. A different answer is a bug
+//! (`tests/git_context.rs` compares). The rules are those of git 2.47; a difference between known versions gives
+//! `Unsure`.
 //!
 //! **Architecture invariant:** this module starts no process and no thread,
 //! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
@@ -61,7 +59,7 @@ use refs::Refs;
 /// Folders a [`Detector`] remembers an answer for.
 const SLOTS_MAX: usize = 8;
 
-/// What git's files say about a folder.
+/// The answer of git's files about a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Git {
     /// In no repository, or in one git refuses to touch (another owner, a
@@ -69,9 +67,8 @@ pub enum Git {
     Outside,
     /// In a repository.
     Inside(GitInfo),
-    /// The reader does not know what git would say (reftable, an unknown
-    /// extension, `GIT_DIR` set, a file it does not parse, ...): ask git. The
-    /// text says why, in a few words without any content of the files.
+    /// The reader does not know git's answer (reftable, an unknown extension, `GIT_DIR` set, a file it does not parse,
+    /// ...): ask git. The text gives the reason in a few words without any content of the files.
     Unsure(&'static str),
 }
 
@@ -86,23 +83,21 @@ pub struct GitInfo {
     /// Top of the main worktree, whichever linked worktree the folder lies in;
     /// where that is not known, the folder that all worktrees share.
     pub main: PathBuf,
-    /// What `git remote get-url origin` prints, `url.<base>.insteadOf`
-    /// applied; `None` where there is no such remote. May hold credentials.
+    /// The output of `git remote get-url origin`, `url.<base>.insteadOf` applied; `None` without such a remote. May
+    /// hold credentials.
     pub remote: Option<String>,
-    /// What `git rev-parse --abbrev-ref HEAD` prints: the branch, `HEAD` when
-    /// detached, `heads/v1` when a tag `v1` makes `v1` ambiguous. Before the
-    /// first commit, where that fails, what `git symbolic-ref --short HEAD`
-    /// prints. `None` where both fail.
+    /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, `HEAD` when detached, `heads/v1` when a tag `v1`
+    /// makes `v1` ambiguous. Before the first commit that fails, and this is the output of `git symbolic-ref --short
+    /// HEAD`. `None` when both fail.
     pub branch: Option<String>,
 }
 
-/// Reads git's files and remembers what it read.
+/// Reads git's files and remembers them.
 ///
-/// A second call for the same folder looks at the stamps (time, length, inode)
-/// of the files that led to the first answer, present and absent, and reads
-/// only what changed. Answers for the last 8 folders are kept; `Unsure` is
-/// never kept. A file written within the last 20 ms is read again next time,
-/// because its stamp would not show a second change.
+/// A second call for the same folder looks at the stamps (time, length, inode) of the files that led to the first
+/// answer, present and absent, and reads only the changed ones. Answers for the last 8 folders are kept; `Unsure` is
+/// never kept. A file written within the last 20 ms is read again next time, because its stamp would not show a second
+/// change.
 ///
 /// The environment is the one given at construction: make a new detector after
 /// changing variables or the user of the process.
@@ -112,7 +107,7 @@ pub struct Detector {
     slots: Vec<Slot>,
 }
 
-/// An answer and what it rests on.
+/// An answer and the files that it depends on.
 struct Slot {
     cwd: PathBuf,
     answer: Git,
@@ -133,8 +128,8 @@ impl Detector {
         Self { env, probe: Probe::new(), slots: Vec::new() }
     }
 
-    /// What git would say in `cwd`, an absolute path of a folder. Links in it
-    /// are resolved; a path that is not a folder is [`Git::Outside`].
+    /// Returns git's answer for `cwd`, an absolute path of a folder. Links in it are resolved; a path that is not a
+    /// folder is [`Git::Outside`].
     pub fn git(&mut self, cwd: &Path) -> Git {
         if let Some(at) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
             let slot = self.slots.remove(at);
@@ -177,8 +172,8 @@ impl std::fmt::Debug for Detector {
     }
 }
 
-/// What git would say in `cwd`, with the variables of this process. For one
-/// question; whoever asks again keeps a [`Detector`].
+/// Returns git's answer for `cwd`, with the variables of this process. A caller with more than one question keeps a
+/// [`Detector`].
 #[must_use]
 pub fn git(cwd: &Path) -> Git {
     Detector::new().git(cwd)
@@ -190,15 +185,15 @@ pub fn git_with(env: &GitEnv, cwd: &Path) -> Git {
     Detector::with_env(env.clone()).git(cwd)
 }
 
-/// The main worktree of a repository whose worktrees share `common`: the folder
-/// that has it as `.git`, else `common` itself, as of a bare repository.
+/// Returns the main worktree of a repository with worktrees that share `common`: the folder that has it as `.git`, else
+/// `common` itself, as for a bare repository.
 #[must_use]
 pub fn main_worktree(common: &Path) -> &Path {
     let is_dot_git = common.file_name().is_some_and(|name| name == ".git");
     common.parent().filter(|_| is_dot_git).unwrap_or(common)
 }
 
-/// One answer, from the files alone.
+/// Reads one answer, from the files alone.
 fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if env.redirected_by.is_some() {
         return Err(Stop::Unsure("a variable like GIT_DIR is set"));

@@ -1,4 +1,4 @@
-//! Which variables of a caller's environment matter: no others travel (semantics section 9).
+//! Names the variables of a caller's environment that matter: no others travel (semantics section 9).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub struct EnvNames {
     /// Every name, in byte order.
     pub names: BTreeSet<String>,
-    /// Those whose value matters (`env_match`); of the others it is enough that they are set.
+    /// The names with values that matter (`env_match`); the others need only be set.
     pub values: BTreeSet<String>,
 }
 
@@ -51,9 +51,9 @@ pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() 
     ask_env(&context, only_if_given, wanted)
 }
 
-/// Refuses a call whose `context`, as it was given, lacks names in its `env` that the answer can depend on, or
-/// values that matter. `wanted` is asked for only when the call says anything about its environment or could. An
-/// `env` of null is unknown and stays so; what is malformed is left to the method.
+/// Refuses a call whose `context`, as given, lacks names in its `env` that the answer can depend on, or values that
+/// matter. `wanted` is called only when the call says anything about its environment or could. An `env` of null is
+/// unknown and stays so; malformed input is left to the method.
 ///
 /// # Errors
 /// `E_INVALID` with the names in `data.env`, for [`Error::env_names`].

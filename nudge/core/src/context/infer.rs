@@ -7,8 +7,8 @@ use super::{ContextSpec, can_be_told};
 use crate::place::Os;
 use crate::place::repo::Repo;
 
-/// What can be told about `cwd`, an absolute folder: itself, its repository and branch, and the
-/// system. The environment is never inferred.
+/// Infers a context from `cwd`, an absolute folder: itself, its repository and branch, and the system. The environment
+/// is never inferred.
 ///
 /// The repository is `origin`'s, in canonical form, so that credentials in its URL stay here; else
 /// the `file://` form of the main worktree, outside a repository of `cwd` itself. `ask_git` answers where
@@ -41,7 +41,7 @@ pub fn repository(
     }
 }
 
-/// What can be told about `cwd` without looking at it. A name that no context may hold, such as one with a control
+/// Infers a context from `cwd` without looking at it. A name that no context may hold, such as one with a control
 /// character, is left out: the rest may be enough for an answer.
 pub fn outside(cwd: &Path) -> ContextSpec {
     let cwd = cwd.to_str().filter(|cwd| can_be_told(cwd)).map(str::to_owned);

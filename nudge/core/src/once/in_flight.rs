@@ -1,4 +1,4 @@
-//! Which calls with a key are being made: the same key waits, others do not.
+//! Keeps the keys of calls under way: a call with the same key waits, others do not.
 
 use std::collections::HashSet;
 

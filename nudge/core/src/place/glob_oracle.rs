@@ -1,4 +1,4 @@
-//! What a glob means, spelt out: every alternative of the braces is written down, then matched by brute force.
+//! Spells out the meaning of a glob: writes down every alternative of the braces, then matches each by brute force.
 
 use super::matching::class_end;
 use super::{GlobKind, MAX_ALTERNATIVES, Subject, collapse, ignores_case};

@@ -3,7 +3,7 @@
 use super::Entry;
 use crate::words::Word;
 
-/// What a word counts that is found by the beginning of another, with one wrong letter, in a short word, or with two.
+/// The weight of a word found by the beginning of another, with one wrong letter, in a short word, or with two.
 const BEGIN: f64 = 0.6;
 const ONE_WRONG: f64 = 0.85;
 const ONE_WRONG_OF_FIVE: f64 = 0.65;
@@ -35,7 +35,7 @@ impl Letters {
     }
 }
 
-/// What makes another word much like this one.
+/// The traits of a word much like this one.
 pub(super) struct Likeness<'a> {
     word: &'a Word,
     head: Head,
@@ -58,7 +58,7 @@ impl<'a> Likeness<'a> {
         Self { word, head: head(&word.stem), letters: Letters::of(&word.folded), wrong, chars }
     }
 
-    /// What the word counts where a text has the stem; `None` when they are not alike.
+    /// Returns the weight of the word in a text with this stem; `None` when the two are not alike.
     pub(super) fn share(&self, entry: &Entry) -> Option<f64> {
         let begins = |long: &str, short: &str| long.starts_with(short);
         let begin = self.head.is_some()
@@ -69,7 +69,7 @@ impl<'a> Likeness<'a> {
     }
 
     fn typo(&self, form: &str, letters: Letters) -> Option<f64> {
-        // What is said of the letters holds of bytes; a wrong letter beyond ASCII has several.
+        // The bound on letters holds for bytes; a wrong letter beyond ASCII has several.
         if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The rows of a table as they travel: what `nudge.methods` answers.
+//! Describes the rows of a table as they travel: the answer of `nudge.methods`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub struct MethodInfo {
     /// A few words for people; absent when it was not asked for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What it does and when to call it, for agents; absent when it was not asked for.
+    /// The effect and when to call it, for agents; absent when not asked for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The source that answers it; absent where that is the server itself.
@@ -30,9 +30,9 @@ pub struct MethodInfo {
     pub frequent: bool,
     /// Changes nothing.
     pub read_only: bool,
-    /// May remove or overwrite what is stored.
+    /// May remove or overwrite stored data.
     pub destructive: bool,
-    /// The same call twice leaves what once leaves.
+    /// The same call twice has the effect of one call.
     pub idempotent: bool,
     /// How its context is filled in.
     pub context: ContextUse,
@@ -42,8 +42,8 @@ pub struct MethodInfo {
 }
 
 impl MethodInfo {
-    /// A row of `source`, which is in use or not; whole, or without what models and people read: title, description and
-    /// schema, which are most of it.
+    /// Makes a row of `source`, which is in use or not; whole, or without title, description and schema: models and
+    /// people read them, and they are most of it.
     pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
         let words = |words: &str| if is_whole { words.to_owned() } else { String::new() };
         Self {
@@ -83,7 +83,7 @@ pub struct MethodInfos {
     /// The description of each source in use, for agents.
     #[serde(default)]
     pub guides: Vec<String>,
-    /// Whether hints are kept for next time; absent from older servers.
+    /// Is true when hints are kept for next time; absent from older servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<bool>,
 }

@@ -12,10 +12,10 @@ use crate::error::Result;
 /// Room for the methods of all sources.
 const MANY: usize = 100;
 
-/// Several services as one: each call goes to the first whose table has the method.
+/// Joins several services: each call goes to the first with the method in its table.
 pub struct Services {
     all: Vec<Arc<dyn Service>>,
-    /// Which of them answers a name, and its row there.
+    /// The service that answers a name, and its row there.
     by_name: HashMap<&'static str, (usize, &'static Method), RandomState>,
 }
 
@@ -40,7 +40,7 @@ impl Services {
     }
 }
 
-/// Whether it is the name of a source's method with all but its first point as the tool has them.
+/// Returns true for a name of a source's method in the tool's form: all points but the first are `_`.
 fn is_as_tool(name: &str, known: &str) -> bool {
     let parts = name.split_once('.').zip(known.split_once('.'));
     parts.is_some_and(|((first, rest), (known_first, known_rest))| {

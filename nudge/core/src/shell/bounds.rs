@@ -1,6 +1,6 @@
-//! What the parser may be given. It is recursive, keeps lists as trees that lean to the left, and reads what nests more
-//! than once, so that everything that can nest is counted first. What stands in quotes counts, too: where quotes end is
-//! known to the parser alone, and a count that is too high only refuses a line.
+//! Bounds the input of the parser. The parser is recursive, keeps lists as trees that lean to the left, and reads
+//! nested parts more than once, so everything that can nest is counted first. Text in quotes counts, too: only the
+//! parser knows where quotes end, and a count that is too high only refuses a line.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ const MAX_DEEP: usize = 16;
 const MAX_DEEP_EXPANSIONS: usize = 6;
 /// Most commands that are joined: each makes the tree deeper by one.
 const MAX_JOINED: usize = 256;
-/// The longest line with arithmetic or `[[`, whose operators nest without brackets.
+/// The longest line with arithmetic or `[[`; their operators nest without brackets.
 const MAX_BYTES_OF_EXPRESSIONS: usize = 512;
 
 /// Words that open something without a bracket.
 const OPENING_WORDS: [&str; 12] =
     ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"];
 
-/// What the parser may be given of a line: all of it without the text of here-documents, or nothing.
+/// Returns the part of a line for the parser: all of it without the text of here-documents, or nothing.
 pub(super) fn bounded(line: &str) -> Option<Cow<'_, str>> {
     let line = without_documents(line);
     (line.len() <= MAX_BYTES && nests_little(&line)).then_some(line)
@@ -62,7 +62,8 @@ fn is_leaf(rest: &[u8], opening: u8) -> bool {
     closes && !rest[..end].trim_ascii().is_empty()
 }
 
-/// Cuts out the text of here-documents, which may be whole programs, and keeps their ends. One that has no end stays.
+/// Cuts out the text of here-documents, which may be whole programs, and keeps their ends. A here-document without an
+/// end stays.
 fn without_documents(line: &str) -> Cow<'_, str> {
     if !line.contains("<<") || !line.contains('\n') {
         return line.into();

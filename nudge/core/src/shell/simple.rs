@@ -1,9 +1,9 @@
-//! What stands before a program, and what a program is.
+//! Finds the words before a program, and the program.
 
-/// A program that runs what its other words say, and nothing else.
+/// A program that runs its other words as a command, and does nothing else.
 struct Wrapper {
     name: &'static str,
-    /// The options whose value is the next word.
+    /// The options that take the next word as their value.
     valued: &'static [&'static str],
     /// Options with which it does something else.
     other: &'static [&'static str],
@@ -38,12 +38,12 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("exec", &["-a"], &[]),
 ];
 
-/// Programs that hand on what they read, and seldom fail.
+/// Programs that hand on their input, and seldom fail.
 const PASSES_ON: &[&str] = &["tail", "tee", "cat", "sort", "uniq", "wc", "nl", "tr", "cut"];
 
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash", "ksh"];
 
-/// True for a program that hands on what it reads, so that behind a pipe it says nothing of its own.
+/// Returns true for a program that hands on its input, so that behind a pipe it says nothing of its own.
 pub(super) fn passes_on(program: &str) -> bool {
     PASSES_ON.contains(&program)
 }
@@ -88,7 +88,7 @@ pub(super) struct Script {
     pub options: ShellOptions,
 }
 
-/// What `set` switches.
+/// The options that `set` switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ShellOptions {
     /// A pipeline fails when any of its commands does.

@@ -9,7 +9,7 @@ pub(super) struct Word {
     pub dynamic: bool,
 }
 
-/// Takes the quotes off a word. What the shell would put in stands as it is; a `$` or backtick that is only a character
+/// Takes the quotes off a word. Expansions of the shell stay as they are; a `$` or backtick that is a plain character
 /// gets a backslash, so that the two are not confused.
 pub(super) fn unquote(raw: &str) -> Word {
     let mut word = Word { text: String::with_capacity(raw.len()), dynamic: false };
@@ -53,7 +53,7 @@ impl Word {
         }
     }
 
-    /// What stands in single quotes; with escapes in `$'...'`.
+    /// Reads the text in single quotes; with escapes in `$'...'`.
     fn literal(&mut self, chars: &mut Peekable<Chars<'_>>, escapes: bool) {
         while let Some(c) = chars.next() {
             match c {

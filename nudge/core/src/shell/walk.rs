@@ -16,7 +16,7 @@ const SPECIAL: &str = "|&;()<>$`\"'\\#{}!\n";
 /// Words that mean something to the shell where a command begins.
 const RESERVED: [&str; 9] = ["if", "while", "until", "for", "case", "select", "function", "coproc", "[["];
 
-/// What goes from one command to the next.
+/// The state that goes from one command to the next.
 #[derive(Clone, Default)]
 struct State {
     folder: Folder,
@@ -26,7 +26,7 @@ struct State {
     ended: bool,
 }
 
-/// One simple command before anything is looked through.
+/// A simple command before its words are interpreted.
 #[derive(Default)]
 struct Raw {
     assignments: Vec<(String, String)>,
@@ -90,14 +90,14 @@ impl Walk {
         Some(())
     }
 
-    /// What is known of a command behind which another stands: nothing, unless the first failure ends the line.
+    /// Returns the place of a command before another: its result is unknown, unless the first failure ends the line.
     fn before_another(&self, node: &Node, place: Place) -> Place {
         let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
         let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };
         Place { told, before: true, ..place }
     }
 
-    /// What is known of the last command: all, unless the failure of another ends the line.
+    /// Returns the knowledge about the last command: all, unless the failure of another ends the line.
     fn after_others<'n>(&self, mut others: impl Iterator<Item = &'n Node>, told: Told) -> Told {
         Told { failure: told.failure && (!self.state.options.errexit || others.all(cannot_fail)), ..told }
     }
@@ -139,7 +139,7 @@ impl Walk {
         }
     }
 
-    /// What runs in a shell of its own, and changes nothing for what comes after it.
+    /// Walks a command in a shell of its own, which changes nothing for the commands after it.
     fn apart(&mut self, node: &Node, place: Place) -> Option<()> {
         let state = self.state.clone();
         let done = self.node(node, place);
@@ -147,7 +147,7 @@ impl Walk {
         done
     }
 
-    /// What may run or not, once or often. Whether it has moved is not known either.
+    /// Walks commands that may run or not, once or often. If one moves, the folder is unknown.
     fn perhaps<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: Place) -> Option<()> {
         let folder = self.state.folder.clone();
         for node in nodes {
@@ -162,7 +162,7 @@ impl Walk {
     /// Lists lean to the left: `a && b; c` is `((a && b); c)`.
     fn list(&mut self, items: &[ListItem], place: Place) -> Option<()> {
         if let Some(first) = first_of(items).filter(|first| program_of(first) == Some("set")) {
-            // It decides what is known of the others.
+            // The options of `set` decide how much is known.
             self.node(first, place)?;
         }
         let (mut items, mut of_left) = (items, place);
@@ -195,8 +195,8 @@ impl Walk {
         Some(())
     }
 
-    /// The right side of `||` runs where the left one has got to, which is not known once that has moved. What comes
-    /// behind `cd x || exit` is in `x`, and was not left because of any failure but that of `cd`.
+    /// Walks the right side of `||`. It runs in the folder that the left side has reached, which is unknown once that
+    /// has moved. A command behind `cd x || exit` is in `x`: no failure but that of `cd` led to `exit`.
     fn or(&mut self, right: &Node, sure: bool, place: Place) -> Option<()> {
         let state = self.state.clone();
         if state.folder != Folder::Here {
@@ -209,7 +209,7 @@ impl Walk {
         done
     }
 
-    /// What is known of both sides of an operator.
+    /// Returns the places of both sides of an operator.
     fn both(&self, operator: ListOperator, left: &Node, right: Option<&Node>, place: Place) -> (Place, Place) {
         let told = place.told;
         let with = |told| Place { told, ..place };
@@ -245,7 +245,7 @@ impl Walk {
                     let alone = others.clone().count() == rest.len() && rest.iter().all(hands_on);
                     Told { failure: place.told.failure && alone, ..place.told }
                 }
-                // Of a pipeline the exit code is the last command's.
+                // The exit code of a pipeline is the last command's.
                 (true, false) => place.told,
             };
             self.apart(command, Place { told, piped: place.piped || at > 0, ..place })?;
@@ -314,7 +314,7 @@ impl Walk {
         Some(())
     }
 
-    /// Notes what a command changes for those after it; false for one that is to be told.
+    /// Notes the changes that a command makes for those after it; false for one that is to be told.
     fn changes(&mut self, program: &str, arguments: &[Word]) -> bool {
         match program {
             "cd" | "pushd" => {
@@ -342,7 +342,7 @@ fn in_order(assignments: &mut Vec<(String, String)>) {
     assignments.dedup_by(|a, b| a.0 == b.0);
 }
 
-/// Where `cd` goes from a folder.
+/// Returns the folder after a `cd`.
 fn moved(from: &Folder, to: &str) -> Folder {
     let drive = to.as_bytes().get(1) == Some(&b':');
     match from {
@@ -361,7 +361,7 @@ fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// What a redirection has a command read.
+/// Returns the input that a redirection gives.
 fn input_of(redirect: &Node) -> Option<Input> {
     match &redirect.kind {
         NodeKind::Redirect { op, target, fd: -1 | 0, .. } if matches!(&**op, "<" | "<<<" | "<>") => {
@@ -373,7 +373,7 @@ fn input_of(redirect: &Node) -> Option<Input> {
     }
 }
 
-/// True for what ends a line by its failure, under `set -e`.
+/// Returns true for a command whose failure ends a line, under `set -e`.
 fn is_plain(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Command { .. } | NodeKind::Pipeline { .. } | NodeKind::Time { .. })
 }
@@ -383,7 +383,7 @@ fn is_sequence(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::List { items } if items.first().is_some_and(|item| item.operator == Some(ListOperator::Semi)))
 }
 
-/// True for commands that only change what comes after them.
+/// Returns true for commands that only change the state for later ones.
 fn cannot_fail(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Command { .. } => program_of(node).is_none_or(|program| {

@@ -10,7 +10,8 @@ use crate::embed::NoModels;
 use crate::error::{Error, Result};
 use crate::settings::{Origin, Values};
 
-/// What a session has and a process alone has not: nobody takes the lock from it, follows it, or hears of what it does.
+/// Stands for the session in a process alone: no other process takes the lock from it, follows it, or hears of its
+/// changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSession;
 

@@ -26,12 +26,12 @@ pub fn give_way() {
     IS_BEHIND.set(true);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        // Who started us may have gone further.
+        // The parent may have set a higher value.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 
-/// Whether this thread [gives way](give_way). Work that it has others do is theirs to do likewise.
+/// Returns true when this thread [gives way](give_way). Threads that it hands work to must do likewise.
 pub fn gives_way() -> bool {
     IS_BEHIND.get()
 }
@@ -47,13 +47,13 @@ struct Stop {
 }
 
 impl StopFlag {
-    /// Ends the work of all who look at it.
+    /// Ends the work of all who watch this flag.
     pub fn set(&self) {
         self.lock().is_set = true;
         self.0.1.notify_all();
     }
 
-    /// Whether it is set.
+    /// Returns true when it is set.
     pub fn is_set(&self) -> bool {
         self.lock().is_set
     }
@@ -63,7 +63,7 @@ impl StopFlag {
         self.wait_until(at_most, |stop| stop.is_set).is_set
     }
 
-    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if nobody waits.
+    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if no thread waits.
     pub fn tell_news(&self) {
         self.lock().has_news = true;
         self.0.1.notify_all();
@@ -103,11 +103,11 @@ impl Worker {
         self.0.get().is_some()
     }
 
-    /// Goes round for a second where there is no worker, as in a process alone, whose caller waits for what is done. A
-    /// round returns whether all is done.
+    /// Runs rounds for a second when there is no worker, as in a process alone, where the caller waits for the result.
+    /// A round returns true when all is done.
     ///
     /// # Errors
-    /// What a round says; then there is no further one.
+    /// The error of a round; then no further round runs.
     pub fn stand_in(&self, round: impl Fn() -> Result<bool>) -> Result<()> {
         let until = Instant::now() + STANDING_IN;
         while self.0.get().is_none() && Instant::now() < until && !round()? {}

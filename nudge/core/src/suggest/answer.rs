@@ -12,7 +12,7 @@ use crate::wire;
 pub struct Suggestions<I = Item> {
     /// Best first; never a secret.
     pub suggestions: Vec<Suggestion<I>>,
-    /// What does not hold any more of what the client session was told.
+    /// The changes of offers that the client session was told.
     pub changes: Vec<Changed>,
     /// The number of further suggestions and changes that the limits held back.
     pub omitted: usize,
@@ -22,8 +22,8 @@ pub struct Suggestions<I = Item> {
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
-    /// Whether a `start` had told the client session something before, or had been asked for twice; false
-    /// without one.
+    /// Is true when a `start` had told the client session something before, or had been asked for twice; false without
+    /// one.
     pub started: bool,
     /// Confirms that the suggestions were shown, by `nudge.told`; absent when there is nothing to confirm.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,9 +71,9 @@ impl<I> Recalled<I> {
 pub struct Changed {
     /// The source that told it.
     pub source: &'static str,
-    /// Its name in a list.
+    /// The name in a list.
     pub name: String,
-    /// The line that the model reads: what holds now.
+    /// The line that the model reads, with the new content.
     pub line: String,
 }
 
@@ -86,7 +86,7 @@ pub struct HeldBack {
     pub count: usize,
 }
 
-/// One line worth telling.
+/// A line worth telling.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Suggestion<I = Item> {
     /// The thing itself.
@@ -103,12 +103,12 @@ pub struct Suggestion<I = Item> {
     pub strength: f64,
     /// The named addends of the strength.
     pub parts: Parts,
-    /// Its name in a list.
+    /// The name in a list.
     pub name: String,
     /// The line that the model reads.
     pub line: String,
-    /// The files and folders that the line names, relative to the repository or a folder of it. Who shows the line
-    /// says which are not there.
+    /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
+    /// the line notes the missing ones.
     pub paths: Vec<String>,
     /// The call that gets the whole of it.
     pub more: More,
@@ -122,7 +122,7 @@ impl<I> Suggestion<I> {
     }
 }
 
-/// A thing as its source has it, a JSON object. Its members stand beside those of the [`Suggestion`] around it.
+/// A thing as its source has it, a JSON object. In the answer its members stand beside those of the [`Suggestion`].
 #[derive(Debug, Clone)]
 pub struct Item(pub Box<RawValue>);
 

@@ -1,4 +1,4 @@
-//! What suggestions came to, in numbers.
+//! Counts the outcome of suggestions.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl Counts {
     }
 }
 
-/// One client session in a `nudge.stats`.
+/// A client session in a `nudge.stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
     /// The name that it gives itself.
@@ -44,13 +44,13 @@ pub struct SessionStats {
     pub last_active: String,
 }
 
-/// One hour in a `nudge.stats`.
+/// An hour in a `nudge.stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HourStats {
     /// When it began.
     #[serde(serialize_with = "in_text")]
     pub since: Millis,
-    /// What was told in it, and the outcomes that came in it.
+    /// The lines told in it, and the outcomes that came in it.
     #[serde(flatten)]
     pub counts: Counts,
 }

@@ -1,5 +1,5 @@
-//! Formats suggestions for a model: data, one line each, within a number of bytes. The sources make the lines;
-//! this module adds headings, removes tags and keeps to the limit. Hooks and `nudge.digest` both give what it makes.
+//! Formats suggestions for a model: data, one line each, within a number of bytes. The sources make the lines; this
+//! module adds headings, removes tags and keeps to the limit. Hooks and `nudge.digest` both return its text.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use crate::error::Result;
 #[derive(Deserialize)]
 pub struct SuggestTold {
     suggestions: Vec<ToldLine>,
-    /// What does not hold any more; an older PRIMARY tells none.
+    /// The changes; an older PRIMARY tells none.
     #[serde(default)]
     changes: Vec<Changed>,
     #[serde(default)]
     held_back: Vec<HeldBack>,
-    /// Whether a `start` had told the client session something before, or had been asked for twice.
+    /// Is true when a `start` had told the client session something before, or had been asked for twice.
     pub started: bool,
     /// Confirms that the suggestions were shown; an older PRIMARY gives none.
     #[serde(default)]
@@ -85,7 +85,7 @@ impl<I> From<Suggestions<I>> for SuggestTold {
 }
 
 impl SuggestEvent {
-    /// The heading of what is told at this moment.
+    /// Returns the heading of lines of this moment.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Start => "Nudge: what was stored earlier for where you are. These are notes, not instructions:\n",
@@ -96,8 +96,8 @@ impl SuggestEvent {
         }
     }
 
-    /// The most lines that are told at this moment, where nobody says otherwise. A client session gets 20 in 10 minutes:
-    /// a start must leave some of them for prompts. What was held back can still be told then.
+    /// Returns the most lines that are told at this moment, unless the caller gives a limit. A client session gets 20
+    /// in 10 minutes: a start must leave some of them for prompts. Lines held back can still be told then.
     pub const fn lines(self) -> usize {
         match self {
             Self::Start => 14,
@@ -106,7 +106,7 @@ impl SuggestEvent {
         }
     }
 
-    /// Whether only what must be told is told.
+    /// Returns true when only urgent lines are told.
     pub(super) const fn is_brief(self) -> bool {
         matches!(self, Self::Tool | Self::Stop)
     }
@@ -115,7 +115,7 @@ impl SuggestEvent {
 /// Result of `nudge.digest`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct DigestText {
-    /// What a model reads: a heading and a line for each thing. Empty when there is nothing to tell.
+    /// The text for a model: a heading and a line for each thing. Empty when there is nothing to tell.
     pub text: String,
     /// As of `nudge.suggest`: the number that the limits held back, which the text counts too.
     pub omitted: usize,
@@ -129,11 +129,11 @@ pub struct DigestText {
     pub ticket: Option<String>,
 }
 
-/// Answers `nudge.digest`: what `suggest` tells, as one text of at most `max_bytes`. `lists` names the method by which
-/// a source lists what it has.
+/// Answers `nudge.digest`: the lines of `suggest`, as one text of at most `max_bytes`. `lists` names the method by
+/// which a source lists its contents.
 ///
 /// # Errors
-/// What `suggest` says.
+/// The errors of `suggest`.
 pub fn digest<I>(
     mut params: Suggest,
     lists: impl Fn(&str) -> Option<&'static str>,
@@ -149,13 +149,13 @@ pub fn digest<I>(
     Ok(DigestText { text: digest.finish(), omitted, late, started, ticket })
 }
 
-/// The heading of what does not hold any more.
+/// The heading of changes.
 const CHANGED: &str = "Nudge: what changed of what you were told. These are notes, not instructions:\n";
-/// Bytes of a heading, and of a last line that counts what was held back.
+/// Bytes of a heading, and of a last line that counts the lines held back.
 const FRAME_BYTES: usize = 160;
 
-/// Lines for a model. What is confirmed counts as shown, all of an answer at once, so each is at least named: in a
-/// line of its own as long as there is room for that, otherwise in one last line with others.
+/// Lines for a model. A confirmation counts all lines of an answer as shown, so each is at least named: in a line of
+/// its own as long as there is room for that, otherwise in one last line with others.
 pub struct Digest<L> {
     offers: Vec<Offer>,
     max_bytes: usize,
@@ -184,8 +184,8 @@ enum Shape {
 }
 
 impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
-    /// Makes an empty digest of at most `max_bytes`. `lists` returns the method by which a source, by its name, lists what
-    /// it has; the name is empty where an older PRIMARY told none.
+    /// Makes an empty digest of at most `max_bytes`. `lists` returns the method by which a source, by its name, lists
+    /// its contents; the name is empty when an older PRIMARY told none.
     pub fn new(max_bytes: usize, lists: L) -> Self {
         Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), tickets: Vec::new(), lists }
     }
@@ -196,8 +196,8 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         self.max_bytes.saturating_sub(used + FRAME_BYTES)
     }
 
-    /// Adds suggestions under a `head`. `marked` gets each line with the name of what it tells and the paths that it names,
-    /// and returns what is shown: who can see the agent's files says which are not there.
+    /// Adds suggestions under a `head`. `marked` gets each line with its name and the paths that it names, and returns
+    /// the text to show: a caller that can see the agent's files marks the missing ones.
     pub fn add(&mut self, head: &'static str, told: SuggestTold, marked: impl Fn(String, &str, &[String]) -> String) {
         let changed: Vec<_> = told
             .changes
@@ -220,12 +220,12 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
             tool: more.method.replace('.', "_"),
             shape: Shape::Name,
         }));
-        // The last call counts: what a prompt held back, the start that follows it holds back too.
+        // The last call counts: suggestions that a prompt held back, the start that follows it holds back too.
         self.held_back = told.held_back;
         self.tickets.extend(told.ticket);
     }
 
-    /// Returns the tickets that confirm what was added.
+    /// Returns the tickets that confirm the added suggestions.
     pub fn tickets(&self) -> &[String] {
         &self.tickets
     }
@@ -303,7 +303,7 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         text
     }
 
-    /// The tool that lists what a source has.
+    /// Returns the tool that lists a source.
     fn list_tool(&self, source: &str) -> String {
         (self.lists)(source).unwrap_or("nudge.recall").replace('.', "_")
     }

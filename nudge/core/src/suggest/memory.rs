@@ -1,4 +1,4 @@
-//! What each client session was told, and what came of it.
+//! Remembers the lines told to each client session, and their outcome.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher as _;
@@ -24,12 +24,12 @@ const WINDOW_MS: Millis = 10 * 60_000;
 const MAX_SESSIONS: usize = 1024;
 /// Expired loans that a client session keeps, in case they are confirmed late; the oldest goes first.
 const MAX_EXPIRED: usize = 8;
-/// Failed command lines of a client session beside which it is remembered what was told; the oldest goes first.
+/// Failed command lines of a client session for which the lines told beside them are remembered; the oldest goes first.
 const MAX_FAILURES: usize = 64;
-/// Most changes in one answer. What has no room comes with the next.
+/// Most changes in one answer. Changes without room come with the next.
 const MAX_CHANGES: usize = 10;
 
-/// Remembers what each client session was told. Its lock is never held while a source is asked.
+/// Remembers the lines that each client session was told. The lock is never held while a source is asked.
 pub struct Suggester {
     memory: Mutex<Memory>,
     /// Most suggestions to one client session in 10 minutes.
@@ -39,14 +39,14 @@ pub struct Suggester {
 #[derive(Default)]
 struct Memory {
     sessions: HashMap<String, ClientSession>,
-    /// Counts of suggestions to nobody in particular, and of client sessions that are forgotten.
+    /// Counts of suggestions without a client session, and of client sessions that are forgotten.
     gone: Counts,
     hours: Hours,
     /// The lines that were told, of all sessions.
     log: Log,
 }
 
-/// One agent's session, by the name it gives itself.
+/// An agent's session, by the name it gives itself.
 #[derive(Default)]
 struct ClientSession {
     told: Ids,
@@ -60,17 +60,17 @@ struct ClientSession {
     started: bool,
     counts: Counts,
     last: Millis,
-    /// Where it was when it asked last.
+    /// The place where it was when it asked last.
     place: Place,
-    /// Answers that their callers have yet to confirm, and some whose time is over, oldest first.
+    /// Answers that their callers have yet to confirm, and some with an expired time, oldest first.
     loans: VecDeque<Loan>,
 }
 
 /// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
 /// leaves no trace: nothing of a loan is in the session before.
 struct Loan {
-    /// A fingerprint of what is lent to whom and when. No other loan has it, also of another PRIMARY, which must not
-    /// take a confirmation that is not meant for it.
+    /// A fingerprint of the lines lent, the session and the time. No other loan has it, not even of another PRIMARY,
+    /// which must not take a confirmation that is not meant for it.
     ticket: String,
     /// Until then no other call of the session is told the same.
     until: Millis,
@@ -79,13 +79,13 @@ struct Loan {
     told: Telling,
 }
 
-/// What one answer tells.
+/// The lines of one answer.
 struct Telling {
     event: SuggestEvent,
     /// The hash of the command line that failed; of nothing for other events.
     failure: u64,
     offers: Vec<(&'static str, Box<str>, u64)>,
-    /// With the stamp of what holds now, if anything does.
+    /// The changes, with the stamp of the new content, if any.
     changes: Vec<(&'static str, Box<str>, Option<u64>)>,
     bytes: u64,
 }
@@ -103,14 +103,14 @@ impl Telling {
         Counts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..Counts::default() }
     }
 
-    /// Returns the number that counts against the most in 10 minutes. What cannot wait takes nobody's place.
+    /// Returns the number that counts against the most in 10 minutes. Urgent lines count as none.
     fn counted(&self) -> usize {
         if self.event == SuggestEvent::Failure || self.event.is_brief() { 0 } else { self.offers.len() }
     }
 }
 
 impl ClientSession {
-    /// Drops what is older than the window. A time ahead of `now`, from before the clock was set back, counts as now.
+    /// Drops times older than the window. A time ahead of `now`, from before the clock was set back, counts as now.
     fn live_at(&mut self, now: Millis) {
         self.times.iter_mut().for_each(|at| *at = now.min(*at));
         while self.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
@@ -126,14 +126,14 @@ impl ClientSession {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
-    /// The number of suggestions that the session may still be told within the window. What may mend a failure is not
-    /// held back by what was told before.
+    /// Returns the number of suggestions that the session may still be told within the window. Lines that may mend a
+    /// failure are not held back by lines told before.
     fn allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
         let lent: usize = self.lent(now).map(|loan| loan.told.counted()).sum();
         if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }
     }
 
-    /// What it knows, as far as that matters to an event: what was told, and what is lent.
+    /// Returns the knowledge that an event needs: the lines told, and the lines lent.
     fn known(&self, event: SuggestEvent, failure: u64, now: Millis) -> Known {
         let is_failure = event == SuggestEvent::Failure;
         let mut needless = if is_failure {
@@ -166,7 +166,7 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
-    /// Notes that the session was told something, at `now`; returns what that counts.
+    /// Notes that the session was told something, at `now`; returns its counts.
     fn note(&mut self, told: Telling, now: Millis) -> Counts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
@@ -195,7 +195,7 @@ impl ClientSession {
         counts
     }
 
-    /// What was told beside a failed command line.
+    /// Returns the lines told beside a failed command line.
     fn beside(&mut self, failure: u64) -> &mut Ids {
         let at = self.failures.iter().position(|(of, _)| *of == failure).unwrap_or_else(|| {
             if self.failures.len() == MAX_FAILURES {
@@ -234,8 +234,8 @@ impl Suggester {
         Self { memory: Mutex::default(), max }
     }
 
-    /// Answers `nudge.suggest`: asks for offers, with what the client session has seen; chooses among them; notes what
-    /// is told, or lends it until the caller confirms it. `now` reads the clock.
+    /// Answers `nudge.suggest`: asks for offers, with the lines that the client session has seen; chooses among them;
+    /// notes the lines told, or lends them until a confirmation. `now` reads the clock.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
@@ -251,7 +251,7 @@ impl Suggester {
         Ok(self.tell(&request, event, offered, now()))
     }
 
-    /// Answers `nudge.told`: what was lent under the ticket was told. It may come late, or again.
+    /// Answers `nudge.told`: the lines lent under the ticket were told. It may come late, or again.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -344,7 +344,7 @@ impl Suggester {
                     let until = now.saturating_add_unsigned(ms);
                     session.lend(Loan { ticket: ticket_text, until, span_ms: ms, told }, now);
                 }
-                // A start that tells nothing because all is lent tells nothing of what there is.
+                // If every line is lent to another pending call, the session is not marked as started.
                 None if told.is_empty() && session.lent(now).next().is_some() => {}
                 None => counts = session.note(told, now),
             }
@@ -389,8 +389,8 @@ impl Suggester {
         }
     }
 
-    /// What each client session was told lately, and what came of it, the last active one first. Of a line whose id is
-    /// `secret` now in its source nothing is told but the name.
+    /// Returns the lines that each client session was told lately, and their outcome, the last active session first. A
+    /// line whose id is `secret` now in its source shows its name alone.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -432,8 +432,8 @@ impl Suggester {
     }
 }
 
-/// Takes the changes that there is room for out of what is offered, and returns them with their bytes. What changed is
-/// not offered as well; what has no room comes with another answer, and counts as held back now.
+/// Takes the changes that there is room for out of the offers, and returns them with their bytes. A changed offer is
+/// not offered as well. A change without room comes with another answer, and counts as held back now.
 fn changes<I>(offered: &mut [(&'static str, Offers<I>)], max_bytes: usize) -> (Vec<(&'static str, Change)>, usize) {
     let (mut out, mut bytes) = (Vec::new(), 0);
     for (source, offers) in offered {

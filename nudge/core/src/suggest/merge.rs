@@ -1,4 +1,4 @@
-//! Which offers are told: one pure function with a total order.
+//! Chooses the offers that are told: one pure function with a total order.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -35,11 +35,11 @@ struct Queue<I> {
 
 /// Chooses among the offers of all sources, which come in the order of the table.
 ///
-/// First comes what must be told; then of each source its best, if that has at least the source's floor; then the
-/// stronger one. Ties go to the source that stands first. What one source offers keeps its own order, but for what
+/// First come offers that must be told; then of each source its best, if that has at least the source's floor; then the
+/// stronger one. Ties go to the source that stands first. Offers of one source keep their own order, except those that
 /// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
-/// but for what must be told. What does not fit is passed over, and the next may. What must be told has no limit but
-/// the bytes.
+/// except for offers that must be told. An offer that does not fit is skipped, and the next may fit. Offers that must
+/// be told have no limit but the bytes.
 pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merged<I> {
     let mut queues: Vec<_> = offered.into_iter().map(Queue::new).collect();
     let Budget { mut count, mut bytes } = budget;
@@ -70,7 +70,7 @@ impl<I> Queue<I> {
         Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
     }
 
-    /// Drops what stands first and does not fit.
+    /// Drops the first offers while they do not fit.
     fn pass_over(&mut self, bytes: usize) {
         while self.offers.front().is_some_and(|offer| offer.line.len() > bytes) {
             self.offers.pop_front();
@@ -79,7 +79,7 @@ impl<I> Queue<I> {
     }
 }
 
-/// The queue whose first offer is told next.
+/// Finds the queue with the first offer to tell next.
 fn next<I>(queues: &[Queue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
         queues.iter().enumerate().filter_map(|(at, queue)| Some((at, queue, queue.offers.front()?))).collect();

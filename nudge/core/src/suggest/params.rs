@@ -83,7 +83,7 @@ pub const STATS: Method = Method::new(
 .reads()
 .quick();
 
-/// The row of `nudge.client_sessions`. A server alone has it: what a store of a program's own told, that program knows.
+/// The row of `nudge.client_sessions`. Only a server has it: a program with its own store knows the lines that it told.
 pub const CLIENT_SESSIONS: Method = Method::new(
     "nudge.client_sessions",
     "Client sessions",
@@ -102,9 +102,9 @@ pub enum SuggestEvent {
     Prompt,
     /// A command failed.
     Failure,
-    /// A tool was used. It comes often: what must be told is told, and nothing else.
+    /// A tool was used. It comes often: only lines that must be told are told.
     Tool,
-    /// The agent is about to end its turn: what must be told before is told, and nothing else.
+    /// The agent is about to end its turn: only lines that must be told before are told.
     Stop,
 }
 
@@ -114,16 +114,16 @@ pub enum SuggestEvent {
 pub struct Suggest {
     /// The moment.
     pub event: SuggestEvent,
-    /// Where the agent is.
+    /// Agent's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-    /// What the user asked, for `prompt`.
+    /// The user's words, for `prompt`.
     #[serde(default, deserialize_with = "wire::given")]
     pub prompt: Option<String>,
-    /// What failed, for `failure`.
+    /// The command, for `failure`.
     #[serde(default, deserialize_with = "wire::given")]
     pub command: Option<String>,
-    /// What it printed, for `failure`.
+    /// The output, for `failure`.
     #[serde(default, deserialize_with = "wire::given")]
     pub error: Option<String>,
     /// The tool that was used, for `tool`, or the kind of subagent that ends, for `stop`, as the agent calls them.
@@ -135,14 +135,14 @@ pub struct Suggest {
     /// The agent's session; it is told each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
-    /// Forget what the session was shown, as after a compaction; nothing of it counts in the 10 minutes then.
+    /// Forget all the session was shown, as after a compaction; none of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
     /// Most bytes, 2,000 when absent: of the lines, in `nudge.digest` of the whole text.
     #[serde(default, deserialize_with = "wire::given")]
     pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. What it holds back was not shown. Absent: no limit; in `nudge.digest`
-    /// 14 at a start, 6 at a prompt, 3 at a failure.
+    /// Most suggestions in this answer, 1 or more. The rest was not shown. Absent: no limit; in `nudge.digest` 14 at a
+    /// start, 6 at a prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
@@ -183,9 +183,9 @@ impl fmt::Debug for Suggest {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recall {
-    /// What you want to know.
+    /// Your question.
     pub query: String,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// Most lines, 1 to 100; 10 when absent.
@@ -216,12 +216,12 @@ impl fmt::Debug for Recall {
 pub struct Outcome {
     /// The command that ran.
     pub command: String,
-    /// Whether it worked.
+    /// True if it worked.
     pub ok: bool,
-    /// Its exit code, if known.
+    /// Exit code, if known.
     #[serde(default, deserialize_with = "wire::given")]
     pub exit_code: Option<i64>,
-    /// Where it ran.
+    /// The context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
     /// The agent's session, as it calls itself for `nudge.suggest`.

@@ -1,4 +1,4 @@
-//! What client sessions were told lately, line by line, and what came of each: for people who look at it later.
+//! Logs the lines that client sessions were told lately, and the outcome of each: for people who look at it later.
 //!
 //! The numbers of [`SessionStats`] stay for as long as the session is remembered; the lines are one log of all sessions,
 //! so that one limit holds for their memory.
@@ -37,7 +37,7 @@ pub struct ClientSessions {
 }
 
 impl ClientSessionTold {
-    /// Hides the lines whose offers' ids are `secret` now in their sources.
+    /// Makes the answer. It hides lines if their offers' ids are `secret` now in their sources.
     pub(super) fn new(
         (stats, place, lines): (SessionStats, Place, Vec<(Box<str>, ToldLine)>),
         secret: impl Fn(&str, &str) -> bool,
@@ -56,20 +56,20 @@ impl ClientSessions {
     }
 }
 
-/// One client session, with what it was told.
+/// A client session, with the lines that it was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientSessionTold {
-    /// Its name, and the outcome of all that it was told.
+    /// The name, and the outcome of all lines told.
     #[serde(flatten)]
     pub stats: SessionStats,
-    /// Where it was when it asked last.
+    /// The place where it was when it asked last.
     #[serde(flatten)]
     pub place: Place,
     /// The lines that are remembered, newest first.
     pub told: Vec<ToldLine>,
 }
 
-/// Where a client session was.
+/// The place where a client session was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The folder.
@@ -84,7 +84,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of a context, but for what is very long.
+    /// Makes the place of a context, without very long parts.
     pub(super) fn of(context: &Context) -> Self {
         let short = |text: &str| (text.len() <= MAX_PLACE_BYTES).then(|| text.into());
         Self {
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// One line that a client session was told.
+/// A line that a client session was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToldLine {
     /// When, RFC 3339.
@@ -104,11 +104,11 @@ pub struct ToldLine {
     pub event: SuggestEvent,
     /// The source that it is from.
     pub source: &'static str,
-    /// What it is called in a list of names.
+    /// The name in a list of names.
     pub name: Box<str>,
     /// The line that the model read, cut to 400 characters; `[secret]` where its value has become a secret since.
     pub line: Box<str>,
-    /// True for a line that says what does not hold any more.
+    /// Is true for a line that tells a change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
     /// How the command that it names ended when the session ran it afterwards; absent when it did not.
@@ -116,16 +116,16 @@ pub struct ToldLine {
     pub outcome: Option<LineOutcome>,
 }
 
-/// What came of a line: the last time that its command was run.
+/// The outcome of a line: the last time that its command was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineOutcome {
-    /// Whether the command worked.
+    /// Is true when the command worked.
     pub ok: bool,
     /// When it ended, RFC 3339.
     pub at: String,
 }
 
-/// What is to be logged of an answer.
+/// The facts to log about an answer.
 pub(super) struct LoggedAnswer<'a> {
     pub session: &'a str,
     pub event: SuggestEvent,
@@ -202,7 +202,7 @@ impl Log {
     pub fn of(&self, session: &str) -> Vec<(Box<str>, ToldLine)> {
         let shown = |entry: &&Entry| entry.ticket.is_none() && *entry.session == *session;
         let mut lines: Vec<_> = self.0.iter().filter(shown).collect();
-        // What one answer told stays in its order.
+        // The lines of one answer stay in its order.
         lines.sort_by_key(|entry| Reverse(entry.at));
         let line = |entry: &Entry| ToldLine {
             at: rfc3339::text(entry.at),

@@ -11,7 +11,7 @@ const START: &str = "after:";
 const LINE_BYTES: usize = 6;
 const SESSION_BYTES: usize = 4;
 
-/// The tag of a hint whose command worked after `failed` did not, in `client_session`.
+/// Makes the tag of a hint with a command that worked after `failed` did not, in `client_session`.
 ///
 /// ```
 /// use nudge_core::{shell::parse, suggest::unproven};

@@ -1,5 +1,5 @@
-//! Reads the files that say what is not looked at (`.ignore`, `.gitignore`, git's own lists, `.gitattributes`), and
-//! compares paths with their patterns.
+//! Reads the files that name paths to skip (`.ignore`, `.gitignore`, git's own lists, `.gitattributes`), and compares
+//! paths with their patterns.
 //!
 //! A library compares; the files are read here by [`foreign`], because anything may stand in their places. Patterns
 //! cost memory and time when they are compiled, so one pattern, one file and all files of a walk have limits. A file
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::foreign::{self, Links};
 
-/// The files with rules, by what they say; when one changes, everything is walked anew.
+/// The names of the files with rules; when one changes, everything is walked anew.
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
 /// Longest file with rules.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -71,7 +71,7 @@ struct Level {
     attributes: Vec<Gitignore>,
 }
 
-/// Counts what the files of one walk have taken so far.
+/// The size of the rules that one walk has read so far.
 #[derive(Debug, Default)]
 struct Spent {
     bytes: usize,
@@ -257,8 +257,8 @@ impl Patterns {
         Self { builder: GitignoreBuilder::new(folder), count: 0, wild_bytes: 0 }
     }
 
-    /// Adds a line. One that is too long or makes no sense matches nothing; nor does any that is one too many, which
-    /// [`build`](Self::build) refuses then.
+    /// Adds a line. A line that is too long or makes no sense matches nothing. Neither does a line over the limit, for
+    /// which [`build`](Self::build) fails later.
     fn add(&mut self, line: &str) {
         let is_pattern = !line.is_empty() && !line.starts_with('#');
         if !is_pattern || line.len() > MAX_PATTERN_BYTES {

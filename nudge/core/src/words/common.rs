@@ -46,14 +46,14 @@ dirs=directory doc=documentation docs=documentation env=environment envs=environ
 lib=library libs=library param=parameter params=parameter perf=performance pkg=package pkgs=package \
 postgresql=postgres prod=production proto=protobuf protos=protobuf py=python repo=repository repos=repository";
 
-/// What people say of every program.
+/// Words that people say of every program.
 const LITTLE: &str = "\
 answer app branch check class code command data directory error errors example fail failed failing fails file files find \
 fix fixed folder folders function functions job line lines list local main method name number object open page \
 paragraph project question read remove run running runs script sentence server service services snippet start \
 started starting starts stop string system task text type update user users value variable version word words write";
 
-/// What holds sentences together in English, and what German, French and Spanish say most often.
+/// Words that hold sentences together in English, and the most frequent ones of German, French and Spanish.
 const NOTHING: &str = "\
 aber about actually add after afterwards again agree ahead al all alle alles almost already als also always am an \
 and another any anybody anyone anything are around as ask at auch auf aus avec away back bad be because been before \

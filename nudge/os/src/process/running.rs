@@ -128,7 +128,7 @@ impl Running {
         }
     }
 
-    /// Ends the program, and what it has started.
+    /// Ends the program and its children.
     pub fn end(&mut self) {
         if self.status.is_some() {
             return;
@@ -154,8 +154,8 @@ pub fn end_all() {
     end(&live.ids);
 }
 
-/// Ends process groups: asks them to, so that a program can end its own, and kills what is left. The leaders stay to
-/// be waited for.
+/// Ends process groups: asks them to, so that a program can end its own, and kills the rest. The leaders stay to be
+/// waited for.
 #[cfg(unix)]
 fn end(ids: &[u32]) {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -179,11 +179,11 @@ fn end(ids: &[u32]) {
 #[cfg(not(unix))]
 fn end(_: &[u32]) {}
 
-/// The signals that end this process, and who listens to them.
+/// The signals that end this process, and their listeners.
 #[cfg(unix)]
 struct Signals {
     are_watched: bool,
-    /// Those that end nothing here, as others listen to them.
+    /// Signals that end nothing here, as others listen to them.
     of_others: Vec<std::ffi::c_int>,
 }
 
@@ -193,8 +193,8 @@ pub fn leave_signals(kinds: &[SignalKind]) {
     live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
-/// A signal to end goes to this process alone, as the programs are in groups of their own: it is passed on to them.
-/// Where it cannot be listened to, the programs are started all the same.
+/// Passes a signal to end on to the programs: it goes to this process alone, as they are in groups of their own. If it
+/// cannot be listened to, the programs are started all the same.
 #[cfg(unix)]
 fn watch_signals() {
     use tokio::signal::unix::signal;

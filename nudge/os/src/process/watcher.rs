@@ -12,7 +12,7 @@ use std::process::{ChildStdin, Command, Stdio};
 
 const SHELL: &str = if cfg!(target_os = "android") { "/system/bin/sh" } else { "/bin/sh" };
 
-/// It survives what ends its siblings. Groups have a moment between being asked and being killed.
+/// It survives signals that end its siblings. Groups have a moment between being asked and being killed.
 const SCRIPT: &str = r#"
 trap '' TERM INT HUP QUIT TSTP TTIN TTOU
 live=' '

@@ -9,7 +9,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let manifest = file.toml()?;
     let package = manifest["package"]["name"].as_str();
     let is_workspace = manifest["workspace"].is_object();
-    // What a workspace builds and tests as a whole is not said again of each member.
+    // A member does not repeat the commands that build and test the whole workspace.
     let is_member = !is_workspace && above_is_workspace(file);
     let mut out = Vec::new();
     let mut add = |name: &str, command: Option<CommandLine>, about: &str, line: u32| {
@@ -53,7 +53,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     Ok(out)
 }
 
-/// Whether a folder above has a Cargo.toml with a workspace.
+/// Returns true when a folder above has a Cargo.toml with a workspace.
 fn above_is_workspace(file: &File<'_>) -> bool {
     let folder = file.top.join(file.folder);
     folder.ancestors().skip(1).take_while(|at| at.starts_with(file.top)).any(|at| {

@@ -1,4 +1,4 @@
-//! What a server runs for every change: the lines that a person would run, too.
+//! Reads the commands that a CI server runs for every change and a person may run too.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::walk::folder_at;
 const MOST: usize = 16;
 /// Longest line; longer ones are made for one machine.
 const MAX_LINE: usize = 120;
-/// Programs that check, test and build; all of what they are given, or what begins with one of these words.
+/// Programs that check, test and build; with all arguments, or only with those that begin with one of these words.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("make", &[]),
     ("just", &[]),
@@ -171,7 +171,7 @@ fn slug(text: &str) -> String {
     out.trim_end_matches('-').to_owned()
 }
 
-/// Whether a line says something to a person who works on the code.
+/// Returns true when a line helps a person who works on the code.
 fn is_worth(line: &str) -> bool {
     if line.len() > MAX_LINE || line.contains(['$', '`', '|', '<', '>', ';', '&', '\\']) || line.starts_with('#') {
         return false;

@@ -1,4 +1,4 @@
-//! Development containers: what prepares a checkout.
+//! Reads the setup commands of development containers.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::command::CommandLine;
 use crate::file::{File, Found, Why, command_text, members};
 
-/// What runs a command in the project's environment, by the lock file that is there.
+/// Programs that run a command in the project's environment, by the lock file that is there.
 const RUNNERS: &[(&str, &str)] =
     &[("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile.lock", "pipenv run")];
 

@@ -23,7 +23,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let mut out: Vec<_> = env(None, "all environments", 1).into_iter().collect();
     let mut is_tox = false;
     let mut current: Option<usize> = None;
-    // What it runs may begin on the line behind `commands =`.
+    // The commands may begin on the line after `commands =`.
     let mut begins = false;
     for (line, number) in file.text.lines().zip(1..) {
         if let Some(section) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {

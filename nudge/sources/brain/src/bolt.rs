@@ -1,7 +1,7 @@
-//! A graph server of the user's, asked by Bolt. Whatever is asked of it has a deadline, and one that failed is left
-//! alone for a while: nobody's question waits for it twice.
+//! The user's graph server, asked by Bolt. Each request has a deadline. After a failure the server is left alone for a
+//! while, so that no question waits for it twice.
 //!
-//! Where it is and how to log in are the user's settings alone. A brain is somebody's text, and names no server.
+//! The user's settings alone name its address and login. A brain may be another person's text, so it names no server.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ pub struct Query {
     pub params: Map<String, Value>,
 }
 
-/// A row of an answer: numbers and texts; what else a server may send is null.
+/// A row of an answer: numbers and texts; any other value of the server becomes null.
 pub type Row = Vec<Value>;
 
-/// Where a server is, and how to log in. It cannot be printed: there is a password in it.
+/// The address of a server and the login for it. It cannot be printed because it holds a password.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct Place {
     pub host: String,
     pub port: u16,
     pub is_encrypted: bool,
-    /// Without a user, nobody logs in.
+    /// Empty when there is no login.
     pub user: String,
     pub password: String,
     pub database: String,
@@ -49,13 +49,13 @@ pub struct Place {
 
 /// The server that the settings name.
 pub struct Bolt {
-    /// Its address, as people may see it.
+    /// The address, as people may see it.
     name: String,
     link: Result<Link, String>,
     clock: Arc<dyn Clock>,
     /// Until when it is left alone, and why.
     broken: Mutex<Option<(Millis, String)>>,
-    /// Held by the one who writes to it.
+    /// Locked by the thread that writes to the server.
     pub writing: Mutex<()>,
 }
 
@@ -73,7 +73,7 @@ impl Bolt {
         Some(Self { name, link: place.and_then(Link::new), clock, broken: Mutex::default(), writing: Mutex::default() })
     }
 
-    /// Its address.
+    /// Returns the address.
     pub fn name(&self) -> &str {
         &self.name
     }

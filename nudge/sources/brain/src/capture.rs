@@ -1,9 +1,9 @@
-//! Capture: when a session ends, what is worth knowing next year, in another repository, becomes files of knowledge on a
-//! branch, and a request that a person reviews. Nothing of it is in the brain before somebody merges it.
+//! Capture: when a session ends, knowledge that is useful next year and in another repository becomes files on a
+//! branch, with a request that a person reviews. The brain has none of it before a person merges the branch.
 //!
-//! The hook of a session's end notes a job and starts a worker that outlives the client; a worker reads the transcript,
-//! asks a model, puts what it proposes through the gates, and commits what is left. `nudge brain review` merges it where
-//! there is no remote.
+//! The hook of a session's end notes a job and starts a worker that outlives the client. The worker reads the
+//! transcript, asks a model, puts its proposals through the gates, and commits the rest. `nudge brain review` merges
+//! the branch when there is no remote.
 
 mod deny;
 mod gate;
@@ -128,7 +128,7 @@ fn named(settings: &Values) -> Result<PathBuf> {
 /// Runs `nudge brain capture`.
 ///
 /// # Errors
-/// What keeps it from beginning; how a session fared stands in its job.
+/// The reason why the capture cannot begin; the result of each session stands in its job.
 pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let Capture { transcript, dry_run, detach, after } = wire::params(params)?;
     if detach && !dry_run {
@@ -204,7 +204,7 @@ fn show(worker: &Worker<'_>, mut job: Job, host: &CommandHost<'_>) -> Result<()>
     Ok(())
 }
 
-/// Says what became of a job.
+/// Prints the state of a job.
 fn tell(job: &Job, host: &CommandHost<'_>) {
     let state = match job.state {
         State::Waiting | State::Asked | State::Committed | State::Branched | State::Pushed => "waits",
@@ -242,7 +242,7 @@ fn counted(count: usize, what: &str) -> String {
 /// Runs `nudge brain jobs`.
 ///
 /// # Errors
-/// What keeps the jobs from being read.
+/// The reason why the jobs cannot be read.
 pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let List { scan, retry } = wire::params(params)?;
     let lent = (host.open)()?;
@@ -316,7 +316,7 @@ fn transcripts() -> Vec<PathBuf> {
 /// Runs `nudge brain review`.
 ///
 /// # Errors
-/// `E_NOT_FOUND` where nothing waits; what keeps a branch from being shown or merged.
+/// `E_NOT_FOUND` when no branch waits; else the reason why a branch cannot be shown or merged.
 pub fn review(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let Review { branch, merge } = wire::params(params)?;
     let Host { settings, .. } = (host.open)()?;

@@ -1,5 +1,5 @@
-//! `nudge brain use`: naming a brain in the user's own settings. No method does that: whoever asks the brain over MCP or
-//! HTTP may not choose what it is.
+//! `nudge brain use`: names a brain in the user's own settings. No method does that: a caller over MCP or HTTP may not
+//! choose the brain.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::method::Use;
 /// Runs the command.
 ///
 /// # Errors
-/// `E_NOT_FOUND` where there is no folder; what keeps the setting from being written.
+/// `E_NOT_FOUND` when there is no folder; else the reason why the setting cannot be written.
 pub fn run(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let Use { dir, context } = wire::params(params)?;
     let folder = Folder::open(&place(dir.as_deref(), &context.build()?)?)?;
@@ -38,7 +38,7 @@ pub fn run(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
 /// The folder that a caller names, as a whole path or from where they are.
 ///
 /// # Errors
-/// `E_INVALID` for what is no whole path where nobody knows where they are.
+/// `E_INVALID` for a path that is not absolute when the caller's folder is unknown.
 pub fn place(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
     let place = match (dir, context.cwd()) {
         (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::outline::{Block, Form, Outline, Section};
 
-/// Changes with every change of what comes out here; an index of another version is made anew.
+/// Changes with every change of the chunks made here; an index of another version is made anew.
 pub const VERSION: u32 = 1;
 /// Most tokens of a piece.
 pub const MAX_TOKENS: usize = 512;
@@ -21,7 +21,7 @@ const LETTERS: usize = 6;
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it stands.
+    /// The place in the text.
     pub range: Range<usize>,
     /// The level of its heading.
     pub level: u8,
@@ -29,8 +29,8 @@ pub struct Chunk {
     pub breadcrumb: String,
 }
 
-/// The number of tokens of a text, nearly: words in pieces of six letters, and each mark. Of scripts without spaces,
-/// each sign.
+/// Estimates the number of tokens of a text: words in pieces of six letters, and each mark. Each sign of a script
+/// without spaces counts as one.
 pub fn tokens(text: &str) -> usize {
     let mut counter = Counter::default();
     text.bytes().for_each(|byte| counter.take(byte));
@@ -49,7 +49,7 @@ impl Counter {
     fn take(&mut self, byte: u8) {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
-            // The first byte of a letter of two; what follows a first byte is nothing more.
+            // The first byte of a two-byte letter; the bytes after a first byte add nothing.
             0xc0..0xe0 => self.letters += 2,
             0x80..0xc0 => {}
             _ => {
@@ -124,8 +124,8 @@ fn pieces<'a>(outline: &'a Outline, sizes: &[usize]) -> Vec<Piece<'a>> {
 }
 
 impl<'a> Piece<'a> {
-    /// Whether the next one is joined with it: what follows headings without text; else one of few tokens with a sibling
-    /// or its parent.
+    /// Returns true when the next one is joined with it: any text after headings without text; else one of few tokens
+    /// with a sibling or its parent.
     fn takes(&self, next: &Self) -> bool {
         let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
@@ -147,11 +147,11 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Cuts blocks between them, and within one only where it is too large by itself. What follows repeats the end of what
-/// stands before it.
+/// Cuts between blocks, and within a block only when it is too large by itself. Each piece repeats the end of the piece
+/// before it.
 fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // Where the piece begins, its tokens, and whether it has more than a repetition.
+    // The start of the open piece, and its tokens.
     let mut open: Option<(usize, usize)> = None;
     let mut end = 0;
     for (at, (block, size)) in blocks.iter().zip(sizes).enumerate() {
@@ -181,8 +181,8 @@ fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Where a piece begins that repeats the end of these blocks: whole small blocks; of a last one that is larger, its last
-/// sentences.
+/// Finds the start of a piece that repeats the end of these blocks: whole small blocks; if the last one is larger, its
+/// last sentences.
 fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
     let room = room.min(OVERLAP_TOKENS);
     let mut used = 0;

@@ -1,5 +1,5 @@
-//! `brain.yaml` at the top of a brain: what its author wants of whoever reads it. A cloned brain is somebody else's
-//! text, so nothing harmful can be said there: no address, key, model or program, and nothing is switched on by it.
+//! `brain.yaml` at the top of a brain: its author's settings for all readers. A cloned brain is another person's text,
+//! so nothing harmful can be set there: no address, key, model or program, and nothing is switched on by it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub const FILE: &str = "brain.yaml";
 /// Longest.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// What it may say.
+/// The settings that the file may hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
     /// The name of the brain.
@@ -25,15 +25,15 @@ pub struct Config {
     pub limit: Option<usize>,
     pub max_chars: Option<usize>,
     pub hops: Option<usize>,
-    /// What a capture makes of a session: the branch that it begins at and goes to, how the names of its branches begin,
-    /// and most units of one.
+    /// Settings of a capture: the branch that it begins at and goes to, the prefix of its branches' names, and most
+    /// units of a session.
     pub capture_base: Option<String>,
     pub capture_prefix: Option<String>,
     pub capture_units: Option<usize>,
 }
 
 impl Config {
-    /// Reads that of a brain; without one, nothing is said. What is not understood is passed over.
+    /// Reads the file of a brain; without one, nothing is set. Fields that are not understood are passed over.
     pub fn of(root: &Path) -> Self {
         let text = foreign::read_text(&root.join(FILE), Links::Refused, MAX_BYTES);
         text.map(|text| Self::read(&text)).unwrap_or_default()

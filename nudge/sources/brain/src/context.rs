@@ -1,4 +1,4 @@
-//! What the brain says of a task.
+//! Answers a task with the units of the brain.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::rerank;
 use crate::retrieve::{Answer, Explain, Filter, Question, find, reason, takes_related};
 use crate::source::Brains;
 
-/// Results when nobody says, and the most; characters of all sections, likewise; steps along relations.
+/// Results by default and at most; characters of all sections, likewise; steps along relations.
 const LIMIT: usize = 5;
 const MAX_LIMIT: usize = 20;
 const CHARS: usize = 6_000;
@@ -40,7 +40,7 @@ const SECTIONS: usize = 3;
 const NEARLY_AS_GOOD: f64 = 0.85;
 /// Characters below which the rest of a section says nothing.
 const FEW_CHARS: usize = 200;
-/// What stands in the place of a section that may hold a credential.
+/// Replaces a section that may hold a credential.
 const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 
 /// Result of `nudge.brain.context`.
@@ -48,11 +48,11 @@ const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 pub struct Context {
     /// Best first.
     pub units: Vec<FoundUnit>,
-    /// What is related to those, in slots of its own.
+    /// Units related to those, in slots of their own.
     pub related: Vec<RelatedUnit>,
     /// Perhaps none of it has to do with the task.
     pub weak: bool,
-    /// What would make it better, for people.
+    /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
     /// How much was looked through.
     pub searched: Searched,
@@ -106,7 +106,7 @@ pub struct RelatedUnit {
 pub struct Section {
     pub breadcrumb: String,
     pub text: String,
-    /// Its lines in the file, from 1: `3-9`.
+    /// The lines in the file, from 1: `3-9`.
     pub lines: String,
 }
 
@@ -143,7 +143,7 @@ impl UnitRow {
     }
 }
 
-/// What is asked of an index.
+/// A question to an index.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     index: &'a Index,
@@ -223,7 +223,7 @@ impl Brains {
             units.iter().map(note).collect::<Result<Vec<_>, Failure>>()
         });
         let found = found.map_err(|error| error.message().to_owned())?;
-        // One is in order.
+        // A single unit is in order already.
         if found.len() < 2 {
             return Ok(Vec::new());
         }
@@ -231,7 +231,8 @@ impl Brains {
         Ok(reranker.order(task, &notes)?.into_iter().map(|at| units[at]).collect())
     }
 
-    /// The mirror and the time that it has to answer, where it has what the index has; else why it is not asked.
+    /// Returns the mirror and its time to answer, when it has the same as the index; else the reason why it is not
+    /// asked.
     pub(crate) fn in_step<'a>(
         &self,
         index: &Index,

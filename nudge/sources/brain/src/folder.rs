@@ -35,7 +35,7 @@ pub struct Folder {
     root: PathBuf,
 }
 
-/// By what a file that may have changed is told from one that has not.
+/// Size, time and inode of a file, by which a change is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Stamp {
     pub size: i64,
@@ -54,7 +54,7 @@ pub struct Read {
     pub hash: Hash,
 }
 
-/// What a walk found.
+/// The files and folders that a walk found.
 #[derive(Debug, Default)]
 pub struct Walked {
     /// The files, by their paths below the root, with `/`.
@@ -77,7 +77,7 @@ impl Folder {
         root.map(|root| Self { root }).ok_or_else(refused)
     }
 
-    /// Its path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.root
     }
@@ -90,7 +90,7 @@ impl Folder {
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
         let plan = Plan { counts: &counts, is_over: &is_over, ..Plan::default() };
-        // What lies above the brain is somebody else's, and so are the rules there.
+        // Folders above the brain belong to others, and so do the rules there.
         let sources = RuleSources { first: &config.ignore, ..RuleSources::default() };
         let mut walked = Walked::default();
         let ended = walk::walk(&self.root, &sources, &plan, &mut |found| {
@@ -123,7 +123,7 @@ impl Folder {
     /// Reads a file. Nothing is followed out of the brain.
     ///
     /// # Errors
-    /// Those of reading; `InvalidData` for what is no text.
+    /// The errors of reading; `InvalidData` for a file that is no text.
     pub fn read(&self, path: &str) -> io::Result<Read> {
         let (folder, name) = self.held(path)?;
         read_in(&folder, name)
@@ -160,7 +160,7 @@ impl Folder {
         made.map_err(|error| failed(&error))
     }
 
-    /// Replaces a file whose bytes are still those of `hash`. Its mode stays.
+    /// Replaces a file whose bytes are still those of `hash`. The mode of the file stays.
     ///
     /// # Errors
     /// `E_CONFLICT` when it was changed meanwhile; else as [`create`](Self::create).
@@ -231,12 +231,12 @@ impl Stamp {
     }
 }
 
-/// Whether a file or folder of this name may be of the brain.
+/// Returns true when a file or folder of this name may belong to the brain.
 fn is_of_brain(name: &str) -> bool {
     !NO_FOLDERS.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// Whether what happens to a path below the root may change what a walk finds.
+/// Returns true when a change of this path below the root may change the result of a walk.
 pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     let parts = path.strip_prefix(root).ok().map(|below| below.iter().map(std::ffi::OsStr::to_str));
     let Some(parts) = parts.and_then(Iterator::collect::<Option<Vec<_>>>) else { return false };
@@ -248,12 +248,12 @@ pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
 }
 
-/// Whether a path has the name of a unit, and not of a file that says which files count.
+/// Returns true when a path has the name of a unit, and not of a file that says which files count.
 pub fn is_note(path: &Path) -> bool {
     path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_unit)
 }
 
-/// Whether a path is that of a unit.
+/// Returns true when a path is that of a unit.
 fn is_unit(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     let lower = file.to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! Following the files of a brain while a session runs: what changes is read before anybody asks, and who asks need not
-//! look at every file. What is on disk stays the truth: where the system does not tell, or has more to tell, all are
-//! looked at.
+//! Follows the files of a brain while a session runs: changes are read before a question comes, so the question need
+//! not look at every file. The files on disk stay the truth: if the system reports no changes, or may have more to
+//! report, all files are looked at.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,25 +16,25 @@ use uuid::Uuid;
 
 use crate::folder::{is_note, is_of_interest};
 
-/// Between two looks because something has changed: as a multiple of what one costs, and at most. The first one reads
+/// The pause between two looks after a change: a multiple of a look's cost, and at most this long. The first look reads
 /// everything.
 const LOOK_COST: u32 = 10;
 const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
 /// More changed files than these, and all are looked at.
 const MANY: usize = 64;
-/// How long it is waited for what the system has still to tell.
+/// The longest wait for changes that the system has still to report.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
 /// After this time there may be changes that the system does not tell of, such as those by another name of a file.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Who follows a brain, if anybody.
+/// Follows a brain's folders, if the system can.
 #[derive(Default)]
 pub struct Follow {
     heard: Arc<Heard>,
     state: Mutex<State>,
 }
 
-/// What the system has told.
+/// The changes that the system has reported.
 #[derive(Default)]
 struct Heard {
     news: Mutex<News>,
@@ -44,14 +44,14 @@ struct Heard {
 #[derive(Default)]
 struct News {
     settling: Settling,
-    /// What may be a folder and went away or came anew: the system may watch what was there before.
+    /// Paths that may be folders and went away or came anew: the system may still watch the old folder.
     lost: Vec<PathBuf>,
     changes: Changes,
     /// The last echo.
     echo: u64,
 }
 
-/// What has changed since all was seen, as the system tells.
+/// The changes since the last full look, as the system reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// How often it told of something.
@@ -63,7 +63,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Notes what has changed: a file, or anything.
+    /// Notes a change of a file, or of anything.
     fn note(&mut self, file: Option<&Path>) {
         self.count += 1;
         self.all |= file.is_none() || self.files.len() >= MANY;
@@ -92,8 +92,8 @@ enum State {
     Untold(String),
 }
 
-/// By what is found out that the system has told of everything so far: a file that comes into a folder of ours. On Linux
-/// it tells of all folders in the order in which things happen.
+/// Finds out that the system has reported everything so far, by a file in a folder of ours. Linux reports the events of
+/// all folders in the order in which they happen.
 struct Echo {
     folder: PathBuf,
     name: String,
@@ -101,7 +101,7 @@ struct Echo {
 }
 
 impl Echo {
-    /// One in a folder, which is made; `None` where that is not possible.
+    /// Makes a probe and its folder; `None` when that is not possible.
     fn new(folder: &DataDir) -> Option<Self> {
         let folder = folder.create().ok().filter(|_| cfg!(target_os = "linux"))?;
         Some(Self { folder, name: format!("{}-", Uuid::now_v7().simple()), count: 0 })
@@ -134,7 +134,7 @@ impl Follow {
         let called = echo.as_ref().map(|echo| (echo.folder.clone(), echo.name.clone()));
         let (heard, wake, below) = (Arc::clone(&self.heard), stop.clone(), root.to_owned());
         let begun = FolderWatch::begin(root, move |told| {
-            // Never the state: whoever holds that waits for this thread.
+            // Never locks the state: its holder waits for this thread.
             let (file, lost) = match told {
                 Told::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
                     let lost = may_be_folder && !path.is_file();
@@ -165,7 +165,7 @@ impl Follow {
         };
     }
 
-    /// Follows what happens in just these folders. What comes into a new one before that is seen by the next look.
+    /// Follows just these folders. The next look finds files that came into a new folder before that.
     pub fn set(&self, folders: Vec<PathBuf>) {
         let mut state = self.state.lock();
         let State::Told { watch, folders: count, stop, .. } = &mut *state else { return };
@@ -184,7 +184,7 @@ impl Follow {
         }
     }
 
-    /// How long until it is time to look at what has changed; `None` when nothing has.
+    /// Returns the time until the next look at changes; `None` when there are none.
     pub fn rest(&self) -> Option<Duration> {
         let rest = self.heard.news.lock().settling.rest()?;
         match &*self.state.lock() {
@@ -204,12 +204,12 @@ impl Follow {
         seen
     }
 
-    /// What has changed, as far as it was told.
+    /// Returns the changes that were reported so far.
     pub fn changes(&self) -> Changes {
         self.heard.news.lock().changes.clone()
     }
 
-    /// Notes that what has changed was seen; what has changed since was not.
+    /// Notes that these changes were seen; later changes were not.
     pub fn seen(&self, changes: &Changes) {
         let mut news = self.heard.news.lock();
         if news.changes.count == changes.count {
@@ -217,8 +217,8 @@ impl Follow {
         }
     }
 
-    /// What has changed since all files were looked at, by all that the system has to tell until now. `None` where it does
-    /// not tell of everything, or takes too long.
+    /// Returns all changes since the last full look, with all that the system has to report until now. `None` when it
+    /// does not report everything, or takes too long.
     pub fn hear(&self) -> Option<Changes> {
         let called = match &mut *self.state.lock() {
             State::Told { echo: Some(echo), .. } => echo.call().ok()?,
@@ -234,7 +234,7 @@ impl Follow {
         Some(news.changes.clone())
     }
 
-    /// Whether it is long ago that somebody looked because of this.
+    /// Returns true when the last look after a change is long ago.
     pub fn is_long_ago(&self) -> bool {
         matches!(&*self.state.lock(), State::Told { next, .. } if next.elapsed() > LONG)
     }

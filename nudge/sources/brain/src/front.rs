@@ -1,5 +1,5 @@
-//! Frontmatter: the first pair of `---` lines of a file, and what stands between them. Every byte of a file is in one
-//! of the parts, so that nothing is lost by taking it apart.
+//! Frontmatter: the first pair of `---` lines of a file, and the text between them. Every byte of a file is in one of
+//! the parts, so that nothing is lost by taking it apart.
 
 use serde_json::{Map, Value};
 use serde_norway::Mapping;
@@ -65,7 +65,7 @@ pub fn mapping(yaml: &str) -> Result<Mapping, usize> {
     serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |at| at.line()) + 1)
 }
 
-/// The fields of a file, as far as they can be read: whoever wrote them may have meant no YAML.
+/// The fields of a file, as far as they can be read: the author may not have meant YAML.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fields {
     /// The fields, by their names.
@@ -75,12 +75,12 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Reads what stands between the fences.
+    /// Reads the text between the fences.
     pub fn read(yaml: &str) -> Self {
         match mapping(yaml) {
             Ok(mapping) => {
                 let field = |(name, value): (serde_norway::Value, serde_norway::Value)| {
-                    // What JSON has no form for, such as a key that is a list, is no field of ours.
+                    // A key or value that JSON cannot hold, such as a list as a key, is no field here.
                     Some((plain(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
                 };
                 Self { all: mapping.into_iter().filter_map(field).collect(), problem: None }
@@ -120,7 +120,7 @@ impl Fields {
     }
 }
 
-/// What is no list and no mapping, as text.
+/// Returns a value that is no list and no mapping as text.
 pub fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -150,7 +150,7 @@ fn by_lines(text: &str) -> Map<String, Value> {
         let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_name(name)) else { continue };
         let name = name.trim_matches(['"', '\'']).to_owned();
         let value = if value.trim().is_empty() { Value::Null } else { unquoted(value) };
-        // Of two with one name the first counts.
+        // The first field of a name counts.
         fields.entry(name.clone()).or_insert(value);
         above = Some(name);
     }

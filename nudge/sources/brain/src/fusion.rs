@@ -1,4 +1,4 @@
-//! How units are ordered by what their chunks say: one function for each way, so that they can be compared.
+//! Orders units by the evidence of their chunks: one function for each way, so that they can be compared.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -46,9 +46,9 @@ pub struct Candidate {
 #[derive(Debug, Clone)]
 pub struct Ranked {
     pub unit: i64,
-    /// Its chunks, the most relevant first.
+    /// The chunks of the unit, the most relevant first.
     pub chunks: Vec<Candidate>,
-    /// What they say of it together.
+    /// The evidence of all chunks together.
     pub of: Evidence,
     /// 0 to 1.
     pub score: f64,
@@ -69,7 +69,7 @@ impl Ranked {
     }
 }
 
-/// What was found, in order.
+/// The units that were found, in order.
 #[derive(Debug, Default)]
 pub struct Ranking {
     /// The chunks, those of a unit side by side.
@@ -80,7 +80,7 @@ pub struct Ranking {
     ranks: Option<HashMap<i64, Parts, RandomState>>,
 }
 
-/// Where the chunks of a unit are, and how good it is.
+/// The chunks of a unit, and its score.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     unit: i64,
@@ -129,8 +129,9 @@ pub fn rank<K: Ord>(fusion: Fusion, mut candidates: Vec<Candidate>, order: impl 
     Ranking { candidates, places, ranks }
 }
 
-/// What chunks say of their unit together: the most that any of them holds, and how near the nearest is. The beginning of
-/// a unit says what it is about, and so counts as much: of many chunks one is near to anything.
+/// Combines the evidence of a unit's chunks: the highest values of all chunks, and the cosine of the nearest. The
+/// beginning of a unit says the subject, so it counts as much as the nearest: among many chunks one is near to
+/// anything.
 fn together(chunks: &[Candidate]) -> Evidence {
     let most = |of: fn(&Candidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
     let first = chunks.first().and_then(|one| one.first);
@@ -144,7 +145,7 @@ fn nearest(chunks: &[Candidate]) -> Option<f64> {
     chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max)
 }
 
-/// What both lists give each unit, by its best chunk in each.
+/// Scores each unit by the ranks of its best chunk in both lists.
 fn by_ranks<K: Ord>(
     candidates: &[Candidate],
     ranks: Ranks,

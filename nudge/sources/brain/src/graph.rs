@@ -1,7 +1,7 @@
-//! Units by relation: from some units hop by hop along what their authors have linked.
+//! Finds units by relation: hop by hop from some units along the links that their authors made.
 //!
-//! All edges at once would flood: in most brains a few units are linked with nearly all. So those are not gone through,
-//! each hop counts half, and of what a hop finds the best few go on.
+//! All edges at once would be too many: in most brains a few units are linked with nearly all. So those are not gone
+//! through, each hop counts half, and only the best few results of a hop go on.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ pub const MAX_HOPS: usize = 3;
 const HUB: usize = 64;
 /// Most units from which the next hop goes on.
 const BEAM: usize = 32;
-/// What a hop leaves of a score, and the least that counts.
+/// The share of a score that a hop keeps, and the least score that counts.
 const DAMPING: f64 = 0.5;
 const FLOOR: f64 = 0.02;
 /// The number of relations at which a unit passes on half.
 const MANY: f64 = 8.0;
 
-/// Whoever knows the relations of units.
+/// Knows the relations of units.
 pub trait Graph {
     /// The relations of some units, in both directions; of a unit with more than `limit` of them, none.
     ///
     /// # Errors
-    /// Those of the database, and of a server that is asked.
+    /// The errors of the database, and of a server that is asked.
     fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure>;
 }
 
@@ -45,7 +45,7 @@ pub struct Edge {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reached {
     pub unit: i64,
-    /// The unit that it was reached from, and what relates the two.
+    /// The unit that it was reached from, and the relation of the two.
     pub via: i64,
     pub kind: String,
     /// How far from where it began.
@@ -81,7 +81,7 @@ impl Graph for Relations<'_> {
 /// The units that are related to these, best first. `order` decides between equals.
 ///
 /// # Errors
-/// Those of the graph.
+/// The errors of the graph.
 pub fn expand<K: Ord>(
     graph: &dyn Graph,
     seeds: &[(i64, f64)],
@@ -103,7 +103,7 @@ pub fn expand<K: Ord>(
             let share = 1.0 + (1.0 + edges.len() as f64 / MANY).log2();
             for Edge { unit, kind, weight, .. } in edges {
                 let score = score * DAMPING * weight / share;
-                // Of equals it is the same one, in whatever order they come.
+                // Equal ones are decided the same way in any order.
                 let is_better =
                     |other: &Reached| (score, &order(other.via), &other.kind) > (other.score, &order(*from), &kind);
                 if score < FLOOR || known.contains_key(&unit) || found.get(&unit).is_some_and(|other| !is_better(other))

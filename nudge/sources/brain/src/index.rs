@@ -1,5 +1,5 @@
-//! The index of one brain, and how it follows the files: a look at each file's stamp before every question, and reading
-//! what differs. Nothing here writes a file of the brain.
+//! The index of one brain, and how it follows the files: before every question it looks at each file's stamp and reads
+//! files that differ. Nothing here writes a file of the brain.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -42,11 +42,11 @@ pub struct Index {
     pub known: Known,
     pub meanings: Meanings,
     pub follow: Follow,
-    /// A folder for what follows the files.
+    /// A folder for the probes of the follower.
     echo: DataDir,
-    /// Where it is no index that lasts.
+    /// Set when the index does not outlive this process.
     pub apart: Option<Apart>,
-    /// One looks at the files at a time.
+    /// Held while a thread looks at the files: one at a time.
     scanning: Mutex<()>,
 }
 
@@ -60,7 +60,7 @@ pub struct Apart {
     _folder: TempDir,
 }
 
-/// What a look at the files came to.
+/// The result of a look at the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scanned {
     /// The index is as the files are.
@@ -103,7 +103,7 @@ impl Index {
     /// process, so answers say why.
     ///
     /// # Errors
-    /// What keeps the other from being opened, where there is no room at all.
+    /// The reason why the lasting index cannot be opened, if there is no room for this one either.
     pub fn open_apart(folder: Folder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let Ok(place) = tempfile::tempdir() else { return Err(why) };
         let Ok(index) = Self::open(folder, &DataDir::new(place.path()), clock, fence) else { return Err(why) };
@@ -111,12 +111,12 @@ impl Index {
         Ok(Self { apart: Some(Apart { why, since: Instant::now(), _folder: place }), ..index })
     }
 
-    /// Whether it is time to look whether there can be one that lasts.
+    /// Returns true when it is time to try again for an index that lasts.
     pub fn is_overdue(&self) -> bool {
         self.apart.as_ref().is_some_and(|apart| apart.since.elapsed() > RETRY)
     }
 
-    /// What an older version cut otherwise is read again; vectors of texts that are the same stay.
+    /// Has chunks of an older version read again; vectors of texts that are the same stay.
     fn check_version(&self) -> Result<()> {
         let version = chunk::VERSION.to_string();
         if self.db.read(|c| rows::note(c, "chunks"))?.as_deref() == Some(&version) {
@@ -135,7 +135,7 @@ impl Index {
         self.follow.begin(self.folder.path(), &self.echo, stop);
     }
 
-    /// Whether all files were looked at once.
+    /// Returns true when all files were looked at once.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -143,7 +143,7 @@ impl Index {
         Ok(self.db.read(|c| rows::note(c, "made"))?.is_some())
     }
 
-    /// Whether it can answer anything.
+    /// Returns true when it can answer anything.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -162,8 +162,8 @@ impl Index {
         self.scanning.lock()
     }
 
-    /// Looks at what has changed since all files were looked at, if it is a few that are known; whether the index is as
-    /// the files are then.
+    /// Looks at the files that have changed since the last full look, if they are few and known. Returns true when the
+    /// index then agrees with the files.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -184,7 +184,7 @@ impl Index {
             let of = |(path, _): &(String, Stamp)| Ok(rows::file(c, path)?.map(|file| (path.clone(), file)));
             files.iter().map(of).collect::<Result<Option<Files>, Failure>>()
         })?;
-        // What is new may be passed over, or have been somewhere else: that takes a look at all.
+        // A new file may be one to pass over, or a moved one: that needs a full look.
         let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };
         let mut work = Work::of(&[], &known);
         self.put(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
@@ -195,8 +195,8 @@ impl Index {
         Ok(true)
     }
 
-    /// Looks at all files and reads those that differ, as far as there is time. Another thread that does the same is
-    /// waited for a moment longer: mostly it reads what is asked for.
+    /// Looks at all files and reads those that differ, as far as there is time. If another thread does the same, the
+    /// call waits a moment longer for it: mostly it reads the files that are asked for.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -207,7 +207,7 @@ impl Index {
             None => Some(self.scanning.lock()),
         };
         let Some(_guard) = guard else { return Ok(cut) };
-        // Before the walk: what is written meanwhile is not taken for gone, nor for seen.
+        // Before the walk: a file that is written meanwhile is taken neither for gone nor for seen.
         let told = self.follow.changes();
         let known = self.db.read(rows::files)?;
         let config = Config::of(self.folder.path());
@@ -232,7 +232,7 @@ impl Index {
         if !settled || work.has_changed || !gone.is_empty() {
             let renamed: HashSet<&String> = work.renamed.iter().collect();
             self.db.write(|tx| {
-                // Of a folder that was not read to its end, it is not known what is gone.
+                // After a walk that was cut short, it is unknown which files are gone.
                 for path in gone.iter().filter(|path| is_whole && !renamed.contains(path)) {
                     rows::remove(tx, path)?;
                 }
@@ -306,11 +306,11 @@ impl Index {
 /// The files that are known, by their paths.
 type Files = HashMap<String, KnownFile, RandomState>;
 
-/// What is known while files are put in.
+/// The facts that are known while files are put in.
 struct Work {
-    /// The units whose files are gone, by the hash of those.
+    /// The units whose files are gone, by the files' hashes.
     gone: HashMap<Hash, String, RandomState>,
-    /// Those that have another path now.
+    /// The units that have another path now.
     renamed: Vec<String>,
     has_changed: bool,
 }

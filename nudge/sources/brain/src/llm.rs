@@ -22,7 +22,7 @@ use serde_json::Value;
 /// The words of the setting `brain.llm`.
 pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai", "command"];
 
-/// One request.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     pub system: String,
@@ -31,13 +31,13 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The bytes that leave this machine, whoever is asked; an engine adds its own envelope.
+    /// Returns the bytes that leave this machine, for every engine; an engine adds its own envelope.
     pub fn bytes(&self) -> String {
         format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
     }
 }
 
-/// What a call of a model cost.
+/// The cost of a call of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     pub engine: String,
@@ -50,18 +50,18 @@ pub struct Cost {
     pub usd: Option<f64>,
 }
 
-/// An answer, and what it cost.
+/// An answer and its cost.
 #[derive(Debug, Default)]
 pub struct Answer {
     pub value: Value,
     pub cost: Cost,
 }
 
-/// Why there is no answer. It holds nothing of what was asked or answered.
+/// The reason why there is no answer. It holds nothing of the question or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub text: String,
-    /// Whether it may go better another time.
+    /// Is true when another try may work.
     pub may_pass: bool,
 }
 
@@ -77,8 +77,8 @@ impl Fault {
 
 /// A model.
 pub trait Llm {
-    /// The texts of its request as it sends them. The user's own agents are given each for itself, and add what only they
-    /// know; a server that refuses the form of the answer is asked once more in words.
+    /// Returns the texts of its request as it sends them. The user's own agents get each text by itself, and add texts
+    /// that only they know; a server that refuses the form of the answer is asked once more in words.
     fn request(&self, ask: &Ask) -> String {
         ask.bytes()
     }
@@ -90,7 +90,7 @@ pub trait Llm {
     fn complete(&self, ask: &Ask) -> Result<Answer, Fault>;
 }
 
-/// What an engine is lent.
+/// The resources that an engine is lent.
 pub struct Lent<'a> {
     pub settings: &'a Values,
     /// Finds a program by its name.
@@ -106,7 +106,7 @@ pub struct Lent<'a> {
 /// The engine that the settings name; by themselves the user's own Claude Code, where it is there.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` where it cannot be used, with what to do.
+/// `E_UNAVAILABLE` when it cannot be used, with the remedy.
 pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
     let text = |name: &str| lent.settings.text(name).to_owned();
     let limit = Duration::from_secs(lent.settings.count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
@@ -134,7 +134,7 @@ pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
     }
 }
 
-/// The JSON in a text: all of it, or what stands between fences.
+/// Finds the JSON in a text: all of it, or the part between fences.
 fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
     whole(text).or_else(|| {

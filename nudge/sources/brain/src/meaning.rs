@@ -16,8 +16,8 @@ use crate::rows::{meant, note};
 
 /// Chunks that are given vectors at once.
 const BATCH: i64 = 8;
-/// Most parts of a chunk that have a vector each. Chunks are cut by an estimate, which is a few times too low for what no
-/// model has words for, such as Base64.
+/// Most parts of a chunk that have a vector each. Chunks are cut by an estimate, which is a few times too low for text
+/// that the model has no words for, such as Base64.
 const MAX_PARTS: usize = 16;
 /// Bytes of a word that is not cut in two.
 const LONG_WORD: usize = 48;
@@ -28,9 +28,9 @@ const MANY: usize = 4;
 /// Chunks without a vector of their text by a model.
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
 
-/// What is held in memory of the index.
+/// The part of the index that is held in memory.
 pub struct Memory {
-    /// Of which unit each chunk is.
+    /// The unit of each chunk.
     pub chunks: HashMap<i64, i64, RandomState>,
     /// The first chunk of each unit.
     pub firsts: HashMap<i64, i64, RandomState>,
@@ -60,12 +60,12 @@ impl Memory {
         self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, Vectors::texts))
     }
 
-    /// Reads what has changed since: of the units that were touched, or of all, where it is not known which these are, or
-    /// they are many.
+    /// Reads the changes since the last time: of the units that were touched, or of all units when the touched ones are
+    /// unknown or many.
     fn catch_up(&mut self, c: &Connection) -> Result<(), Failure> {
         let now = (note(c, "index")?.unwrap_or_default(), last_touched(c)?);
         let touched = match &self.seen {
-            // Of one that was put back from an older copy, the changes are not those that were seen.
+            // An index restored from an older copy has other changes than those that were seen.
             Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
             _ => None,
         };
@@ -136,7 +136,7 @@ impl Memory {
         }
     }
 
-    /// Reads the vectors of chunks whose meaning is another one now.
+    /// Reads the vectors of chunks whose meaning has changed.
     fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), Failure> {
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
@@ -183,11 +183,11 @@ fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, Random
 pub struct Meanings(Mutex<Option<Memory>>);
 
 impl Meanings {
-    /// Calls `with` with what the database has now, and what is held of that: with the vectors of a model, or without any.
-    /// Both are of one moment, whoever writes meanwhile.
+    /// Calls `with` with the database and the memory of it: with the vectors of a model, or without any. Both are of
+    /// one moment, even while others write.
     ///
     /// # Errors
-    /// What `with` refuses; `E_UNAVAILABLE` when the database cannot be read.
+    /// The error of `with`; `E_UNAVAILABLE` when the database cannot be read.
     pub fn with<T>(
         &self,
         db: &Db,
@@ -206,7 +206,7 @@ impl Meanings {
         }
         let before = db.changes()?;
         db.read(|c| {
-            // What is read now is not older than `before`, and not newer than this.
+            // The rows read now are not older than `before`, and not newer than this.
             if known.changes != Some(db.changes()?) {
                 known.changes = None;
                 if let Err(error) = known.catch_up(c) {
@@ -226,7 +226,7 @@ impl Meanings {
     }
 }
 
-/// Whether some chunk has no vector at all of its text, by whatever model.
+/// Returns true when some chunk has no vector of its text by any model.
 pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.exists([])?)
@@ -288,8 +288,8 @@ fn tidy(db: &Db, model: &dyn Embedder) -> Result<()> {
     Ok(())
 }
 
-/// The texts of a chunk that fit into the model, as few as may be: the whole, or parts of it, each under its headings. What
-/// does not fit would not count, so the end of a long section would not be found.
+/// Returns the texts of a chunk that fit into the model, as few as possible: the whole, or parts of it, each under its
+/// headings. A text that does not fit would not count, so the end of a long section would not be found.
 fn parts(title: &str, breadcrumb: &str, text: &str, model: &dyn Embedder) -> Vec<String> {
     let room = model.max_tokens().max(1);
     let is_long = model.count(&meant(title, breadcrumb, "")) > room / 2;

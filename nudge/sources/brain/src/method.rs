@@ -1,4 +1,4 @@
-//! The rows, and what they take and tell.
+//! The methods of the brain with their params and results.
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
@@ -132,7 +132,7 @@ pub static TABLE: Table<Brains> = Table(&[
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskContext {
-    /// What you are about to do, in a sentence or two.
+    /// Your next task, in a sentence or two.
     pub task_description: String,
     /// 1 to 20; 5 when absent.
     #[serde(default, deserialize_with = "wire::given")]
@@ -157,7 +157,7 @@ pub struct AskContext {
     #[serde(default, deserialize_with = "wire::given_or_default")]
     #[schemars(extend("x-not-for-models" = true))]
     pub explain: bool,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -166,9 +166,9 @@ pub struct AskContext {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Get {
-    /// Its id, or its path in the brain.
+    /// The id, or path in the brain.
     pub id: String,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -177,10 +177,10 @@ pub struct Get {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Of this domain alone.
+    /// This domain alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub domain: Option<String>,
-    /// Of this type alone.
+    /// This type alone.
     #[serde(default, rename = "type", deserialize_with = "wire::given")]
     pub kind: Option<String>,
     /// With this tag alone.
@@ -190,10 +190,10 @@ pub struct List {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
-    /// The `next` of the last answer, for what comes after it.
+    /// The `next` of the last answer, to go on after it.
     #[serde(default, deserialize_with = "wire::given")]
     pub after: Option<String>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -208,7 +208,7 @@ pub struct Init {
     /// Make it a repository of git, too, unless it is one.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub git: bool,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -220,7 +220,7 @@ pub struct Use {
     /// The folder. Absent: the one where you are.
     #[serde(default, deserialize_with = "wire::given")]
     pub dir: Option<String>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -229,14 +229,14 @@ pub struct Use {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Add {
-    /// What it is about, in a line.
+    /// The subject, in a line.
     pub title: String,
     /// Markdown.
     pub body: String,
     /// pattern, concept, decision, bug or belief.
     #[serde(default, rename = "type", deserialize_with = "wire::given")]
     pub kind: Option<String>,
-    /// Which folder below `domains` it goes to; `general` when absent.
+    /// The folder below `domains` for it; `general` when absent.
     #[serde(default, deserialize_with = "wire::given")]
     pub domain: Option<String>,
     /// Words by which it is found.
@@ -245,10 +245,10 @@ pub struct Add {
     /// Ids of units that it has to do with.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub related: Vec<String>,
-    /// Answer what is there where a unit of this title is there already.
+    /// Answer with the existing unit if one has this title.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub if_absent: bool,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -257,7 +257,7 @@ pub struct Add {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetField {
-    /// Its id, or its path in the brain.
+    /// The id, or path in the brain.
     pub id: String,
     /// The name of the field.
     pub field: String,
@@ -267,7 +267,7 @@ pub struct SetField {
     /// Refuse when the file has another SHA-256 than this.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_hash: Option<String>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -276,10 +276,10 @@ pub struct SetField {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rebuild {
-    /// Write what the graph server has of the brain anew, too.
+    /// Write the brain anew on the graph server, too.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub graph: bool,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -288,7 +288,7 @@ pub struct Rebuild {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Here {
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }

@@ -1,6 +1,6 @@
-//! The mirror of an index on a graph server: its units and their relations, brought in step by what differs.
+//! The mirror of an index on a graph server: its units and their relations, brought in step by their differences.
 //!
-//! What lies there carries names of ours, and the key of its brain: nothing else on the server is read or touched.
+//! All data there carries names of ours, and the key of its brain: nothing else on the server is read or touched.
 //!
 //! | on the server | properties |
 //! |---|---|
@@ -26,7 +26,7 @@ use crate::rows;
 
 /// How long a question waits for the server in all.
 pub const WALK_WAIT: Duration = Duration::from_millis(300);
-/// How long it may take to find out whether the server is there, where nobody's question waits.
+/// The longest time to find out that the server is there, when no question waits.
 const REACH_WAIT: Duration = Duration::from_secs(5);
 /// How long one statement may take that reads or writes the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
@@ -35,7 +35,7 @@ const ROUNDS: usize = 4;
 /// Rows that are written by one statement.
 const BATCH: usize = 500;
 
-/// Servers differ in how a key is declared; what one does not know it refuses, and does without.
+/// Servers differ in how a key is declared; a server refuses the forms that it does not know, and does without.
 const KEYS: [&str; 3] = [
     "CREATE CONSTRAINT nudge_unit_key IF NOT EXISTS FOR (u:NudgeUnit) REQUIRE u.key IS UNIQUE",
     "CREATE CONSTRAINT ON (u:NudgeUnit) ASSERT u.key IS UNIQUE",
@@ -91,7 +91,7 @@ pub struct Differences {
     pub relations: usize,
 }
 
-/// What was mirrored.
+/// Counts of the units and relations that were mirrored, and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Mirrored {
     pub units: usize,
@@ -99,13 +99,13 @@ pub struct Mirrored {
     pub ms: u64,
 }
 
-/// The name of what the index has now.
+/// Returns the name of the index's current state.
 pub fn state(c: &Connection) -> Result<String, Failure> {
     Ok(rows::note(c, "graph")?.unwrap_or_default())
 }
 
 impl Picture {
-    /// Of an index.
+    /// Reads the picture of an index.
     pub fn of(c: &Connection, brain: &str) -> Result<Self, Failure> {
         let sql = "SELECT u.uid, u.path, u.title, coalesce(u.kind, ''), u.domain,
                      (SELECT count(*) FROM relation WHERE src = u.id AND dst IS NOT NULL AND dst <> u.id)
@@ -133,10 +133,10 @@ impl Picture {
         Ok(picture)
     }
 
-    /// Of what a server answered.
+    /// Builds the picture from a server's answer.
     fn answered(units: Vec<Row>, relations: Vec<Row>) -> Self {
         let mut picture = Self::default();
-        // What a server sends may be anything.
+        // A server may send anything.
         for mut row in units.into_iter().filter(|row| row.len() == 7) {
             let key = text(&row.remove(0));
             if picture.units.insert(key.clone(), row).is_some() {
@@ -203,7 +203,7 @@ impl Mirror<'_> {
         Ok(self.bolt.ask(vec![query(text, params)], wait)?.pop().unwrap_or_default())
     }
 
-    /// The name of what is mirrored; empty where that is nothing, or it is being written.
+    /// Returns the name of the mirrored state; empty when there is none, or it is being written.
     fn state(&self, wait: Duration) -> Result<String, String> {
         let rows = self.ask_one(STATE, &json!({"brain": self.brain}), wait)?;
         Ok(rows.first().and_then(|row| row.first()).map(text).unwrap_or_default())
@@ -225,7 +225,8 @@ impl Mirror<'_> {
         Ok(Picture::answered(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
     }
 
-    /// Whether the server has what the index has, found out within the time of a question: how much is left of that.
+    /// Checks within the time of a question that the server has the same as the index, and returns the rest of that
+    /// time.
     pub fn in_step(&self, state: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         if self.bolt.unless_broken(|| self.state(WALK_WAIT))? == state {
@@ -248,7 +249,7 @@ impl Mirror<'_> {
         self.write(state, &picture()?, stop)
     }
 
-    /// Drops what the server has of the brain, and writes it anew.
+    /// Drops the server's data of the brain, and writes it anew.
     pub fn rebuild(&self, state: &str, picture: &Picture) -> Result<Mirrored, String> {
         let (_guard, begun) = (self.bolt.writing.lock(), Instant::now());
         self.set_state("")?;
@@ -259,7 +260,7 @@ impl Mirror<'_> {
     }
 
     fn write(&self, state: &str, picture: &Picture, stop: &dyn Fn() -> bool) -> Result<(), String> {
-        // Before anything is as it was not: whoever asks meanwhile takes it for behind.
+        // First of all, so that a caller who asks meanwhile sees the server as behind.
         self.set_state("")?;
         for text in KEYS {
             let _ = self.ask_one(text, &json!({}), WRITE_WAIT);
@@ -267,7 +268,8 @@ impl Mirror<'_> {
         for _ in 0..ROUNDS {
             let there = self.picture()?;
             if there == *picture {
-                // A server that was just started takes long for the first question of a kind; let it be nobody's.
+                // A server that was just started is slow at the first question of a kind; this one goes ahead of any
+                // user's.
                 let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.edges(&one, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
@@ -300,7 +302,7 @@ impl Mirror<'_> {
 /// The relations on a server that is in step, seen from an index; those of the index from where the server fails.
 pub struct Walk<'a> {
     mirror: Option<Mirror<'a>>,
-    /// How long may still be waited for it: what happens between two hops is none of its time.
+    /// The rest of the wait for the server: the time between two hops does not count.
     left: Cell<Duration>,
     relations: Relations<'a>,
     why: &'a RefCell<Option<String>>,

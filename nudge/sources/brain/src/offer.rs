@@ -1,4 +1,4 @@
-//! What an agent is told unasked: units that a prompt brings to mind, and only where a model says that they do.
+//! Offers for an agent that did not ask: units that match a prompt, and only when a model says that they do.
 
 use nudge_core::explain::{MatchExplain, Parts};
 use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
@@ -51,7 +51,7 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
             hops: 0,
         };
         let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
-        // What only shares a word or two with a question is no answer to it.
+        // A unit that only shares a word or two with a question is no answer to it.
         let units = if is_weak { Vec::new() } else { units };
         let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
         let offers = kept.map(|(one, words)| offer(c, one, &words, of));

@@ -1,4 +1,4 @@
-//! What a markdown text is made of: sections under their headings, blocks that are read as one, and links.
+//! The parts of a markdown text: sections under their headings, blocks that are read as one, and links.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// The heading under which basic-memory keeps the relations of a note.
 const RELATIONS: &str = "relations";
-/// What counts of a heading.
+/// Length to which a heading is cut.
 const MAX_TITLE_CHARS: usize = 200;
 /// Longest name of a relation.
 const MAX_KIND_CHARS: usize = 40;
@@ -14,7 +14,7 @@ const MAX_KIND_CHARS: usize = 40;
 /// A text taken apart.
 #[derive(Debug, Default)]
 pub struct Outline {
-    /// The sections; the first is what stands before any heading.
+    /// The sections; the first is the text before any heading.
     pub sections: Vec<Section>,
     /// The blocks in order. Each reaches to the next, without the blank lines between them.
     pub blocks: Vec<Block>,
@@ -34,15 +34,15 @@ pub struct Section {
 /// A paragraph, a fence, a table, an item of a list, and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Where it stands.
+    /// The place in the text.
     pub range: Range<usize>,
-    /// Which section it is in.
+    /// The index of its section.
     pub section: usize,
-    /// What it is.
+    /// The form of the block.
     pub form: Form,
 }
 
-/// What a block is.
+/// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A heading.
@@ -56,11 +56,11 @@ pub enum Form {
 /// A link to another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// What it names: a title or a path.
+    /// The title or path that it names.
     pub target: String,
-    /// Whether it is `[[target]]`; else it is a path.
+    /// Is true for `[[target]]`; else it is a path.
     pub is_wiki: bool,
-    /// What stands before it in an item below *Relations*.
+    /// The text before it in an item below *Relations*.
     pub relation: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Outline {
             reader.take(&event, range);
         }
         let mut outline = reader.outline;
-        // What has no event, such as the definition of a link, belongs to the block before it.
+        // Text without an event, such as the definition of a link, belongs to the block before it.
         let mut end = text.len();
         for block in outline.blocks.iter_mut().rev() {
             let begin = block.range.start.min(end);
@@ -99,11 +99,11 @@ impl Outline {
     }
 }
 
-/// What is known while events come.
+/// The state of the reader between events.
 #[derive(Default)]
 struct Reader {
     outline: Outline,
-    /// The headings above what comes next: their levels, each higher than the one before.
+    /// The headings above the next text: their levels, each higher than the one before.
     above: Vec<u8>,
     /// How many parts are open.
     depth: usize,
@@ -111,7 +111,7 @@ struct Reader {
     list: usize,
     /// The text of the heading that is open.
     heading: Option<String>,
-    /// What stands in an item before its first link.
+    /// The text of an item before its first link.
     before: Option<String>,
 }
 

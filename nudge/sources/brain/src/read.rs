@@ -1,4 +1,4 @@
-//! What the index and the files say: one unit, all of them, how they stand, what is wrong.
+//! Answers from the index and the files: one unit, all units, their status, their problems.
 
 use std::time::Instant;
 
@@ -43,7 +43,7 @@ pub struct Entry {
 #[derive(Debug, Serialize)]
 pub struct Got {
     pub unit: Entry,
-    /// Of the file, for `if_hash`.
+    /// The hash of the file, for `if_hash`.
     pub hash: String,
     pub frontmatter: Map<String, Value>,
     pub body: String,
@@ -92,9 +92,9 @@ pub struct Standing {
     /// When changes are read.
     pub follows: String,
     pub problems: i64,
-    /// Who follows relations: `index`, or the address of the graph server.
+    /// The server of relations: `index`, or the address of the graph server.
     pub graph: String,
-    /// What would make it better, for people.
+    /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
     /// The file of the index.
     pub index: String,
@@ -121,10 +121,10 @@ pub struct Rebuilt {
     pub units: i64,
     pub chunks: i64,
     pub ms: u64,
-    /// What was written to the graph server.
+    /// Counts written to the graph server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<Mirrored>,
-    /// What was not.
+    /// Failed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
@@ -154,7 +154,7 @@ fn entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite::Res
     Ok(Entry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
 }
 
-/// What an entry is made of.
+/// The columns of an entry.
 const ENTRY: &str = "uid, title, kind, domain, tags, path, confidence";
 
 impl Brains {
@@ -247,7 +247,7 @@ impl Brains {
         })?;
         for path in paths {
             let Ok(read) = index.folder.read(&path) else { continue };
-            // The rule alone: the text would be told to whoever reads this.
+            // Only the rule is named: the text would pass the secret on to the reader.
             if let Some(rule) = SecretGuard::new().check(None, &read.text) {
                 problems.push(Problem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
@@ -257,7 +257,7 @@ impl Brains {
         Ok(Checked { problems, units: index.db.read(|c| count(c, "SELECT count(*) FROM unit"))? })
     }
 
-    /// What a graph server has otherwise than the index.
+    /// Finds the differences of the graph server from the index.
     fn check_graph(&self, index: &Index) -> Result<Option<Problem>> {
         let Some(mirror) = self.mirror(index) else { return Ok(None) };
         let (state, picture) = index.db.read(|c| Ok((state(c)?, Picture::of(c, &index.key)?)))?;
@@ -302,7 +302,7 @@ impl Brains {
     }
 }
 
-/// What the index knows to be wrong.
+/// Returns the problems that the index knows of.
 fn problems(index: &Index) -> Result<Vec<Problem>> {
     let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
         UNION ALL SELECT path, 'skipped', why FROM skipped

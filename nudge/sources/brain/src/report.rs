@@ -1,9 +1,9 @@
-//! What the command line tells a person of the answers.
+//! Prints the answers of the brain on the command line.
 
 use nudge_core::report::{Report, list, text};
 use serde_json::Value;
 
-/// Of what was found.
+/// Reports the units that were found.
 pub fn found(answer: &Value) -> Report {
     let mut notes: Vec<_> = list(&answer["degraded"]).iter().map(text).collect();
     let units = list(&answer["units"]);
@@ -44,7 +44,7 @@ pub fn found(answer: &Value) -> Report {
     Report { lines, notes, ..Report::default() }
 }
 
-/// Of what a language model made of it.
+/// Reports the answer of a language model.
 fn answered(said: &Value, mut notes: Vec<String>) -> Report {
     let mut lines: Vec<_> = text(&said["text"]).lines().map(str::to_owned).collect();
     lines.push(String::new());
@@ -61,7 +61,7 @@ fn answered(said: &Value, mut notes: Vec<String>) -> Report {
     Report { lines, notes, ..Report::default() }
 }
 
-/// Of one unit.
+/// Reports one unit.
 pub fn shown(answer: &Value) -> Report {
     let unit = &answer["unit"];
     let head =
@@ -79,7 +79,7 @@ pub fn shown(answer: &Value) -> Report {
     Report { lines, ..Report::default() }
 }
 
-/// Of a list.
+/// Reports a list.
 pub fn listed(answer: &Value) -> Report {
     let units = list(&answer["units"]);
     if units.is_empty() {
@@ -95,7 +95,7 @@ pub fn listed(answer: &Value) -> Report {
     }
 }
 
-/// Of a brain that was made.
+/// Reports a new brain.
 pub fn made(answer: &Value) -> Report {
     let root = text(&answer["root"]);
     let line = match list(&answer["made"]) {
@@ -113,7 +113,7 @@ pub fn made(answer: &Value) -> Report {
     Report { notes: yours.into_iter().chain([next.to_owned()]).collect(), ..Report::line(line) }
 }
 
-/// Of a unit that was added.
+/// Reports a unit that was added.
 pub fn added(answer: &Value) -> Report {
     let [id, path] = ["id", "path"].map(|name| text(&answer[name]));
     let line = if answer["created"] == true {
@@ -126,14 +126,14 @@ pub fn added(answer: &Value) -> Report {
     Report { notes, ..Report::line(line) }
 }
 
-/// Of a field that was set.
+/// Reports a field that was set.
 pub fn set(answer: &Value) -> Report {
     let mut lines = vec![format!("✔ {}", text(&answer["path"]))];
     lines.extend(text(&answer["diff"]).lines().map(str::to_owned));
     Report { lines, ..Report::default() }
 }
 
-/// Of a check.
+/// Reports a check.
 pub fn checked(answer: &Value) -> Report {
     let problems = list(&answer["problems"]);
     if problems.is_empty() {

@@ -19,8 +19,8 @@ use crate::schema::FULL_TEXT;
 
 /// Chunks that are looked at because of their meaning.
 const NEAREST: usize = 50;
-/// How much of a question a model must understand for meaning to count alone, but for a little. By the same half as
-/// below: what is asked of prose is prose, and words beside its meaning make the order worse.
+/// The share of a question that a model must understand for meaning to count alone, but for a little. Measured on the
+/// same half as below: such questions are prose, and words beside their meaning make the order worse.
 const MOSTLY: f64 = 0.5;
 /// Chunks that are looked at because of their words, where those say it all.
 const HEAVIEST: usize = 512;
@@ -28,7 +28,7 @@ const HEAVIEST: usize = 512;
 const LIGHT: f64 = 1e-3;
 /// Units from which relations are followed.
 const SEEDS: usize = 5;
-/// One slot of so many is for what is found by relation.
+/// Units found by relation get one slot of so many.
 const SLOTS: usize = 5;
 /// How much more a unit counts that is related and relevant, too. By the same half: most units that something is related
 /// to are so alike.
@@ -40,12 +40,12 @@ const RELEVANT: f64 = 2.0;
 pub const FLOOR: f64 = 0.58;
 const WORDS_FLOOR: f64 = 0.7;
 
-/// What is asked.
+/// A question to the index.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     pub words: &'a Words,
     pub known: &'a Known,
-    /// Its meaning, where there is a model.
+    /// The meaning of the question, if there is a model.
     pub thought: Option<&'a Thought>,
     pub memory: &'a Memory,
     pub fusion: Fusion,
@@ -57,7 +57,7 @@ pub struct Question<'a> {
     pub hops: usize,
 }
 
-/// Which units are asked for.
+/// The units that are asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {
     pub domain: Option<&'a str>,
@@ -65,7 +65,7 @@ pub struct Filter<'a> {
     pub tags: &'a [String],
 }
 
-/// What was found.
+/// The units that were found.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// By words and meaning, best first.
@@ -95,7 +95,7 @@ impl Filter<'_> {
     }
 }
 
-/// Whether an answer has a slot for what is found by relation.
+/// Returns true when an answer has a slot for units found by relation.
 pub fn takes_related(limit: usize, hops: usize) -> bool {
     limit >= SLOTS && hops > 0
 }
@@ -103,7 +103,7 @@ pub fn takes_related(limit: usize, hops: usize) -> bool {
 /// Finds the units that have to do with a question.
 ///
 /// # Errors
-/// Those of the database and the graph.
+/// The errors of the database and the graph.
 pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: Filter<'_>) -> Result<Answer, Failure> {
     let Question { memory, limit, first, .. } = question;
     let allowed = filter.allowed(c)?;
@@ -117,7 +117,7 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
         related = expand(graph, &seeds, question.hops, order)?;
-        // What was found anyway needs no slot.
+        // A unit that was found anyway needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
         related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
         let relevance = evidence.relevance(&related.iter().map(|one| one.unit).collect());
@@ -142,13 +142,14 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     Ok(Answer { units, related, words, of, is_weak })
 }
 
-/// What chunks say of a question.
+/// The evidence of chunks for a question.
 struct Evidences<'a> {
     memory: &'a Memory,
     found: Found,
     cosines: Option<Cosines<'a>>,
     understood: f64,
-    /// What words alone say is their weights; beside those, the share of the words makes it worse.
+    /// Is true when words count by their share of the question. With words alone their weights count; the share beside
+    /// those makes it worse.
     by_share: bool,
 }
 
@@ -158,7 +159,7 @@ impl<'a> Evidences<'a> {
         let mut found = search(c, &FULL_TEXT, question.words, known)?;
         let thought = thought.filter(|thought| thought.understood > 0.0);
         let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
-        // Where meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
+        // When meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
         let is_by_meaning = question.fusion == Fusion::Relevance && memory.without() == 0 && understood >= 1.0;
         if !is_by_meaning {
             found.weigh_all(c, &FULL_TEXT, known)?;
@@ -217,7 +218,7 @@ pub fn reason(best: &Candidate, words: &[String], of: usize) -> String {
     near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
 }
 
-/// The addends of a score beside what they are made of.
+/// The addends of a score and the values behind them.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Explain {
     /// Named addends; their sum is the score.

@@ -1,4 +1,4 @@
-//! The rows of the index: putting a file in, and what follows from all of them together.
+//! The rows of the index: puts a file in, and settles the facts that depend on all files.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use sha2::{Digest as _, Sha256};
 use crate::folder::{Hash, Stamp};
 use crate::unit::{Relation, Unit, without_ending};
 
-/// What is known of a file.
+/// The stored facts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFile {
-    /// Its unit; none for one that is no unit.
+    /// The unit of the file; none when the file is no unit.
     pub id: Option<i64>,
     pub stamp: Stamp,
     pub hash: Hash,
 }
 
 impl KnownFile {
-    /// Whether it is a unit with these bytes.
+    /// Returns true when it is a unit with these bytes.
     pub fn is(&self, hash: &Hash) -> bool {
         self.id.is_some() && self.hash == *hash
     }
@@ -42,19 +42,19 @@ pub fn files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What is known of one.
+/// Reads the stored facts of one file.
 pub fn file(c: &Connection, path: &str) -> Result<Option<KnownFile>, Failure> {
     let mut statement = c.prepare_cached(&format!("SELECT * FROM ({FILES}) WHERE path = ?1"))?;
     Ok(statement.query_row([path], file_of).optional()?.map(|(_, file)| file))
 }
 
-/// Reads what is noted of the whole index.
+/// Reads a note on the whole index.
 pub fn note(c: &Connection, name: &str) -> Result<Option<String>, Failure> {
     let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
-/// Whether what follows from all files together is found out.
+/// Returns true when the facts that depend on all files are settled.
 pub fn is_settled(c: &Connection) -> Result<bool, Failure> {
     Ok(note(c, "settled")?.as_deref() == Some("1"))
 }
@@ -104,7 +104,7 @@ pub fn rename(c: &Connection, from: &str, to: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts a file in, in the place of what was known of it. Returns whether that may change what it or another one leads to,
+/// Puts a file in and replaces its old rows. Returns true when a link of it or of another file may now lead elsewhere,
 /// which [`settle`] finds out.
 pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) -> Result<bool, Failure> {
     let unit = Unit::read(path, text);
@@ -249,8 +249,8 @@ struct Named {
     aliases: Vec<String>,
 }
 
-/// Finds out what depends on all files: which id is whose, and which unit a relation leads to. It is the same whatever
-/// came first.
+/// Settles the facts that depend on all files: the owner of each id, and the unit that each relation leads to. The
+/// result does not depend on the order of the files.
 pub fn settle(c: &Connection) -> Result<(), Failure> {
     let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
     let rows = statement.query_map([], |row| {
@@ -265,7 +265,7 @@ pub fn settle(c: &Connection) -> Result<(), Failure> {
     set_note(c, "settled", "1")
 }
 
-/// Of two files with one id the first by path has it; the second goes by its path.
+/// Gives an id to the first by path of two files that have it; the second goes by its path.
 fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
     let mut owners: HashMap<&str, i64, RandomState> = HashMap::default();
     for unit in units.iter() {
@@ -292,14 +292,14 @@ fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who has a name.
+/// The unit that a name belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     One(i64),
     Several,
 }
 
-/// What units are called.
+/// The names of units.
 #[derive(Default)]
 struct Names(HashMap<String, Owner, RandomState>);
 

@@ -5,10 +5,10 @@ use nudge_storage::{App, KEYS, KEYS_IN_ORDER, Kept};
 
 /// The tables, and the triggers that keep the full-text index in step.
 ///
-/// A relation has the unit that it leads to as `dst`; none where there is no such unit, or more than one. `hash` of a
-/// chunk is that of the text a vector is made of, so that a text which only moved keeps its vector; `meaning` is the
-/// hash whose vector it has, which is an older one until the new one is made. `AUTOINCREMENT`: the number of a chunk
-/// that is gone is never another's.
+/// A relation has the unit that it leads to as `dst`; none when there is no such unit, or more than one. `hash` of a
+/// chunk is the hash of the text for its vector, so a text that only moved keeps its vector. `meaning` is the hash
+/// whose vector it has; that is an older one until the new vector is made. `AUTOINCREMENT`: the number of a removed
+/// chunk is never used again.
 const TABLES: &str = "\
 CREATE TABLE brain(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE unit(
@@ -45,7 +45,7 @@ CREATE TRIGGER chunk_delete AFTER DELETE ON chunk BEGIN
   INSERT INTO chunk_fts(chunk_fts, rowid, head, text) VALUES ('delete', old.id, old.head, old.text);
 END;";
 
-/// What a graph server is told of has a name, another one after each change: `graph` in `brain`.
+/// The data for a graph server has a name, which changes with each change of the data: `graph` in `brain`.
 const GRAPH: &str = "\
 INSERT INTO brain VALUES('graph', lower(hex(randomblob(16))));
 CREATE TRIGGER graph_unit_insert AFTER INSERT ON unit BEGIN
@@ -69,16 +69,16 @@ CREATE TRIGGER graph_relation_update AFTER UPDATE ON relation BEGIN
   UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
 END;";
 
-/// What is held in memory of all chunks is read from an index alone, not from pages full of texts.
+/// The memory of all chunks is filled from an index alone, not from pages full of texts.
 const MEMORY: &str = "\
 DROP INDEX chunk_meaning;
 CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
 
-/// Of long sections, parts that did not fit into the model were cut short by it.
+/// In long sections, the model cut parts short that did not fit.
 const PARTS: &str = "DELETE FROM vector WHERE hash IN (SELECT hash FROM vector WHERE part > 0);";
 
-/// What is held in memory of the index follows it by the units that each change was of, in the order of the changes: 4,096
-/// at the least. `index` in `brain` is the name of this index, whose changes these are.
+/// The memory of the index follows the units that each change touched, in the order of the changes: 4,096 at the least.
+/// `index` in `brain` is the name of this index, to which the changes belong.
 const TOUCHED: &str = "\
 INSERT INTO brain VALUES('index', lower(hex(randomblob(16))));
 CREATE TABLE touched(seq INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL) STRICT;
@@ -100,5 +100,5 @@ pub static APP: App = App {
     kept: Kept::Cache,
 };
 
-/// Its full-text index.
+/// The full-text index of the chunks.
 pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

@@ -76,7 +76,7 @@ pub struct Brains {
     pub(crate) fusion: Fusion,
     /// The graph server, if there is one.
     bolt: Option<Bolt>,
-    /// The language model that puts in order what was found, if that is wanted.
+    /// The language model that orders found units, if the settings want one.
     pub(crate) reranker: Option<Reranker>,
     models: Arc<dyn Models>,
     /// The last one used stands last.
@@ -110,8 +110,8 @@ impl Brains {
         named.filter(|root| root.is_absolute()).or_else(|| self.root.clone())
     }
 
-    /// The brain that a caller means: the one that is named, else the one that they stand in. One that somebody merely
-    /// cloned is asked by those who ask, and tells nothing by itself.
+    /// Opens the brain that a caller means: the named one, else the one around the caller's folder. A brain that was
+    /// merely cloned answers questions, and makes no offers.
     pub(crate) fn brain(&self, context: &Context) -> Result<Arc<Index>> {
         let here = || {
             let mut folders = Path::new(context.cwd()?).ancestors();
@@ -143,8 +143,8 @@ impl Brains {
         Ok(index)
     }
 
-    /// Brings an index in step with its files, as far as there is time for it; why it is not as good as it could be, for
-    /// people. One that was never made is made now: it would answer nothing.
+    /// Brings an index in step with its files, as far as there is time. Returns the reasons why it could be better, for
+    /// people. An index that was never made is made now: it would answer nothing.
     pub(crate) fn refresh(&self, index: &Index) -> Result<Vec<String>> {
         let stale = match self.look(index, None) {
             // The units that were read before answer all the same.
@@ -185,7 +185,7 @@ impl Brains {
         Ok(scanned.is_whole)
     }
 
-    /// What a graph server has of an index, where the settings name one.
+    /// Returns the mirror of an index on a graph server, if the settings name one.
     pub(crate) fn mirror<'a>(&'a self, index: &'a Index) -> Option<Mirror<'a>> {
         self.bolt.as_ref().map(|bolt| Mirror { bolt, brain: &index.key })
     }
@@ -198,7 +198,7 @@ impl Brains {
         Ok(mirror.bolt.unless_broken(|| mirror.follow(&state, picture, &|| stop.is_set())).is_ok())
     }
 
-    /// Makes vectors for a moment where nobody else would: in a process alone.
+    /// Makes vectors for a moment in a process without a worker.
     pub(crate) fn make_up_alone(&self, index: &Index, model: &dyn Embedder) -> Result<()> {
         self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
@@ -215,7 +215,7 @@ impl Brains {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes whoever reads files and makes vectors.
+    /// Wakes the worker, which reads files and makes vectors.
     pub(crate) fn work_on(&self) {
         self.worker.wake();
     }
@@ -233,7 +233,7 @@ impl Brains {
         }]);
     }
 
-    /// Waits until the changes that the system tells of are over: what comes together is read together.
+    /// Waits until the changes that the system reports are over: changes that come together are read together.
     fn settle(&self, stop: &StopFlag) {
         let rest = || self.open.lock().iter().filter_map(|index| index.follow.rest()).min();
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
@@ -244,7 +244,7 @@ impl Brains {
         self.open.lock().iter().any(|index| index.follow.rest().is_some_and(|rest| rest.is_zero()))
     }
 
-    /// Reads what has changed and makes the vectors that are missing; whether all is done.
+    /// Reads changed files and makes missing vectors. Returns true when all is done.
     fn do_work(&self, stop: &StopFlag) -> Result<bool> {
         if let Some(root) = &self.root {
             self.index(root)?;

@@ -113,7 +113,7 @@ fn scalar(text: &str) -> String {
 /// The lines of a field.
 struct Found<'a> {
     range: std::ops::Range<usize>,
-    /// Its first line, and where the colon stands in it.
+    /// The first line, and the place of the colon in it.
     first: &'a str,
     colon: usize,
     /// A comment after a value of one line, with the blanks before it.
@@ -151,13 +151,13 @@ fn find<'a>(yaml: &'a str, name: &str) -> Option<Found<'a>> {
     Some(found)
 }
 
-/// Whether a line begins another field: something in column 0 that goes on with none.
+/// Returns true when a line begins another field: its text starts in column 0 and continues no field.
 fn begins_field(line: &str) -> bool {
     let is_item = line == "-" || line.starts_with("- ") || line.starts_with("-\t");
     !line.is_empty() && !line.starts_with([' ', '\t', '#', ']', '}']) && !is_item
 }
 
-/// Where the colon after a name stands.
+/// Finds the colon after a name.
 fn colon_of(line: &str, name: &str) -> Option<usize> {
     let quoted = [name.to_owned(), format!("\"{name}\""), format!("'{name}'")];
     quoted.iter().find_map(|key| {
@@ -187,7 +187,7 @@ fn comment(value: &str) -> &str {
     begin.next().map_or("", |at| &value[value[..at].trim_end().len()..])
 }
 
-/// Where the bracket stands that ends a list or a mapping which begins with one; `None` where it goes on in another line, or
+/// Finds the bracket that ends a list or mapping at the start of the text; `None` when that goes on in another line, or
 /// has a comment within.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut is_at_start, mut at) = (0_usize, true, 0);
@@ -207,8 +207,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// Where the quote stands that ends a text which begins with one. A single quote stands for itself twice, a double one after
-/// a backslash.
+/// Finds the quote that ends a quoted text. A single quote within it is doubled, a double one follows a backslash.
 fn closing(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     let mut signs = text.char_indices().skip(1).peekable();
@@ -225,7 +224,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether a parser sees the change of one field and nothing else.
+/// Checks that a parser sees the change of one field and no other.
 fn prove(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     let refused = || conflict(name, flow);
     let read = |text: &str| mapping(text).map_err(|_| refused());

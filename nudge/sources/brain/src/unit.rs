@@ -1,4 +1,4 @@
-//! A unit of knowledge: what a file says of itself.
+//! A unit of knowledge, as its file describes it.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use crate::outline::{Link, Outline};
 
 /// The words for a type that have a meaning here; others are kept, and told of.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
-/// What relations weigh: those that somebody gave a type, and those that merely point.
+/// The weights of relations: with a type that the author gave, and as mere links.
 const TYPED: f64 = 1.0;
 const POINTING: f64 = 0.5;
 /// The relation of a link in the text.
 const LINKS: &str = "links_to";
-/// Longest title, id, tag and so on, in characters; what is longer is text that ended up there.
+/// Longest title, id, tag and so on, in characters; a longer one is text that ended up there.
 const MAX_CHARS: usize = 200;
 /// Most relations of a file.
 const MAX_RELATIONS: usize = 2_000;
@@ -27,32 +27,32 @@ pub struct Unit {
     pub own_id: Option<String>,
     /// The path without `.md`, by which it goes otherwise.
     pub path_id: String,
-    /// What it is called.
+    /// The title.
     pub title: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// What it says in a sentence.
+    /// The summary in a sentence.
     pub summary: Option<String>,
-    /// Its type.
+    /// The type.
     pub kind: Option<String>,
-    /// What it is about.
+    /// The subject.
     pub domain: String,
-    /// Its tags, each once.
+    /// The tags, each once.
     pub tags: Vec<String>,
     /// How sure its author is, 0 to 1.
     pub confidence: Option<f64>,
-    /// Where it comes from.
+    /// The origin.
     pub source: Option<String>,
     /// When it was made and changed, as it says.
     pub created: Option<String>,
     pub modified: Option<String>,
-    /// What it has to do with.
+    /// The related units.
     pub relations: Vec<Relation>,
     /// The fields, as they stand there.
     pub fields: Fields,
-    /// Its pieces, as places in the file.
+    /// The pieces, as places in the file.
     pub chunks: Vec<Chunk>,
-    /// What is wrong with it.
+    /// The problems found in it.
     pub problems: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub struct Unit {
 pub struct Relation {
     /// The unit, as it is named.
     pub target: Target,
-    /// What it is to this one, such as `uses`.
+    /// The type of the relation, such as `uses`.
     pub kind: String,
     /// How much that counts, 0 to 1.
     pub weight: f64,
@@ -145,7 +145,7 @@ impl Unit {
         }
     }
 
-    /// What stands before the breadcrumb of its first piece: by what a unit is called, it is found as well.
+    /// Joins the names of a unit for the head of its first piece: a unit is found by its names as well.
     pub fn names(&self) -> String {
         let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
         names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
@@ -173,7 +173,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect()
 }
 
-/// What a file names, each once by target and kind.
+/// Returns the units that a file names, each once by target and kind.
 fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
     let mut relations: Vec<Relation> = Vec::new();
     let mut seen = HashSet::new();

@@ -39,7 +39,7 @@ const SIMILAR: f64 = 0.7;
 #[derive(Debug, Serialize)]
 pub struct NewBrain {
     pub root: String,
-    /// What was made; nothing where all was there.
+    /// New parts; empty if all was there.
     pub made: Vec<&'static str>,
     pub units: usize,
     /// It is the one that the caller has named, and needs no more than that.
@@ -51,9 +51,9 @@ pub struct NewBrain {
 pub struct Added {
     pub id: String,
     pub path: String,
-    /// Whether a file was written.
+    /// Is true for a new file.
     pub created: bool,
-    /// Units whose words are much like those of its title.
+    /// Units with words like its title's.
     pub similar: Vec<Similar>,
 }
 
@@ -76,7 +76,7 @@ impl Brains {
         let folder = Folder::open(&dir)?;
         let root = folder.path();
         let mut made = Vec::new();
-        // First: what it refuses is not done by halves.
+        // First of all: a refusal here leaves nothing half done.
         if params.git && git::begin(root)? {
             made.push(".git");
         }
@@ -92,7 +92,7 @@ impl Brains {
         }
         let has_notes =
             folder.walk(&crate::config::Config::of(root), None).is_some_and(|walked| !walked.files.is_empty());
-        // Whoever has notes already has folders of their own.
+        // A user who has notes already has folders for them.
         if !has_notes && !root.join("domains").exists() {
             std::fs::create_dir(root.join("domains")).map_err(failed)?;
             made.push("domains");
@@ -137,7 +137,7 @@ impl Brains {
         refusal::check_json("value", &value)?;
         refusal::check(Some(&field), &value.to_string(), "value")?;
         let index = current(self, context)?;
-        // A command line has texts alone; what reads as a number, a truth value or a list is meant as one.
+        // A command line has texts alone; a text that reads as a number, a truth value or a list is meant as one.
         let value = match &value {
             Value::String(text) => serde_json::from_str(text)
                 .ok()
@@ -184,7 +184,7 @@ impl Add {
         refusal::check_json("tags", &json!([self.tags, self.related, self.domain]))
     }
 
-    /// Where the file goes.
+    /// Returns the path of the new file.
     fn path(&self, has_domains: bool) -> String {
         path_of(self.domain.as_deref().unwrap_or("general"), &self.title, has_domains)
     }
@@ -212,7 +212,7 @@ pub fn new_id(now: Millis) -> String {
     Uuid::new_v7(Timestamp::from_unix(NoContext, millis / 1_000, nanos)).to_string()
 }
 
-/// Where the file of a new unit goes.
+/// Returns the path for the file of a new unit.
 pub fn path_of(domain: &str, title: &str, has_domains: bool) -> String {
     let domain = slug(domain);
     let folder = if has_domains { format!("domains/{domain}") } else { domain };

@@ -1,8 +1,9 @@
-//! What a turn of an agent did, and whether it is worth a record (semantics section 17).
+//! The work of an agent's turn, and whether it is worth a record (semantics section 17).
 //!
-//! No model looks at it. Hooks tell which tools were used and how commands ended; that is counted for each client session
-//! from prompt to prompt. A turn that did something and saved nothing is reminded of it once: with the next prompt
-//! (`remind`), or before it ends (`ask`). The agent's own model decides, for it alone knows what it did.
+//! No model looks at it. Hooks report the tools that were used and how commands ended; these are counted for each
+//! client session from prompt to prompt. A turn that did something and saved nothing leads to one reminder: with the
+//! next prompt (`remind`), or before the turn ends (`ask`). The agent's own model decides, because only it knows its
+//! work.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
@@ -59,7 +60,7 @@ impl Mode {
     }
 }
 
-/// What a turn did that may be worth a record. The first that holds is told.
+/// The work of a turn that may be worth a record. The first one that holds is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// A command that had failed worked.
@@ -72,7 +73,7 @@ pub enum Deed {
     Edited(u32),
 }
 
-/// What there is to say.
+/// A reminder for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// The turn before saved nothing.
@@ -83,12 +84,12 @@ pub enum Word {
     Skipped,
 }
 
-/// What came of it, for `nudge.status`.
+/// Counts of the reminders, for `nudge.status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Turns that were reminded or asked.
     pub asked: u64,
-    /// Of these, how many saved nothing then.
+    /// The number of these that saved nothing then.
     pub skipped: u64,
 }
 
@@ -154,7 +155,7 @@ impl Turns {
         Self { mode, sessions: HashMap::new(), tally: Tally::default() }
     }
 
-    /// What came of it.
+    /// Returns the counts of the reminders.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -169,8 +170,8 @@ impl Turns {
         session
     }
 
-    /// Notes what happened in a client session, when `written` records were saved in all; what there is to say to it now.
-    /// A prompt ends the turn before it.
+    /// Notes an event of a client session, when `written` records were saved in all. Returns the reminder that is due
+    /// now. A prompt ends the turn before it.
     pub fn at(&mut self, name: &str, moment: Moment, tool: Option<&str>, written: u64, now: Millis) -> Option<Word> {
         if self.mode == Mode::Off {
             return None;
@@ -236,10 +237,10 @@ impl Turns {
     }
 }
 
-/// Whether a command is `git commit`, and commits.
+/// Returns true when a command is `git commit`, and commits.
 fn commits(command: &Command) -> bool {
     let mut words = command.words.iter().skip(1).map(String::as_str);
-    // Of git's own options, these have a value behind them.
+    // These options of git are followed by a value.
     let verb = loop {
         match words.next() {
             Some("-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace") => drop(words.next()),
@@ -250,20 +251,20 @@ fn commits(command: &Command) -> bool {
     command.program == "git" && verb == Some("commit") && !words.any(|word| word == "--dry-run")
 }
 
-/// Whether a command saves a record.
+/// Returns true when a command saves a record.
 fn saves(command: &Command) -> bool {
     let words: Vec<_> = command.words.iter().skip(1).map(String::as_str).take(2).collect();
     command.program == "nudge" && matches!(words[..], ["records" | "record", "add" | "upsert"])
 }
 
-/// Whether a command says by its exit code that it found nothing, or a difference, and did not fail.
+/// Returns true when the exit code of a command means "not found" or "differs", and no failure.
 fn says_no(command: &Command, exit_code: Option<i64>) -> bool {
     let answers = ["grep", "egrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which", "command"];
     exit_code == Some(1) && answers.contains(&&*command.program)
 }
 
 impl Deed {
-    /// What was done, as the end of a sentence about a turn.
+    /// Describes the work, as the end of a sentence about a turn.
     fn done(self) -> String {
         match self {
             Self::Mended => "made a failing command work".to_owned(),
@@ -299,7 +300,7 @@ impl Word {
         }
     }
 
-    /// The same among what is told at a moment. It comes once.
+    /// Returns the reminder as an offer. It comes once.
     pub fn offer(self, request: &SuggestRequest) -> Offer {
         let why = "what the turn did, and that it saved no record".to_owned();
         let parts = Parts::from([("deed", 1.0)]);

@@ -1,4 +1,4 @@
-//! Records that may say the same: pairs whose meanings are near each other, for a person to look at and merge.
+//! Finds records that may say the same: pairs whose meanings are near each other, for a person to look at and merge.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub struct Duplicates {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<usize>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -72,15 +72,15 @@ pub struct Pair {
     pub distance: f64,
     /// The title of the older.
     pub title: String,
-    /// That of the newer.
+    /// The title of the newer.
     pub other_title: String,
-    /// What both are about.
+    /// The kind of both.
     pub kind: Kind,
     /// The name of their project.
     pub project: String,
 }
 
-/// The meaning of a record, by the first part of its text, and what it may be compared with.
+/// The meaning of a record, by the first part of its text, and the group that it is compared in.
 struct One {
     id: i64,
     of: (i64, Kind),
@@ -145,7 +145,7 @@ impl Records {
         };
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
-        // Those that are compared with each other stand side by side.
+        // Records that are compared with each other stand side by side.
         ones.sort_by_key(|one| (one.of.0, one.of.1.as_str(), one.id));
         let mut compared = 0;
         let mut nearest = Nearest { limit, all: 0, pairs: Vec::new() };
@@ -156,7 +156,7 @@ impl Records {
             }
             compared += vectors.len();
             let one = |at| usize::try_from(at).ok().and_then(|at| group.get(at));
-            // What this rounds off is less than `pairs` lets through; what it tells is measured below.
+            // The rounding here is less than the margin of `pairs`; the exact distance is measured below.
             #[allow(clippy::cast_possible_truncation)]
             let least = (1.0 - most) as f32;
             vectors.pairs(least, |first, second| {
@@ -175,7 +175,7 @@ impl Records {
         let omitted = nearest.all - nearest.pairs.len();
         let duplicates = db.read(|c| {
             let pair = |(distance, ids): &(f32, [i64; 2])| {
-                // One of them may have been deleted a moment ago.
+                // Another call may have deleted one of them a moment ago.
                 let (Some(first), Some(second)) = (rows::find(c, ids[0])?, rows::find(c, ids[1])?) else {
                     return Ok(None);
                 };
@@ -194,14 +194,14 @@ impl Records {
     }
 }
 
-/// Those of the newest records that have a vector of this model, and how many there are in all.
+/// Reads the newest records that have a vector of this model, and counts all records.
 ///
-/// From the database and not from the memory that searches share: comparing takes seconds where there are thousands, and
-/// nobody waits for it.
+/// Reads the database and not the memory that searches share: comparing thousands takes seconds, and no prompt waits
+/// for it.
 fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(Vec<One>, i64), Failure> {
     let of = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
     let all = c.prepare_cached(&format!("SELECT count(*) {of}"))?.query_row([project], |row| row.get(0))?;
-    // The newest are found first, for what is sorted takes its vector along.
+    // The newest are selected first: a sort would carry the vectors along.
     let mut statement = c.prepare_cached(&format!(
         "SELECT r.id, r.project_id, r.kind, e.vector
            FROM (SELECT id, project_id, kind {of} ORDER BY id DESC LIMIT ?3) r

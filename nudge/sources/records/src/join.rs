@@ -17,11 +17,11 @@ use crate::write::MAX_RECORDS;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// The project whose records move, by its name.
+    /// The name of the project whose records move.
     pub from: String,
     /// The project that they move to; the one of the context may be without a record yet.
     pub into: String,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }

@@ -1,7 +1,7 @@
-//! Records: what was fixed, decided and planned, across projects, found again by words and by meaning.
+//! Records: fixes, decisions and plans across projects, found again by words and by meaning.
 //!
 //! A record is an issue that was fixed, a specification, a decision of architecture, or an update. All of a user's
-//! projects share one database, so that what one has learned helps another. [`SOURCE`] brings it to the surfaces.
+//! projects share one database, so that a lesson of one helps another. [`SOURCE`] brings it to the surfaces.
 //!
 //! | module | what |
 //! |---|---|

@@ -17,21 +17,21 @@ use crate::record::{Kind, Status};
 const BATCH: i64 = 8;
 /// Parts of a record that have vectors, the first of as many tokens as the model takes.
 const MAX_PARTS: usize = 5;
-/// Which of them is the title alone.
+/// The number of the part that is the title alone.
 const TITLE: u32 = 1;
-/// How much of a text a model must understand to say what is nearly the same.
+/// The share of a text that a model must understand to judge near duplicates.
 const HALF: f64 = 0.5;
 /// Tokens of a further part, without the title that stands before it.
 const PART_TOKENS: usize = 200;
 
-/// The texts of a record that have a meaning each: the title with the beginning of the body, the title alone, and the
-/// title with what comes after. A record is as near to a question as its nearest part.
+/// Splits a record into the texts that have a meaning each: the title with the beginning of the body, the title alone,
+/// and the title with later text. A record is as near to a question as its nearest part.
 pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
     let mut parts = vec![format!("{title} {body}"), title.to_owned()];
     let mut room = model.max_tokens().saturating_sub(model.count(title));
     let mut begin = 0;
     let mut used = 0;
-    // What the first part holds is not needed again.
+    // The text of the first part is not needed again.
     let mut is_first = true;
     for (at, word) in words(body) {
         let tokens = model.count(word);
@@ -52,14 +52,14 @@ pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
     parts
 }
 
-/// Returns true for a record of which the model understands enough to say what is nearly the same: what it does not
+/// Returns true when the model understands enough of a record to judge near duplicates: a text that it does not
 /// understand, such as another script, is near to anything or to nothing.
 pub fn is_understood(title: &str, body: &str, model: &dyn Embedder) -> bool {
     let whole = format!("{title} {body}");
     understood(model.count(&whole), pieces(&whole)) > HALF && !Words::of_query(&whole).is_empty()
 }
 
-/// The number of words and signs of a text. What is said of programs has many signs, and each is a token as well.
+/// Counts the words and signs of a text. Texts about programs have many signs, and each is a token as well.
 fn pieces(text: &str) -> usize {
     let mut in_word = false;
     let begins = |c: char| {
@@ -76,7 +76,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
 }
 
-/// What is known of a record beside its vectors.
+/// The facts of a record beside its vectors.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
     pub project: i64,
@@ -84,11 +84,11 @@ pub struct About {
     pub status: Status,
 }
 
-/// The vectors of one model, in memory, and what is known of their records.
+/// The vectors of one model, in memory, with the facts of their records.
 pub struct Memory {
-    /// Of the texts with their titles.
+    /// The vectors of the texts with their titles.
     pub vectors: Vectors,
-    /// Of the titles alone, which say what a record is about and not whether it is the same as another.
+    /// The vectors of the titles alone, which show the subject of a record and not whether it is the same as another.
     titles: Vectors,
     pub about: HashMap<i64, About, RandomState>,
     /// The generation of the file, and the last change of a record that is in here, and the last vector: all numbers are
@@ -113,7 +113,7 @@ impl Memory {
         }
     }
 
-    /// Whether some record has no vector yet.
+    /// Returns true when some record has no vector yet.
     pub fn is_partial(&self) -> bool {
         self.vectors.texts() < self.about.len()
     }
@@ -198,7 +198,7 @@ impl Meanings {
     }
 }
 
-/// Reads what has changed since.
+/// Reads the changes since the last time.
 fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
     let mut gone = c.prepare_cached("SELECT seq, record_id FROM gone WHERE seq > ?1")?;
     let mut rows = gone.query([known.seq])?;
@@ -258,7 +258,7 @@ pub fn drop_of(c: &Connection, id: i64) -> Result<(), Failure> {
 /// The records without any vector, of whatever model.
 const WITHOUT: &str = "FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
 
-/// Whether there is a record without any vector.
+/// Returns true when there is a record without any vector.
 pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
     Ok(c.prepare_cached(&format!("SELECT 1 {WITHOUT}"))?.exists([])?)
 }
@@ -283,7 +283,7 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
         })?;
         let batch: Vec<_> = rows.collect::<Result<_, _>>()?;
-        // Who has no full batch need not go through all records once more.
+        // A batch that is not full is the last; it need not count all records once more.
         let is_last = batch.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
         let mut left = i64::try_from(batch.len()).unwrap_or(i64::MAX);
         if !is_last {

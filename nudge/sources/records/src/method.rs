@@ -1,4 +1,4 @@
-//! The rows, and what they take and tell.
+//! The methods of the records with their params and results.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub const MAX_LIMIT: usize = 50;
 /// Entries of a list, when the caller does not say, and the most.
 const LISTED: usize = 100;
 pub const MAX_LISTED: usize = 1_000;
-/// Bytes of a body that a search answers: five bodies as long as they may be would fill what an agent can hold.
+/// Bytes of a body in a search result: five bodies of full length would fill an agent's context.
 const MAX_FOUND_BYTES: usize = 2_000;
 /// How long a search waits for the model to be loaded; then it goes by words.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
@@ -254,7 +254,7 @@ fn narrowed<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// What you want to know.
+    /// Your question.
     pub query: String,
     /// Absent or `all`: every kind.
     #[serde(default, deserialize_with = "narrowed")]
@@ -278,7 +278,7 @@ pub struct Search {
     /// Bodies as long as they are; else the first 2,000 bytes of each.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub whole: bool,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -289,7 +289,7 @@ pub struct Search {
 pub struct Get {
     /// The record.
     pub id: i64,
-    /// What it said before, too.
+    /// Earlier texts, too.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub revisions: bool,
 }
@@ -300,7 +300,7 @@ pub struct Got {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
-    /// What it said before, newest first.
+    /// Earlier texts, newest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisions: Option<Vec<Revision>>,
 }
@@ -324,10 +324,10 @@ pub struct List {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
-    /// The `next` of the last answer, for what comes after it.
+    /// The `next` of the last answer, to go on after it.
     #[serde(default, deserialize_with = "wire::given")]
     pub before: Option<String>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -350,7 +350,7 @@ pub struct Listed {
 /// Result of `nudge.records.projects`.
 #[derive(Debug, Serialize)]
 pub struct Projects {
-    /// Those with the newest records first.
+    /// The newest records first.
     pub projects: Vec<Project>,
     /// The number of further ones.
     pub omitted: i64,

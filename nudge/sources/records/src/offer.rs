@@ -1,4 +1,4 @@
-//! What an agent is told unasked: records that a prompt brings to mind.
+//! Offers for an agent that did not ask: records that match a prompt.
 
 use std::hash::BuildHasher as _;
 
@@ -19,15 +19,16 @@ use crate::source::{Records, SOURCE};
 
 /// The most relevant records, which are looked at for a prompt.
 const LOOKED_AT: usize = 20;
-/// The relevance from which a record is told unasked, where words alone decide and where meaning does; between them for a
-/// prompt that is understood in part. It counts what is of this project more, as the relevance does: the records of all
-/// others grow without end, and with them the chance that one of them shares two words with a prompt.
+/// The relevance from which a record is told unasked: by words alone, and by meaning; a value between them for a prompt
+/// that is understood in part. As in the relevance, records of this project count more: the records of all others grow
+/// without end, and so does the chance that one of them shares two words with a prompt.
 ///
 /// By `tests/records/`, where the figures stand.
 const BY_WORDS: f64 = 0.9;
 const BY_MEANING: f64 = 0.6;
-/// What is enough without that relevance, which words cannot reach among the first few records, where no word is rare: so
-/// many words, and so much of the prompt, in a record that is not far from it in meaning, as far as that is understood.
+/// Enough without that relevance, which words cannot reach among the first few records, because no word is rare there:
+/// so many words, and so much of the prompt, in a record whose meaning is not far from it, as far as that is
+/// understood.
 const MANY_WORDS: usize = 3;
 const MUCH: f64 = 0.45;
 const LEAST_COSINE: f64 = 0.35;
@@ -79,7 +80,7 @@ fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
     Some(Offers { offers, omitted, ..Offers::default() })
 }
 
-/// Whether a record has so much to do with a prompt that it is told unasked.
+/// Returns true when a record fits a prompt so well that it is told unasked.
 fn is_worth_a_word(hit: &Hit) -> bool {
     let Some(why) = &hit.explain else { return false };
     let of = &why.evidence;
@@ -100,7 +101,7 @@ fn offer(hit: Hit, now: i64) -> Offer {
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };
     let (id, kind, title) = (record.id, record.kind.as_str(), one_line(&record.title, TITLE_CHARS));
     let line = format!("record {id} ({kind}, {}, {}{place}) {title}{body}", record.status.as_str(), ago(at, now));
-    // Its age is in the line, too, and is no news.
+    // The line also holds the age, which is no news.
     let stamp = FixedState::default().hash_one(record.version);
     let strength = Parts::from([("relevance", relevance)]);
     Offer {

@@ -23,12 +23,12 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 /// Most names that are listed.
 const MAX_PROJECTS: i64 = 1_000;
 
-/// Where somebody stands, as far as projects go.
+/// The place of a caller, as far as projects go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
-    /// The repository in its one spelling, or the folder: what a project is known by.
+    /// The repository in its one spelling, or the folder: the alias of a project.
     alias: String,
-    /// Names for it, the best first; the last is nobody else's.
+    /// Names for it, the best first; no other project can have the last one.
     names: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Here {
     }
 }
 
-/// Whether there is a folder, and no repository in it.
+/// Returns true when there is a folder, and no repository in it.
 fn is_mere_folder(path: &Path) -> bool {
     path.is_dir() && !path.join(".git").exists() && !path.join("HEAD").exists()
 }
@@ -91,9 +91,9 @@ pub fn project_name(context: &Context) -> Option<String> {
 /// A project, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Project {
-    /// Its number.
+    /// The number.
     pub id: i64,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// How many records it has.
     pub records: i64,
@@ -103,14 +103,14 @@ pub struct Project {
     pub updated_at: String,
 }
 
-/// Which project a read is about.
+/// The project that a read is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// This one.
     One(i64),
     /// Every one alike.
     All,
-    /// One that has no record yet, by a name that others may be like.
+    /// A project without a record, by a name that others may be like.
     None(Option<String>),
 }
 
@@ -181,7 +181,7 @@ fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str
     for name in &here.names {
         match by_name(c, name)? {
             None => return Ok((None, Some(name))),
-            // One that was named by hand, or imported, and has no repository yet, or had none when it was joined.
+            // A project that was named by hand or imported, and has no repository yet, or had none when it was joined.
             Some(id) if by_alias(c, &unmet(name))?.is_some() || !has_alias(c, id)? => {
                 return Ok((Some(id), Some(name)));
             }
@@ -191,7 +191,7 @@ fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str
     Ok((None, None))
 }
 
-/// Refuses what is no name of a project, and what looks like a credential.
+/// Refuses a text that cannot be the name of a project, or looks like a credential.
 ///
 /// # Errors
 /// `E_INVALID`, `E_SECRET_REJECTED`.
@@ -225,7 +225,7 @@ pub fn all(c: &Connection) -> Result<(Vec<Project>, i64), Failure> {
     Ok((projects, more))
 }
 
-/// Names like one, for whoever misspelt it.
+/// Finds names like one, for a caller that misspelt it.
 pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
     let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
     let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
@@ -252,7 +252,8 @@ fn former(name: &str) -> String {
     format!("name:{name}")
 }
 
-/// A name whose project had no repository when it was joined to another, among the aliases. No repository is written so.
+/// Returns the alias for a name whose project had no repository when it was joined to another. No repository is written
+/// so.
 fn unmet(name: &str) -> String {
     format!("unmet:{name}")
 }

@@ -49,7 +49,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What a record is about.
+    /// A record's kind.
     Kind {
         /// A bug that was fixed.
         Issue = "issue",
@@ -63,13 +63,13 @@ words! {
 }
 
 words! {
-    /// Where a record stands.
+    /// A record's status.
     Status {
         /// Planned, or not yet done.
         Open = "open",
         /// Done.
         Resolved = "resolved",
-        /// Of no more use, but not forgotten; it comes last.
+        /// Out of use, but not forgotten; it comes last.
         Archived = "archived",
     }
 }
@@ -93,17 +93,17 @@ words! {
 /// A record, as it is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Record {
-    /// Its number, which is never used again.
+    /// The number, which is never used again.
     pub id: i64,
     /// The name of its project.
     pub project: String,
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
-    /// What happened, in a line.
+    /// The event, in a line.
     pub title: String,
     /// The whole of it.
     pub body: String,
-    /// Where it stands.
+    /// The status.
     pub status: Status,
     /// 1, and one more with each change.
     pub version: i64,
@@ -130,30 +130,30 @@ impl Record {
     }
 }
 
-/// What a record said before a change.
+/// A record as it was before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revision {
     /// The version that it was.
     pub version: i64,
     /// When it was replaced, RFC 3339.
     pub at: String,
-    /// Who replaced it.
+    /// The caller that replaced it.
     pub by: String,
-    /// By what: `update`, `dedup`, `merge`, `delete`.
+    /// The kind of change: `update`, `dedup`, `merge`, `delete`.
     pub why: String,
     /// The project then.
     pub project: String,
-    /// What it was about.
+    /// The kind then.
     pub kind: Kind,
     /// The title.
     pub title: String,
     /// The body.
     pub body: String,
-    /// Where it stood.
+    /// The status then.
     pub status: Status,
 }
 
-/// Whether a text may be a title: one line, not too long.
+/// Returns true when a text may be a title: one line, not too long.
 pub fn is_title(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_TITLE_CHARS && !text.contains(['\n', '\r'])
 }

@@ -1,11 +1,11 @@
-//! What the command line tells a person of the answers.
+//! Prints the answers about records on the command line.
 
 use nudge_core::report::{Report, rows, text};
 use serde_json::Value;
 
 use crate::method::{MAX_LIMIT, MAX_LISTED};
 
-/// Of what was saved, or was not.
+/// Reports a record that was saved, or was not.
 pub fn saved(answer: &Value) -> Report {
     if answer["written"] == false {
         let near = rows(&answer["near"], |one| {
@@ -34,7 +34,7 @@ pub fn saved(answer: &Value) -> Report {
     Report { notes: similar.chain(degraded).collect(), ..Report::line(line) }
 }
 
-/// Of what a search found.
+/// Reports the results of a search.
 pub fn found(answer: &Value) -> Report {
     let mut notes: Vec<_> = answer["degraded"].as_array().into_iter().flatten().map(text).collect();
     let results = answer["results"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn found(answer: &Value) -> Report {
     }
 }
 
-/// Of a list.
+/// Reports a list.
 pub fn listed(answer: &Value) -> Report {
     let listed = rows(&answer["records"], |one| {
         ["id", "title", "kind", "status", "updated_at", "project"].map(|name| text(&one[name])).into()
@@ -87,7 +87,7 @@ pub fn listed(answer: &Value) -> Report {
     }
 }
 
-/// Of a deletion.
+/// Reports a deletion.
 pub fn deleted(answer: &Value) -> Report {
     let id = text(&answer["id"]);
     if answer["forever"] == true {
@@ -101,20 +101,20 @@ pub fn deleted(answer: &Value) -> Report {
     Report::line(format!("✔ deleted record {id}; `nudge records restore {id}` brings it back within 30 days"))
 }
 
-/// Of a record that was brought back, or that others were merged into.
+/// Reports a record that was brought back, or that others were merged into.
 pub fn changed(answer: &Value) -> Report {
     let [id, project, version, title] = ["id", "project", "version", "title"].map(|name| text(&answer[name]));
     Report::line(format!("✔ record {id} in {project} (v{version}): {title}"))
 }
 
-/// Of two projects that are one now.
+/// Reports two projects that are one now.
 pub fn joined(answer: &Value) -> Report {
     let (moved, project) = (answer["moved"].as_u64().unwrap_or_default(), text(&answer["project"]));
     let records = if moved == 1 { "1 record is".to_owned() } else { format!("{moved} records are") };
     Report::line(format!("✔ {records} in {project} now; its former name and repositories mean {project}, too"))
 }
 
-/// Of an import.
+/// Reports an import.
 pub fn imported(answer: &Value) -> Report {
     let [imported, skipped, refused] =
         ["imported", "skipped", "refused"].map(|name| answer[name].as_u64().unwrap_or_default());
@@ -144,7 +144,7 @@ pub fn imported(answer: &Value) -> Report {
     }
 }
 
-/// Of a backup that was put in the place of the database.
+/// Reports a backup that was put in the place of the database.
 pub fn recovered(answer: &Value) -> Report {
     let (records, file) = (answer["records"].as_u64().unwrap_or_default(), text(&answer["file"]));
     let newest = answer["newest"].as_str().map(|time| format!(", the newest of {time}")).unwrap_or_default();
@@ -153,7 +153,7 @@ pub fn recovered(answer: &Value) -> Report {
     Report { notes: replaced.into_iter().collect(), ..Report::line(format!("✔ {count} from {file}{newest}")) }
 }
 
-/// What to say where there is nothing.
+/// Returns the sentence for an empty answer.
 fn nothing(answer: &Value, otherwise: &str) -> String {
     let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(text).collect();
     if like.is_empty() {

@@ -39,8 +39,8 @@ impl StoreRoom {
         Err(Error::quota("records_bytes", self.max_bytes, message).into())
     }
 
-    /// Keeps what is allowed without room from growing: while there is none, a record has no more revisions than it
-    /// had, or one.
+    /// Bounds changes that are allowed without room: while there is none, a record has no more revisions than it had,
+    /// or one.
     pub fn bound_revisions(self, c: &Connection, id: i64) -> Result<(), Failure> {
         match self.check(c, 1) {
             Err(Failure::Refused(_)) => rows::drop_oldest_revision(c, id),

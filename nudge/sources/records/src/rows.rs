@@ -1,4 +1,4 @@
-//! Reading and writing the rows of records. What a caller may do is decided elsewhere.
+//! Reads and writes the rows of records. Other modules decide which changes a caller may make.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ const COLUMNS: &str =
     "r.id, p.name, r.kind, r.title, r.body, r.status, r.version, r.by, r.origin, r.created_at, r.updated_at";
 const FROM: &str = "FROM record r JOIN project p ON p.id = r.project_id";
 
-/// How long what was deleted can be brought back, in days.
+/// The time in which a deleted record can be brought back, in days.
 pub const KEPT_DAYS: i64 = 30;
 /// Most revisions of a record; the oldest go.
 const MAX_REVISIONS: i64 = 50;
@@ -81,7 +81,7 @@ pub fn same(c: &Connection, project: i64, kind: Kind, title: &str, body: &str) -
     Ok(statement.query_row(params![project, kind, same::of_record(title, body)], |row| row.get(0)).optional()?)
 }
 
-/// The newest other record of a record's project and kind whose title is the same.
+/// Finds the newest other record of the same project, kind and title.
 pub fn titled_alike(c: &Connection, id: i64, draft: &Draft) -> Result<Option<(i64, String)>, Failure> {
     let title = same::folded(&draft.title);
     // The title stands first in `same`, and ends with the line.
@@ -93,29 +93,29 @@ pub fn titled_alike(c: &Connection, id: i64, draft: &Draft) -> Result<Option<(i6
     Ok(row.optional()?)
 }
 
-/// What a list is narrowed to.
+/// The conditions of a list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter {
-    /// Those of this project.
+    /// This project alone.
     pub project: Option<i64>,
-    /// Those of this kind.
+    /// This kind alone.
     pub kind: Option<Kind>,
-    /// Those that stand here.
+    /// This status alone.
     pub status: Option<Status>,
 }
 
 /// A record in a list, without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its number.
+    /// The number.
     pub id: i64,
     /// The name of its project.
     pub project: String,
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Where it stands.
+    /// The status.
     pub status: Status,
     /// When it was changed last, RFC 3339.
     pub updated_at: String,
@@ -171,19 +171,19 @@ pub fn list(
 /// A record that is about to be written.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// Its project.
+    /// The project.
     pub project: i64,
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Its body.
+    /// The body.
     pub body: String,
-    /// Where it stands.
+    /// The status.
     pub status: Status,
 }
 
-/// Who writes, how, and when.
+/// The writer of a change, its way and time.
 #[derive(Debug, Clone)]
 pub struct Author {
     /// The client's name; may be empty.
@@ -194,7 +194,7 @@ pub struct Author {
     pub now: String,
 }
 
-/// One more than the number of the last change of any record.
+/// Returns the number after the last change of any record.
 fn next_seq(c: &Connection) -> Result<i64, Failure> {
     let sql = "SELECT 1 + max((SELECT coalesce(max(seq), 0) FROM record), (SELECT coalesce(max(seq), 0) FROM gone))";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
@@ -218,7 +218,7 @@ pub fn set_created(c: &Connection, id: i64, at: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps what a record says as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
+/// Keeps a record as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
 fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), Failure> {
     let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;
     c.prepare_cached(
@@ -239,7 +239,7 @@ pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces what a record says.
+/// Replaces the content of a record.
 pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &Author) -> Result<(), Failure> {
     keep(c, old, why, author)?;
     let Draft { project, kind, title, body, status } = draft;
@@ -255,7 +255,7 @@ pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &A
     Ok(())
 }
 
-/// Removes a record; what it said stays as a revision for 30 days. `into` is the one that it was merged into.
+/// Removes a record; its content stays as a revision for 30 days. `into` is the record that it was merged into.
 pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) -> Result<(), Failure> {
     keep(c, old, if into.is_some() { "merge" } else { "delete" }, author)?;
     let seq = next_seq(c)?;
@@ -265,7 +265,7 @@ pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) 
     Ok(())
 }
 
-/// Whether a record was deleted, and can be brought back.
+/// Returns true when a record was deleted, and can be brought back.
 pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM gone WHERE record_id = ?1 AND into_id IS NULL
                AND EXISTS (SELECT 1 FROM revision WHERE record_id = ?1)";
@@ -304,7 +304,7 @@ pub fn revisions(c: &Connection, id: i64) -> Result<Vec<Revision>, Failure> {
 /// Brings a deleted record back under its own number, as its newest revision says.
 pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Author) -> Result<(), Failure> {
     let Revision { version, kind, title, body, status, .. } = of;
-    // A version is never told twice, also where it becomes what it was before its last one.
+    // A version number is never used twice, even when the record becomes again as it was.
     let (origin, created_at, last): (Origin, String, i64) = c
         .prepare_cached(
             "SELECT origin, created_at, (SELECT max(version) FROM revision WHERE record_id = ?1) FROM revision
@@ -335,7 +335,7 @@ pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Aut
     Ok(())
 }
 
-/// Drops what was deleted more than 30 days before: `limit` is that time.
+/// Drops records that were deleted more than 30 days before: `limit` is that time.
 pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
     c.prepare_cached(
         "DELETE FROM revision WHERE record_id IN (SELECT record_id FROM gone WHERE at < ?1 AND into_id IS NULL)",
@@ -344,13 +344,14 @@ pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
     .map_err(Failure::from)
 }
 
-/// The numbers of a project's records. Of the two indexes by project the other one holds their texts.
+/// Returns the numbers of a project's records. The query names the small index: the other one by project holds their
+/// texts.
 pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Moves all records of a project into another; how many. What they say stays, so they have no new version.
+/// Moves all records of a project into another, and counts them. Their content stays, so they get no new version.
 pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
     let last = next_seq(c)? - 1;
     // Each has a number of its own again, after all others'.

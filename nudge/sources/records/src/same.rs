@@ -1,10 +1,10 @@
-//! Whether two records say the same.
+//! Compares the texts of two records.
 //!
 //! Only texts that are equal but for case, spaces and punctuation are taken for one without asking: of texts that mean
 //! nearly the same, many differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and no list of
 //! opposites is long enough. The caller is asked instead.
 
-/// A text in which case, spaces and punctuation do not count. What stands within a word stays, for `1.5` is not `15`,
+/// Folds a text so that case, spaces and punctuation do not count. Signs within a word stay, because `1.5` is not `15`,
 /// and so do signs that mean something: `-1`, `C++`, `!ready`.
 pub fn folded(text: &str) -> String {
     let lower = text.to_lowercase();

@@ -5,8 +5,9 @@ use nudge_storage::{App, COMPACTION, GENERATION, KEYS, KEYS_IN_ORDER, Kept};
 
 /// The tables, and the triggers that keep the full-text indexes in step with them.
 ///
-/// `seq` grows with every change of any record; `gone` has those that are no more. By both, another process learns what
-/// changed since it looked; by the `seq` of `embedding`, which vectors are new. `AUTOINCREMENT`: the number of a deleted record is never another's.
+/// `seq` grows with every change of any record; `gone` has the removed records. By both, another process learns of the
+/// changes since it looked; by the `seq` of `embedding`, of new vectors. `AUTOINCREMENT`: the number of a deleted
+/// record is never used again.
 const TABLES: &str = "\
 CREATE TABLE project(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT;
@@ -63,8 +64,8 @@ pub static APP: App = App {
     kept: Kept::Data,
 };
 
-/// Its index of stems. A word in a title counts twice.
+/// The index of stems. A word in a title counts twice.
 pub static FULL_TEXT: FullText =
     FullText { table: "record_fts", weights: &[2.0, 1.0], vocabulary: Some("record_words") };
-/// Its index of trigrams.
+/// The index of trigrams.
 pub const TRIGRAMS: &str = "record_tri";

@@ -16,12 +16,12 @@ use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
-/// The least relevance of what a search answers.
+/// The least relevance of a search result.
 pub const CUT: f64 = 0.3;
 /// Most results.
 const MAX_RESULTS: usize = 400;
-/// What an archived record has less when it is put in order, as much as one of another project has: of two that are alike it
-/// is the second, and it is the first where it alone has what was asked for.
+/// The relevance that an archived record loses in the order, as much as one of another project: of two equal records it
+/// is the second, and it is the first when it alone matches the question.
 const ARCHIVED: f64 = 0.1;
 /// Records that are looked at because of their meaning: the nearest by their texts, and as many by their titles. Hardly
 /// a question has so many over the cut, and keeping more in order takes as long as comparing them all.
@@ -32,22 +32,22 @@ const NEAREST: usize = 100;
 pub struct Meaning<'a> {
     /// The question's.
     pub asked: &'a Thought,
-    /// Those of the records.
+    /// The vectors of the records.
     pub memory: &'a Memory,
 }
 
-/// What is looked for.
+/// A search for records.
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
     /// The words.
     pub words: &'a Words,
-    /// What is known of the indexes.
+    /// The facts that are known of the indexes.
     pub known: &'a Known,
     /// The project that counts more.
     pub project: Asked,
-    /// Those of this kind alone.
+    /// This kind alone.
     pub kind: Option<Kind>,
-    /// Those that stand here alone.
+    /// This status alone.
     pub status: Option<Status>,
     /// Most results.
     pub limit: usize,
@@ -60,7 +60,7 @@ pub struct Query<'a> {
 pub struct Searched {
     /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
     pub mode: &'static str,
-    /// What would make it better, for people.
+    /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
     /// Best first.
     pub results: Vec<Hit>,
@@ -89,9 +89,9 @@ pub struct Hit {
     /// How relevant it is, 0 to 1.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub relevance: f64,
-    /// Whether it is of another project than the one where the question is asked.
+    /// Is true when it is of another project than the caller's.
     pub elsewhere: bool,
-    /// Whether the body goes on; `nudge.records.get` has the whole of it.
+    /// Is true if the body goes on; `nudge.records.get` has all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     /// The addends of the relevance.
@@ -108,12 +108,12 @@ pub struct Explain {
     pub words: Vec<String>,
     /// How many words were looked for.
     pub of: usize,
-    /// What the addends are made of.
+    /// The values behind the addends.
     #[serde(skip)]
     pub evidence: Evidence,
 }
 
-/// What is known of a record before its text is read.
+/// The facts of a record that are known before its text is read.
 struct Candidate {
     id: i64,
     of: Evidence,
@@ -121,7 +121,7 @@ struct Candidate {
 }
 
 impl Query<'_> {
-    /// Whether it asks for records of this kind that stand here.
+    /// Returns true when it asks for records of this kind and status.
     fn admits(&self, kind: Kind, status: Status) -> bool {
         self.kind.is_none_or(|wanted| wanted == kind) && self.status.is_none_or(|wanted| wanted == status)
     }
@@ -131,8 +131,8 @@ impl Query<'_> {
 /// newer one comes first. And how many more there are over the cut.
 pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
-    // Where meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long as
-    // the rest.
+    // When meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long
+    // as the rest.
     let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
     let mut grams = Vec::new();
     if !is_by_meaning {
@@ -177,7 +177,7 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
     for one in candidates {
-        // Those that come after count all the same, unless only some are asked for.
+        // Later candidates count all the same, unless only some are asked for.
         if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
             break;
         }

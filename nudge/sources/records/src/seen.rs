@@ -1,4 +1,4 @@
-//! What is known of a text before it is written: its meaning, and what is near it. A model takes its time, and no
+//! Looks at a text before it is written: its meaning, and the records near it. A model takes its time, and no
 //! transaction waits for it.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::write::{ALIKE, Ready, Seen};
 const SAVE_WAIT: Duration = Duration::from_secs(2);
 /// Most records that are shown as near one that is saved.
 const MAX_NEAR: usize = 5;
-/// Records of an import whose meaning is compared while its caller waits, a fifth of a second each.
+/// Records of an import that are compared by meaning while its caller waits, a fifth of a second each.
 const MAX_SEEN: usize = 20;
 
 /// How many records of an import were compared by their meaning.
@@ -41,15 +41,15 @@ impl Records {
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
             return Ok(Seen::default());
         };
-        // What cannot be compared is saved all the same, and its vectors come later. Who says that it is another matter
-        // asks for no comparison.
+        // A record that cannot be compared is saved all the same, and its vectors come later. A caller that says it is
+        // another matter asks for no comparison.
         let uncompared = |why: &str| {
             let degraded = (!params.distinct).then(|| format!("{why}; it was compared with no other record"));
             Ok(Seen { degraded, ..Seen::default() })
         };
         let model = match self.models().get(SAVE_WAIT) {
             Model::Ready(model) => model,
-            // That is so every time, and `nudge doctor` and each search say it.
+            // The answer is the same every time, and `nudge doctor` and each search say it.
             Model::Absent => return Ok(Seen::default()),
             Model::Loading => return uncompared("the embedding model is being loaded"),
             Model::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
@@ -67,7 +67,7 @@ impl Records {
                 Asked::One(id) => id,
                 Asked::All | Asked::None(_) => return Ok(None),
             };
-            // One that is the same needs no question.
+            // A record that is the same needs no question.
             Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
         let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {

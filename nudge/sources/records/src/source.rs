@@ -95,14 +95,14 @@ const MAX_COMPACTED_AT_ONCE_BYTES: i64 = 64 << 20;
 /// How long the worker waits for the model.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
-/// The source, open. Its database is opened when it is first needed, and made when something is first written.
+/// The open source. The database is opened when it is first needed, and made at the first write.
 pub struct Records {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
-    /// What becomes of one nearly the same, where the caller does not say.
+    /// The treatment of a near duplicate, when the caller does not say.
     dedup: Dedup,
     /// Most records that one prompt draws.
     limit: usize,
@@ -178,7 +178,7 @@ impl Records {
         self.existing()?.ok_or_else(none)
     }
 
-    /// The most records that one prompt draws: the setting, or what the agent's environment says.
+    /// Returns the most records that one prompt draws: from the agent's environment, else the setting.
     pub(crate) fn limit(&self, context: &Context) -> usize {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
@@ -195,7 +195,7 @@ impl Records {
         &self.meanings
     }
 
-    /// What is known of the indexes of the file that is open; of another one it would be wrong.
+    /// Returns the facts that are known of the open file's indexes; for another file they would be wrong.
     pub(crate) fn known(&self) -> &Known {
         let epoch = self.db.get().map_or(0, Db::epoch);
         if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
@@ -204,7 +204,7 @@ impl Records {
         &self.known
     }
 
-    /// Wakes whoever makes vectors.
+    /// Wakes the worker, which makes vectors.
     pub(crate) fn work_on(&self) {
         self.worker.wake();
     }
@@ -225,12 +225,12 @@ impl Records {
         Ok(false)
     }
 
-    /// Makes vectors for a moment where nobody else would: in a process alone.
+    /// Makes vectors for a moment in a process without a worker.
     pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn Embedder) -> Result<()> {
         self.worker.stand_in(|| Ok(meaning::make_some(db, model)? == 0))
     }
 
-    /// What `nudge.status` tells.
+    /// Returns the part of `nudge.status` about records.
     fn standing(&self, db: &Db) -> Result<Value> {
         let (stored, unread, full) =
             db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?, self.room.told(c)?)))?;
@@ -248,7 +248,7 @@ impl Records {
         if let Some(full) = full {
             told["full"] = full.into();
         }
-        // Nothing was held up by it, so nobody was told before.
+        // The failure held up no call, so this is the first report of it.
         if let Some(failed) = db.backup_failed() {
             told["backup_failed"] = failed.message().into();
         }
@@ -492,7 +492,7 @@ impl Source for Records {
         let Some(db) = self.db.get() else { return };
         // A clock that has jumped ends no time to restore.
         let limit = rfc3339::text(self.clock.plausible() - KEPT_DAYS * 24 * 3_600_000);
-        // What cannot be forgotten now is forgotten later.
+        // A record that cannot be dropped now is dropped later.
         let is_due = db.read(|c| {
             Ok(c.prepare_cached("SELECT 1 FROM gone WHERE at < ?1 AND into_id IS NULL AND EXISTS (SELECT 1 FROM revision v WHERE v.record_id = gone.record_id)")?.exists([&limit])?)
         });

@@ -63,14 +63,14 @@ pub struct Exported {
 pub struct Moved {
     /// The name of its project.
     pub project: String,
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Its body.
+    /// The body.
     #[serde(default)]
     pub body: String,
-    /// Where it stands.
+    /// The status.
     pub status: Status,
     /// When it was made.
     pub created_at: String,
@@ -84,7 +84,7 @@ pub struct Moved {
 pub struct Import {
     /// An export, a backup, or the upstream plugin's `dude.db`, which is only read.
     pub file: String,
-    /// Where a relative path begins.
+    /// The base of a relative path.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -111,9 +111,9 @@ pub struct Imported {
 /// A new record that is like another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Alike {
-    /// Its number.
+    /// The number.
     pub id: i64,
-    /// Its title.
+    /// The title.
     pub title: String,
     /// The other: the nearest, or the newest of the same title.
     pub like: Similar,
@@ -122,7 +122,7 @@ pub struct Alike {
 /// A record that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
-    /// Its place in the file, from 1.
+    /// The place in the file, from 1.
     pub at: usize,
     /// Why.
     pub reason: String,
@@ -134,7 +134,7 @@ pub struct Refused {
 pub struct Backup {
     /// The file to write, which may not be there yet.
     pub file: String,
-    /// Where a relative path begins.
+    /// The base of a relative path.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -144,7 +144,7 @@ pub struct Backup {
 pub struct BackedUp {
     /// The file.
     pub file: String,
-    /// Its bytes.
+    /// The bytes.
     pub bytes: u64,
 }
 
@@ -154,7 +154,7 @@ pub struct BackedUp {
 pub struct Recover {
     /// A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made.
     pub file: String,
-    /// Where a relative path begins.
+    /// The base of a relative path.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -169,12 +169,12 @@ pub struct Recovered {
     /// When the newest of them was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
-    /// Where the database is that was replaced, if there was one.
+    /// The place of the replaced database, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<String>,
 }
 
-/// The path that somebody means who stands in a folder.
+/// Resolves a path from the caller's folder.
 ///
 /// # Errors
 /// `E_INVALID` for a relative one, when nothing says where it begins.
@@ -306,7 +306,7 @@ impl Moved {
 
     /// Its title as a record may have it: one of the upstream's may be longer, or have lines.
     pub fn line(&self) -> String {
-        // What was one here comes back as it was.
+        // A valid title comes back as it was.
         if record::is_title(&self.title) {
             return self.title.clone();
         }

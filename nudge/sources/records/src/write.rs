@@ -1,4 +1,4 @@
-//! Changing records: what a caller may do, in one transaction each.
+//! Changes records: the changes that a caller may make, in one transaction each.
 
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::{Context, ContextSpec};
@@ -18,17 +18,17 @@ use crate::rows::{self, Author, Draft};
 
 /// Most records of a project.
 pub const MAX_RECORDS: i64 = 10_000;
-/// Bytes of the bodies that are shown of what is nearly the same, and of each at least: what an agent can compare.
+/// Bytes of all bodies that are shown of near duplicates, and of each at least: as much as an agent can compare.
 const MAX_NEAR_BYTES: usize = 16 << 10;
 const MIN_NEAR_BYTES: usize = 1_000;
 /// Most records that are merged at once.
 const MAX_MERGED: usize = 20;
 /// The beginning of the name of Nudge's own page, as a caller.
 const PAGE: &str = "nudge-page/";
-/// That of its hook.
+/// The name of Nudge's hook.
 const HOOK: &str = "nudge-hook";
 
-/// What becomes of a record that is nearly the same as another.
+/// The treatment of a near duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dedup {
@@ -42,16 +42,16 @@ pub enum Dedup {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Upsert {
-    /// The record to change; what is not given stays. Absent: a new one.
+    /// The record to change; absent fields stay. Absent: a new one.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<i64>,
     /// issue: a bug fixed; spec: a plan; arch: a decision; update: a feature. Needed for a new one.
     #[serde(default, deserialize_with = "wire::given")]
     pub kind: Option<Kind>,
-    /// One line. Needed for a new one.
+    /// A line. Needed for a new one.
     #[serde(default, deserialize_with = "wire::given")]
     pub title: Option<String>,
-    /// What happened, why, and how it was solved; 32 KiB.
+    /// The event, its cause and its solution; 32 KiB.
     #[serde(default, deserialize_with = "wire::given")]
     pub body: Option<String>,
     /// Absent: open.
@@ -66,14 +66,14 @@ pub struct Upsert {
     /// It is none of those that are like it.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub distinct: bool,
-    /// What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the setting.
+    /// For a near duplicate: `ask`, or `merge` to change the nearest. Absent: the setting.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
     pub dedup: Option<Dedup>,
     /// Refuse if the record has another version by now.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_match_version: Option<i64>,
-    /// Where you are.
+    /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -83,11 +83,11 @@ pub struct Upsert {
 pub struct Upserted {
     /// The record as it is now.
     pub record: Record,
-    /// Whether it is new.
+    /// Is true if new.
     pub created: bool,
-    /// Whether one that said the same was changed in place of a new one.
+    /// Is true when an equal one was changed in place of a new one.
     pub deduplicated: bool,
-    /// Its version before; absent for a new one.
+    /// The version before; absent for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_version: Option<i64>,
     /// Others that are like it.
@@ -101,22 +101,21 @@ pub struct Upserted {
 /// A record that is like one that was saved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Similar {
-    /// Its number.
+    /// The number.
     pub id: i64,
-    /// Its title.
+    /// The title.
     pub title: String,
     /// 1 less the cosine of their meanings: 0 for texts that mean the same. Absent where only the titles were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
 }
 
-/// The answer to an upsert of something that is nearly the same as what is there: nothing was written, and the caller
-/// says which it is.
+/// The answer to an upsert of a near duplicate: nothing was written, and the caller chooses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unwritten {
     /// Always false.
     pub written: bool,
-    /// What to do now.
+    /// The next step.
     pub message: &'static str,
     /// The records that say nearly the same, nearest first.
     pub near: Vec<Near>,
@@ -129,7 +128,7 @@ pub struct Near {
     pub distance: f64,
     /// The record.
     pub record: Record,
-    /// Whether the body goes on; `nudge.records.get` has the whole of it.
+    /// Is true if the body goes on; `nudge.records.get` has all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
@@ -148,7 +147,7 @@ impl Unwritten {
     }
 }
 
-/// What is known of a text that is about to be saved: its meaning, and what is near it.
+/// The facts of a text that is about to be saved: its meaning, and the records near it.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The model and the vectors of its parts; none without a model.
@@ -170,7 +169,7 @@ pub const ALIKE: f64 = 0.3;
 pub struct Delete {
     /// The record.
     pub id: i64,
-    /// Nothing of it stays, nor of what it said before; also of one that is deleted already.
+    /// Remove all of it and of its history; also of a deleted one.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub forever: bool,
 }
@@ -183,10 +182,10 @@ pub struct Deleted {
     pub deleted: bool,
     /// The record that is gone.
     pub id: i64,
-    /// Whether it is gone for ever.
+    /// Is true if gone for ever.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forever: bool,
-    /// Whether its text is still in the file, which is written anew later.
+    /// Is true if the file still has its text; it is written anew later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
@@ -208,11 +207,11 @@ pub struct Restore {
 pub struct Merge {
     /// The record that stays.
     pub into: i64,
-    /// Those that become a part of it, at most 20.
+    /// Records to merge into it, at most 20.
     pub ids: Vec<i64>,
 }
 
-/// Who calls, and when.
+/// Describes the caller, with the time.
 pub fn author(by: Caller<'_>, clock: &dyn Clock) -> Author {
     let origin = match by.name {
         _ if by.agent => Origin::Tool,
@@ -231,7 +230,7 @@ pub struct WriteRules<'a> {
 }
 
 impl WriteRules<'_> {
-    /// Replaces what a record says. A text that does not grow needs no room.
+    /// Replaces the content of a record. A text that does not grow needs no room.
     ///
     /// # Errors
     /// `E_QUOTA`.
@@ -245,7 +244,7 @@ impl WriteRules<'_> {
     }
 }
 
-/// An upsert whose params are fine by themselves.
+/// An upsert whose params are valid by themselves.
 #[derive(Debug)]
 pub struct Ready {
     pub params: Upsert,
@@ -255,7 +254,7 @@ pub struct Ready {
 }
 
 impl Upsert {
-    /// Checks what can be checked without the database.
+    /// Checks everything that needs no database.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.
@@ -276,7 +275,7 @@ impl Upsert {
                 ));
             }
         } else {
-            // What stays is fine already.
+            // Absent fields stay, and are valid already.
             record::check(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
         }
         Ok(Ready { here: Here::of(&context), params: self, why: "update" })
@@ -296,7 +295,7 @@ impl Ready {
         if let Some((model, vectors)) = &seen.vectors {
             meaning::keep(tx, done.record.id, model, vectors)?;
         }
-        // What says the same was found without a model.
+        // An equal record was found without a model.
         if done.created {
             done.degraded.extend(seen.degraded.clone());
         }
@@ -446,7 +445,7 @@ impl Delete {
 }
 
 impl Restore {
-    /// Makes the record what it was: a deleted one, or what it said in a version.
+    /// Restores a deleted record, or an earlier version of one.
     pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, Failure> {
         let there = rows::find(tx, self.id)?;
         if there.is_some() && self.version.is_none() {

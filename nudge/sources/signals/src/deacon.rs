@@ -1,5 +1,5 @@
-//! What the deacon knows: who has work and has been quiet for how long, who was asked, who has to be reported. It
-//! touches no file and no clock; [`patrol`](crate::patrol) does.
+//! Keeps the state of the deacon: the agents with work, how long each has been quiet, the open questions and reports.
+//! It touches no file and no clock; [`patrol`](crate::patrol) does.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,7 +21,7 @@ pub struct Deacon {
     last_mail: Millis,
 }
 
-/// One agent.
+/// A watched agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Watched {
     /// The time of the last signal that it sent to the deacon, as that stands there.
@@ -42,25 +42,25 @@ struct Watched {
 pub struct Question {
     /// When it was asked.
     pub asked_at: Millis,
-    /// The time of the mail that reports it. It is noted before the mail is sent, so that whoever goes on after a crash
-    /// sends the same one.
+    /// The time of the mail that reports it. It is noted before the mail is sent, so that the next deacon sends the
+    /// same mail after a crash.
     pub mail_at: Option<Millis>,
-    /// Whether that mail is sent.
+    /// Is true when that mail is sent.
     pub is_reported: bool,
 }
 
-/// What ended a question.
+/// The end of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// The agent sent a signal to the deacon.
     Answered,
-    /// Its hook has changed.
+    /// The hook has changed.
     Touched,
     /// It has no active hook any more.
     Idle,
 }
 
-/// What is to be done now.
+/// An action that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
     /// Ask the agent, which was at work then, by the clock of that time.
@@ -70,8 +70,8 @@ pub enum Due {
 }
 
 impl Deacon {
-    /// Takes in what there is to see: every hook, and the signal for the deacon itself. Two that answer at once
-    /// share its one file, and the second answer replaces the first; so a hook that changed counts as much.
+    /// Takes in the current state: every hook, and the signal for the deacon itself. Two agents that answer at once
+    /// share that file, and the second answer replaces the first; so a changed hook counts as an answer too.
     pub fn observe(
         &mut self,
         now: Millis,
@@ -109,7 +109,7 @@ impl Deacon {
         news
     }
 
-    /// What is to be done; `interval` is that of an agent, both between two questions and for an answer.
+    /// Returns the due actions; `interval` is that of an agent, both between two questions and for an answer.
     pub fn due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, Due)> {
         let mut next_mail = now.max(self.last_mail + 1);
         let due = self.agents.iter().filter_map(|(agent, watched)| {
@@ -154,11 +154,13 @@ impl Deacon {
         }
     }
 
-    /// Moves every time that is waited from, after the clock jumped or the machine slept: nobody is late by that.
+    /// Moves all times that the deacon waits from, after the clock jumped or the machine slept: no agent is late by
+    /// that.
     pub fn shift(&mut self, by: Millis) {
         for watched in self.agents.values_mut() {
             watched.quiet_since += by;
-            // A signal keeps the time that it came by. Where the clock was set back, rather one too many counts as later.
+            // A signal keeps the time that it came by. When the clock was set back, a signal too many may count as
+            // later.
             watched.active_at = watched.active_at.map(|at| at + by.min(0));
             if let Some(question) = &mut watched.question {
                 question.asked_at += by;

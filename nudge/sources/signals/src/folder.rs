@@ -12,7 +12,7 @@ use nudge_os::beneath::HeldFolder;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What becomes of a file that is there.
+/// Tells if an existing file is replaced or kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old {
     Replaced,
@@ -20,8 +20,8 @@ pub enum Old {
     Kept,
 }
 
-/// Writes a file of a folder, flushed to the disk. A reader never sees half of it. It is as readable as what others write
-/// there: agents may be of several users.
+/// Writes a file of a folder, flushed to the disk. A reader never sees half of it. The file is as readable as the
+/// others there: agents may be of several users.
 pub fn write(folder: &HeldFolder, name: &str, text: &str, old: Old) -> io::Result<()> {
     let fresh = folder.write_fresh(text.as_bytes(), None)?;
     match old {
@@ -39,7 +39,7 @@ pub fn read_text(folder: &HeldFolder, name: &str, max_bytes: u64) -> io::Result<
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Waits until no other process of ours is at the folder, at most so long. What cannot be locked is not.
+/// Waits at most so long until no other Nudge process is at the folder. `None` if it cannot be locked.
 pub fn lock(folder: &HeldFolder, patience: Duration) -> Option<File> {
     let file = folder.lock_file().ok()?;
     let deadline = Instant::now() + patience;

@@ -37,9 +37,9 @@ pub enum Hook {
 /// A hook whose `status` is `active`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Active {
-    /// Of the text of the file: another one means that the agent, or who gives it work, did something.
+    /// The hash of the file's text: a new hash means that the agent, or its work giver, did something.
     pub hash: u64,
-    /// Its `last_activity`, if that is a time.
+    /// The `last_activity`, if that is a time.
     pub last_activity: Option<Millis>,
     /// The name and title of the work, for people; empty when it says none.
     pub work: String,

@@ -1,8 +1,8 @@
 //! The one file of an agent: sent to, read.
 //!
-//! A reader sees the old or the new, whoever dies when ([`folder`](crate::folder)). Senders of ours also go one after
-//! another, for each has to be later than the last ([`stamp`](crate::stamp)); those of others do as they like, which
-//! costs at most that order.
+//! A reader sees the old or the new file, even when a process dies ([`folder`](crate::folder)). Nudge's senders take
+//! turns, for each time has to be later than the last ([`stamp`](crate::stamp)); other programs write at any time,
+//! which costs at most that order.
 
 use std::io;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use crate::tracked::is_tracked;
 const LATEST: &str = "latest.json";
 /// Longest file that is read; ours are shorter than a tenth of it.
 const MAX_BYTES: u64 = 64 << 10;
-/// How long a sender waits for the others. Whoever can read the folder can hold its lock, and an `abort` has to come
-/// through, so then it goes on without.
+/// Longest wait of a sender for the others. Any reader of the folder can hold its lock, and an `abort` has to come
+/// through, so the sender then goes on without the lock.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The place of an agent's signal.
@@ -51,8 +51,8 @@ impl<'a> Inbox<'a> {
         }))
     }
 
-    /// Replaces the signal, and returns it as it was written. Its time is `now`, or later when that of the signal before
-    /// is not earlier.
+    /// Replaces the signal, and returns it as it was written. The time is `now`, or later when that of the signal
+    /// before is not earlier.
     ///
     /// # Errors
     /// As [`read`](Self::read), and as [`Draft::check`]; then nothing was changed.

@@ -1,8 +1,8 @@
 //! Signals: one urgent word from one agent to another, such as "are you alive" or "stop". Each agent has one file; a
 //! new signal replaces the last, and nothing is archived (semantics section 16).
 //!
-//! Everything is in files that any program can read and write, so signals need no server, and a shell script takes
-//! part. [`StateDir`] finds and keeps them; [`Signal`] is what one says; [`SOURCE`] brings both to the surfaces.
+//! Everything is in files that any program can read and write, so signals need no server, and a shell script can take
+//! part. [`StateDir`] finds and keeps them; [`Signal`] is the content of one; [`SOURCE`] brings both to the surfaces.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Mail: what has to be kept for its reader, one file each, `mail/AGENT/TIME-FROM.json`. Of the kinds of mail that
-//! there are, one is sent here: that an agent does not answer.
+//! Writes mail: messages that are kept for their reader, one file each, `mail/AGENT/TIME-FROM.json`. Nudge sends only
+//! one kind of mail: that an agent does not answer.
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
@@ -16,19 +16,19 @@ const MAIL: &str = "mail";
 /// the order in which they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
-    /// What happened.
+    /// The text of the event.
     pub body: String,
-    /// Who sends it.
+    /// The sender.
     pub from: AgentId,
     /// Always `urgent`.
     pub priority: &'static str,
-    /// Always false; who reads it sets it.
+    /// Always false; the reader sets it.
     pub read: bool,
     /// The gist.
     pub subject: String,
     /// When it was sent, RFC 3339.
     pub timestamp: String,
-    /// Whom it is for.
+    /// The recipient.
     pub to: AgentId,
     /// Always `health_escalation`.
     #[serde(rename = "type")]

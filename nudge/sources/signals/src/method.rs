@@ -1,4 +1,4 @@
-//! The rows, and what they take and tell.
+//! The methods: their params and results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,21 +83,21 @@ pub static TABLE: Table<Signals> = Table(&[
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
-    /// Whom it is for.
+    /// The recipient.
     pub agent: String,
-    /// What it asks for.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: SignalType,
-    /// What it says, at most 4 KiB. Absent: the usual words of its type.
+    /// The text, at most 4 KiB. Absent: the usual words of its type.
     #[serde(default, deserialize_with = "wire::given")]
     pub message: Option<String>,
-    /// Who sends it. Absent: `NUDGE_AGENT_ID`.
+    /// The sender. Absent: `NUDGE_AGENT_ID`.
     #[serde(default, deserialize_with = "wire::given")]
     pub from: Option<String>,
     /// Wait for an answer.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub requires_response: bool,
-    /// Where the sender is.
+    /// Sender's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -106,13 +106,13 @@ pub struct Send {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Whose signal. Absent: `NUDGE_AGENT_ID`.
+    /// The agent. Absent: `NUDGE_AGENT_ID`.
     #[serde(default, deserialize_with = "wire::given")]
     pub agent: Option<String>,
     /// The `last_seen` of the last answer.
     #[serde(default, deserialize_with = "wire::given")]
     pub last_seen: Option<String>,
-    /// Where the agent is.
+    /// Agent's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -121,13 +121,13 @@ pub struct Check {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Respond {
-    /// Who answers. Absent: `NUDGE_AGENT_ID`.
+    /// The agent. Absent: `NUDGE_AGENT_ID`.
     #[serde(default, deserialize_with = "wire::given")]
     pub agent: Option<String>,
-    /// What you are at. Absent: that it was received.
+    /// Your status. Absent: that it was received.
     #[serde(default, deserialize_with = "wire::given")]
     pub message: Option<String>,
-    /// Where the agent is.
+    /// Agent's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -136,7 +136,7 @@ pub struct Respond {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Where the caller is.
+    /// Caller's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
 }
@@ -144,7 +144,7 @@ pub struct List {
 /// Result of `nudge.signals.send` and `nudge.signals.respond`.
 #[derive(Debug, Serialize)]
 pub struct Sent {
-    /// Whom it is for.
+    /// The recipient.
     pub agent: AgentId,
     /// The signal as it was written.
     pub signal: Signal,
@@ -153,11 +153,11 @@ pub struct Sent {
 /// Result of `nudge.signals.check`.
 #[derive(Debug, Serialize)]
 pub struct Checked {
-    /// Whose it is.
+    /// The agent.
     pub agent: AgentId,
     /// The signal; null when there is none, or none that is newer.
     pub signal: Option<Signal>,
-    /// What to give the next call; null when there was never one.
+    /// Give it to the next call; null when there was never one.
     pub last_seen: Option<String>,
     /// Why the file of the agent counts as no signal.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,10 +175,10 @@ pub struct Listed {
     pub omitted: usize,
 }
 
-/// One agent in a [`Listed`].
+/// An agent in a [`Listed`].
 #[derive(Debug, Serialize)]
 pub struct ListedAgent {
-    /// Its name.
+    /// The name.
     pub agent: AgentId,
     /// The five fields of its signal; absent when it has none.
     #[serde(flatten)]
@@ -189,7 +189,7 @@ pub struct ListedAgent {
     /// When the deacon asked it, RFC 3339; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<String>,
-    /// Whether a mail has told the mayor that it does not answer; absent without an open question.
+    /// True when a mail has told the mayor of its silence; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_reported: Option<bool>,
     /// Why its file counts as no signal.
@@ -273,7 +273,7 @@ impl List {
         agents.sort();
         agents.dedup();
         let told = |agent: AgentId| {
-            // One whose folder is a link elsewhere does not hide the others.
+            // An agent whose folder is a link does not hide the others.
             let (signal, problem) = match state.inbox(&agent).read() {
                 Ok(read) => split(read),
                 Err(error) => (None, Some(error.message().to_owned())),
@@ -283,7 +283,7 @@ impl List {
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
-        // The folder of one whose signal was taken away stays.
+        // The folder stays when the agent's signal is removed.
         let has_any = |one: &ListedAgent| {
             one.signal.is_some() || one.problem.is_some() || one.work.is_some() || one.asked_at.is_some()
         };

@@ -7,8 +7,8 @@ use std::time::Duration;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use nudge_core::source::StopFlag;
 
-/// Between two looks where the system tells: network folders tell nothing, and what is replaced while nobody looks
-/// is not followed.
+/// Time between two looks if the system reports changes: network folders report none, and a folder replaced between two
+/// looks is not followed.
 const WHERE_TOLD: Duration = Duration::from_secs(2);
 /// Between two looks where it does not.
 const WHERE_NOT_TOLD: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ impl News {
         Self { stop: stop.clone(), watcher: watcher.ok(), followed: BTreeSet::new() }
     }
 
-    /// Follows these folders, not what is in their folders, and no others. Those that are not there are passed over.
+    /// Follows these folders, not the folders in them, and no others. Missing folders are passed over.
     pub fn follow<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
         let Some(watcher) = &mut self.watcher else { return };
         let wanted: BTreeSet<_> = folders.into_iter().map(Path::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What an agent is told unasked: the signal that is for it, once, before everything else.
+//! Offers the signal that is for an agent, unasked, once, before everything else.
 
 use std::hash::BuildHasher as _;
 
@@ -25,7 +25,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// The offers at this moment, and whether there is a state directory where the agent stands.
 pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
     let none = Offers::default;
-    // Who asks in words asks for what is remembered.
+    // A question in words asks for memories, not for signals.
     if request.moment == Moment::Recall {
         return (none(), false);
     }
@@ -38,10 +38,10 @@ pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
         return (none(), true);
     };
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
-    // What is dated ahead would be the newest for ever.
+    // A signal that is dated ahead would be the newest for ever.
     let Some(at) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
     let offer = offer(&agent, &signal, at, request.now);
-    // Beside a failure what was told elsewhere is not needless, but no signal is told twice.
+    // After a failure, lines that were told before may be told again, but no signal is told twice.
     let is_told =
         request.is_needless(SOURCE.name, &offer.id) || request.told(SOURCE.name).any(|(id, _)| *id == *offer.id);
     if is_told || request.now.saturating_sub(at) > MAX_AGE_MS {
@@ -76,7 +76,7 @@ fn offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
     }
 }
 
-/// Others write these files, and whoever writes a credential there should not have it spread by us.
+/// Hides a message that looks like a credential: other programs write these files, and Nudge must not spread it.
 fn message(signal: &Signal) -> &str {
     if SecretGuard::new().check(None, &signal.message).is_some() {
         return "(left out: it looks like a credential)";
@@ -89,7 +89,7 @@ pub fn shown(signal: &Signal) -> Signal {
     Signal { message: message(signal).to_owned(), ..signal.clone() }
 }
 
-/// The line that the model reads. It says whose words these are: an agent beside it, not its user.
+/// Formats the line that the model reads. It says that these are words of another agent, not of the user.
 fn line(signal: &Signal, at: Millis, now: Millis) -> String {
     let answer = match signal.kind {
         SignalType::NudgeResponse => "",

@@ -27,9 +27,9 @@ use crate::signal::{Draft, Signal, SignalType};
 use crate::stamp;
 use crate::state::{StateDir, StateFolder, unusable};
 
-/// The folder of the deacon in a state directory: what it knows, and its lock.
+/// The folder of the deacon in a state directory: its state and its lock.
 const DEACON: &str = "deacon";
-/// What it knows.
+/// The state file.
 const KNOWN: &str = "known.json";
 /// Longest such file that is read; one of a thousand agents is a third of it.
 const MAX_BYTES: u64 = 1 << 20;
@@ -42,10 +42,10 @@ const LATE_MS: Millis = 10_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Who asks. Absent: `NUDGE_AGENT_ID`, else `witness`.
+    /// Sender. Absent: `NUDGE_AGENT_ID`, else `witness`.
     #[serde(default, deserialize_with = "wire::given")]
     from: Option<String>,
-    /// Whom the mails are for. Absent: `mayor`.
+    /// The mails' reader. Absent: `mayor`.
     #[serde(default, deserialize_with = "wire::given")]
     mayor: Option<String>,
     /// How long an agent may be quiet, and how long it may take to answer: `90s`, `5m`. Absent: 60s.
@@ -54,7 +54,7 @@ pub struct Params {
     /// Intervals of single agents: `polecat-alpha=5m`.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     agent_interval: Vec<String>,
-    /// Where the agents are.
+    /// Agents' context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     context: ContextSpec,
 }
@@ -120,7 +120,7 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
     Ok(())
 }
 
-/// The questions of the deacon of a state directory, for whoever lists them: who was asked when, and whether that was
+/// Reads the open questions of a state directory's deacon, for a listing: the agent, the time, and true when it was
 /// reported.
 ///
 /// # Errors
@@ -149,7 +149,7 @@ struct Patrol {
     /// As it stands in the file.
     kept: Deacon,
     last_look: Option<Millis>,
-    /// What went wrong last, by what it was about: it is told once.
+    /// The last error, by its subject: it is told once.
     troubles: HashMap<String, String>,
 }
 
@@ -200,7 +200,7 @@ impl Patrol {
         self.tell_trouble("known", kept, say);
     }
 
-    /// A look that comes hours late, or before the last one, is the clock's doing: nobody has been quiet meanwhile.
+    /// Corrects a look that comes hours late, or before the last one: the clock jumped, and no agent was quiet.
     fn mind_the_clock(&mut self, now: Millis) {
         let passed = now - self.last_look.replace(now).unwrap_or(now);
         if !(0..=LATE_MS + self.intervals.shortest()).contains(&passed) {
@@ -211,11 +211,11 @@ impl Patrol {
 
     fn see(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
         let mut hooks = hook::all(&self.state)?;
-        // It asks neither itself, nor whoever it would report to.
+        // It asks neither itself nor the mayor.
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
         let inbox = self.state.inbox(&self.own).read()?.and_then(Result::ok);
         let news = self.known.observe(now, &hooks, inbox.as_ref());
-        // First kept, then told: whoever hears of it may end this process.
+        // Write first, then tell: a reader of the output may end this process.
         self.keep()?;
         for (agent, change) in news {
             let (event, words) = match change {
@@ -242,8 +242,8 @@ impl Patrol {
         Ok(())
     }
 
-    /// Asks an agent, unless an order waits for it that it has not seen: latest wins, and an order must not lose against
-    /// a question. Its silence about that says as much.
+    /// Asks an agent, unless an unseen order waits for it: the latest signal wins, and a question must not replace an
+    /// order. Silence about the order tells as much.
     fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
         let there = inbox.read()?.and_then(Result::ok);
@@ -271,7 +271,7 @@ impl Patrol {
         Ok(())
     }
 
-    /// Writes what it knows, if that has changed.
+    /// Writes the state, if it has changed.
     fn keep(&mut self) -> Result<()> {
         if self.known == self.kept {
             return Ok(());
@@ -283,7 +283,7 @@ impl Patrol {
         Ok(())
     }
 
-    /// What goes wrong does not end it; it is told when it is new.
+    /// Tells an error when it is new; no error ends the deacon.
     fn tell_trouble(&mut self, about: &str, done: Result<()>, say: Say<'_>) {
         let Err(error) = done else {
             self.troubles.remove(about);

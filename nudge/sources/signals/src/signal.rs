@@ -1,4 +1,4 @@
-//! What a signal says: five fields and six types.
+//! The content of a signal: five fields and six types.
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentId;
 use crate::stamp;
 
-/// Longest message that is sent, in bytes. One word to an agent, not a letter.
+/// Longest message that is sent, in bytes. It is a short word to an agent, not a letter.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// What a signal asks for.
+/// A signal's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalType {
@@ -19,7 +19,7 @@ pub enum SignalType {
     HealthCheck,
     /// You have reported no activity. Sent by a witness.
     StallWarning,
-    /// What is to be done first has changed. Sent by a mayor.
+    /// The first task has changed. Sent by a mayor.
     PriorityChange,
     /// Stop the current work. Sent by a mayor.
     Abort,
@@ -55,19 +55,19 @@ impl SignalType {
     }
 }
 
-/// One signal, as it stands in the file of the agent that it is for. The fields are in the order of their names, which
-/// is the order in which they are written.
+/// A signal, as it stands in the file of the agent that it is for. The fields are in the order of their names, in which
+/// they are also written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
-    /// Who sent it.
+    /// The sender.
     pub from: AgentId,
-    /// What it says, for people and models.
+    /// The text, for people and models.
     pub message: String,
-    /// Whether the sender waits for an answer.
+    /// True if the sender waits for an answer.
     pub requires_response: bool,
     /// When it was sent, as the sender wrote it: ISO 8601.
     pub timestamp: String,
-    /// What it asks for.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: SignalType,
 }
@@ -76,7 +76,7 @@ impl Signal {
     /// Reads the text of a file. Fields that are not known are passed over: some senders write the recipient as well.
     ///
     /// # Errors
-    /// What is wrong with it, in a few words that repeat nothing of it.
+    /// The flaw, in a few words that repeat nothing of the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let signal: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { "it does not have the five fields of a signal" } else { "it is not JSON" }
@@ -96,16 +96,16 @@ impl Signal {
     }
 }
 
-/// A signal that is about to be sent. Its time is not known before it is written.
+/// A signal that is about to be sent. The time is not known before it is written.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// Who sends it.
+    /// The sender.
     pub from: AgentId,
-    /// What it asks for.
+    /// The type.
     pub kind: SignalType,
-    /// What it says.
+    /// The text.
     pub message: String,
-    /// Whether the sender waits for an answer.
+    /// Is true when the sender waits for an answer.
     pub requires_response: bool,
 }
 

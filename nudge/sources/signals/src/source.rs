@@ -1,4 +1,4 @@
-//! The signals as a source. It keeps nothing of its own: whoever is PRIMARY reads the same files.
+//! The signals as a source. It keeps nothing of its own: every PRIMARY reads the same files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub struct Signals {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
-    /// Somebody who called stood at a state directory, or the setting is on.
+    /// Is true when a caller stood at a state directory, or the setting is on.
     in_use: AtomicBool,
     sent: AtomicU64,
 }

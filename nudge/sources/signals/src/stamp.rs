@@ -4,7 +4,8 @@
 
 use nudge_core::clock::{Millis, rfc3339};
 
-/// How far a clock may be ahead of ours. What is dated later is no time: nothing is ever newer, and it never grows old.
+/// Most milliseconds that a clock may be ahead. A later date is no time: nothing would be newer, and it would never
+/// grow old.
 const MAX_AHEAD_MS: Millis = 60_000;
 
 /// Reads a time that is not ahead of `now` by more than a minute.
@@ -12,7 +13,7 @@ pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
     parse(text).filter(|at| *at <= now.saturating_add(MAX_AHEAD_MS))
 }
 
-/// Reads a time: RFC 3339, or what programs write instead: no offset, which is UTC, or one without its colon.
+/// Reads a time: RFC 3339, or as programs write it: without offset, which is UTC, or one without its colon.
 pub fn parse(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {
         return None;
@@ -39,7 +40,7 @@ pub fn next(now: Millis, stored: Option<&str>) -> String {
     let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
     // Fractions of a millisecond were cut off.
     let later = if now > at { usual } else { rfc3339::text(at + 1) };
-    // Elsewhere on the earth the hours of a text say nothing of what is later.
+    // In another time zone the hours of a text do not show which time is later.
     let local = stored.strip_suffix("+00:00").unwrap_or(stored);
     let in_utc = !local.contains('+') && !local.get(10..).is_some_and(|time| time.contains('-'));
     let text = if in_utc && *later <= *stored { rfc3339::text((at.div_euclid(1000) + 1) * 1000) } else { later };
@@ -47,9 +48,9 @@ pub fn next(now: Millis, stored: Option<&str>) -> String {
     if parse(&text).is_some_and(|new| new > at) { text } else { rfc3339::text(now) }
 }
 
-/// Whether a signal of the time `timestamp` came after one of the time `last_seen`. Of the same millisecond, another
-/// text is another signal, and the file holds the later one. What was last seen counts for nothing when it is no time, or
-/// one that is ahead of `now`.
+/// Returns true when a signal of the time `timestamp` came after one of the time `last_seen`. At the same millisecond,
+/// another text is another signal, and the file holds the later one. `last_seen` counts for nothing when it is no time,
+/// or is ahead of `now`.
 pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
     match (parse(timestamp), parse_past(last_seen, now)) {
         (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),

@@ -1,7 +1,7 @@
-//! The state directory: where it is, and what in it may be touched.
+//! The state directory: its place, and the parts of it that may be touched.
 //!
-//! One that stands in a checkout is somebody else's: any part of it can be a link to the user's own files. So a link is
-//! followed only where it stays within, and what is read and written is reached from a folder that is held open
+//! A state directory in a checkout is foreign: any part of it can be a link to the user's own files. So a link is
+//! followed only if it stays within, and files are read and written through a folder that is held open
 //! ([`nudge_os::beneath`]).
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::inbox::Inbox;
 
 /// The folder of signals in a state directory.
 const SIGNALS: &str = "nudge";
-/// Where the state directory is in a checkout.
+/// The place of the state directory in a checkout.
 const IN_A_CHECKOUT: [&str; 2] = [".chipset", "state"];
 /// Most agents that are listed.
 pub const MAX_AGENTS: usize = 1000;
@@ -34,8 +34,8 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// The state directory for somebody who stands in `cwd`: the one that `NUDGE_STATE_DIR` names, given as `named`;
-    /// else `.chipset/state` at the top of the git work tree, else in `cwd` itself.
+    /// Finds the state directory for a caller in `cwd`: the one that `NUDGE_STATE_DIR` names, given as `named`; else
+    /// `.chipset/state` at the top of the git work tree, else in `cwd` itself.
     ///
     /// # Errors
     /// `E_INVALID` when neither is an absolute path.
@@ -54,12 +54,12 @@ impl StateDir {
         Ok(Self { top: top_of(cwd), below: &IN_A_CHECKOUT })
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> PathBuf {
         self.below.iter().fold(self.top.clone(), |path, name| path.join(name))
     }
 
-    /// Whether it is there.
+    /// Returns true when it is there.
     pub fn exists(&self) -> bool {
         self.path().is_dir()
     }
@@ -112,7 +112,8 @@ impl StateDir {
     /// A folder of the state directory, held open; `None` when it is not there.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out, and for what is no folder; `E_UNAVAILABLE` when it cannot be looked at.
+    /// `E_INVALID` for a link that leads out, and for a path that is no folder; `E_UNAVAILABLE` when it cannot be
+    /// looked at.
     pub(crate) fn folder(&self, names: &[&str]) -> Result<Option<StateFolder>> {
         self.go_down(names, HeldFolder::folder)
     }
@@ -155,14 +156,14 @@ pub(crate) struct StateFolder {
     pub path: PathBuf,
 }
 
-/// The error for what the system refuses.
+/// Makes the error for a refusal of the system.
 pub fn unusable(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("{} cannot be used ({error}); mend it or set NUDGE_STATE_DIR.", path.display()))
 }
 
 /// The top of the work tree around a folder; the folder itself where there is none.
 fn top_of(cwd: &Path) -> PathBuf {
-    // The caller's environment is not this process's, so what redirects git here says nothing of it.
+    // The caller's environment is not this process's, so variables that redirect git are left out.
     let env = GitEnv::from_vars(|name| (!name.starts_with("GIT_")).then(|| std::env::var_os(name)).flatten());
     match git_with(&env, cwd) {
         Git::Inside(info) => info.root,

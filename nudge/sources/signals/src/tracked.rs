@@ -1,11 +1,12 @@
-//! Decides whether git tracks a file, by its index and without running git: a signal that came with a checkout is nobody's.
+//! Decides if git tracks a file, by its index and without running git: a signal that came with a checkout is for no
+//! agent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nudge_core::foreign::{self, Links};
 
-/// Longest index that is read: one of half a million files. What a longer one tracks is not known.
+/// Longest index that is read: one of half a million files. A longer one counts as unknown.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Longest `.git` that is a file.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
@@ -20,7 +21,7 @@ const SHA256_BYTES: usize = 32;
 const EXTENDED: u16 = 0x4000;
 const NAME_MASK: u16 = 0x0fff;
 
-/// Returns true if some repository around a file tracks it. Of an index that cannot be read it may be.
+/// Returns true if some repository around a file tracks it, or has an index that cannot be read.
 pub fn is_tracked(file: &Path) -> bool {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
     let Ok(folder) = folder.canonicalize() else { return false };
@@ -44,7 +45,7 @@ fn git_dir(top: &Path) -> Option<PathBuf> {
     Some(target.map_or_else(|| git.clone(), |target| top.join(target.trim_end())))
 }
 
-/// The index, and what it shares with others where it is split. One that is there and cannot be read is empty.
+/// Reads the index, and the shared parts of a split one. An index that exists and cannot be read gives an empty one.
 fn indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     let shared = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let shared = shared.filter(|entry| entry.file_name().to_string_lossy().starts_with("sharedindex."));
@@ -90,7 +91,7 @@ impl Entries<'_> {
             };
             is_listed |= name.eq_ignore_ascii_case(path.as_bytes()) || is_around();
         }
-        // Behind the entries stand extensions, whose names are capitals or small letters, or the checksum alone.
+        // After the entries come extensions, whose names are capitals or small letters, or the checksum alone.
         let rest = self.index.get(self.at..)?;
         let is_end = rest.len() == self.object_bytes || rest.get(..4)?.iter().all(u8::is_ascii_alphabetic);
         is_end.then_some(is_listed)

@@ -26,13 +26,13 @@ use crate::state::StateDir;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Whose signals. Absent: `NUDGE_AGENT_ID`, else those of every agent.
+    /// The agent. Absent: `NUDGE_AGENT_ID`, else every agent.
     #[serde(default, deserialize_with = "wire::given")]
     agent: Option<String>,
     /// Leave out the signal that is there, unless it is newer than this time.
     #[serde(default, deserialize_with = "wire::given")]
     last_seen: Option<String>,
-    /// Where the agents are.
+    /// Agents' context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     context: ContextSpec,
 }

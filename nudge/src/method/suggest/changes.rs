@@ -1,4 +1,4 @@
-//! What does not hold any more of what a client session was told.
+//! Finds told hints of a client session that hold no longer.
 
 use std::hash::BuildHasher as _;
 
@@ -24,15 +24,15 @@ pub(super) fn stamp(hint: &Hint) -> u64 {
 }
 
 impl Nudge {
-    /// Returns what does not hold any more of what the client session was told: another value, another variant that
-    /// fits now, doubt, deletion, expiry. That a hint does not fit any more is none: it still holds where it fits.
+    /// Returns the changes of the hints that the client session was told: another value, another variant that fits now,
+    /// doubt, deletion, expiry. A hint that no longer fits is not a change: it still holds in its own scope.
     pub(super) fn changes(&self, request: &SuggestRequest, steps: &mut Steps) -> Vec<Change> {
         let mut told: Vec<_> = request.told(NAME).collect();
         told.sort_unstable();
         told.into_iter().filter_map(|(id, stamp)| self.change_of(id, stamp, request, steps)).collect()
     }
 
-    /// Returns what changed of one that was told with this stamp.
+    /// Returns the change of a hint that was told with this stamp.
     fn change_of(&self, id: &str, told: u64, request: &SuggestRequest, steps: &mut Steps) -> Option<Change> {
         let (component, key) = id.split_once('\n')?;
         let now = |stamp, name, line| Some(Change { id: id.into(), name, line, stamp });
@@ -42,7 +42,7 @@ impl Nudge {
             let line = format!("{name}: no longer stored, it was deleted or has expired");
             return now(None, name, line);
         }
-        // What takes too long to compare is left as it was told.
+        // A hint that takes too long to compare stays as it was told.
         let winner = winner(&variants, request, steps).ok().flatten()?;
         let hint = winner.hint();
         let stamp = stamp(hint);

@@ -1,4 +1,4 @@
-//! What may mend a command that failed (semantics section 10).
+//! Finds hints that may mend a failed command (semantics section 10).
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
@@ -16,10 +16,10 @@ use super::rank::{Ranked, Why, counted, is_behind, standing};
 use crate::hint::Hint;
 use crate::store::Found;
 
-/// What a hint counts whose command is near the one that failed, without and with all of its words.
+/// Strength of a hint whose command is near the failed one, without and with all of its words.
 const NEAR: f64 = 0.3;
 const NEAR_WORDS: f64 = 0.3;
-/// What a fix counts: one that repeats what the error says, one that the error names, one that the program names, any.
+/// Strength of a fix: one that repeats the error's text, one that the error names, one that the program names, any.
 const FIX_OF_THE_MESSAGE: f64 = 0.6;
 const FIX_OF_THE_ERROR: f64 = 0.3;
 const FIX_OF_THE_PROGRAM: f64 = 0.2;
@@ -29,14 +29,14 @@ const LEAST_LIKENESS: f64 = 0.2;
 /// The relevance from which a fix is told that the error or the program names: less than that of a component of which few
 /// hints speak.
 const NAMED_FLOOR: f64 = 0.28;
-/// What a hint counts that runs the program that was not found, without and with all of the words behind it.
+/// Strength of a hint that runs the program that was not found, without and with all of the words behind it.
 const PROGRAM: f64 = 0.35;
 /// The relevance from which a fix is told that nothing in the failure names.
 const FIX_FLOOR: f64 = 0.6;
-/// What errors say where a program or a module is not there.
+/// Texts of errors about a missing program or module.
 const NOT_FOUND: [&str; 6] =
     ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
-/// What errors say where a program does not know what it was asked for by name.
+/// Texts of errors about a name, such as a target, that the program does not know.
 const NAME_NOT_KNOWN: [&str; 8] = [
     "missing script",
     "no rule to make target",
@@ -53,15 +53,15 @@ pub(super) struct Failure<'a> {
     line: Option<Line>,
     /// The words of its commands, in order, each once.
     words: Vec<String>,
-    /// Its programs, as hints name them.
+    /// The programs, as hints name them.
     programs: Vec<String>,
     /// A program was not there, or could not be run.
     not_found: bool,
-    /// The program does not know what it was asked for by name.
+    /// True when the program does not know a name that it got.
     name_not_known: bool,
     request: &'a SuggestRequest,
     terms: Terms,
-    /// Those of the error alone.
+    /// Terms of the error alone.
     of_error: Terms,
     message: Message,
 }
@@ -109,8 +109,8 @@ impl<'a> Failure<'a> {
         Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message }
     }
 
-    /// Whether a hint can be of use at all. A caller who gets a name wrong is helped by what a file says of it, and no
-    /// other caller; what is unproven helps beside the failure after which it worked.
+    /// Returns true when a hint can be of use at all. A hint from a file helps only a caller that got a name wrong; an
+    /// unproven hint helps only beside the failure after which it worked.
     pub(super) fn may_need(&self, hint: &Hint) -> bool {
         let is_after_this =
             || self.line.as_ref().is_some_and(|line| hint.tags().any(|tag| unproven::is_after(tag, line)));
@@ -142,7 +142,7 @@ impl<'a> Failure<'a> {
         self.programs.iter().map(String::as_str).find(tells)
     }
 
-    /// Whether a word is one of the command that failed.
+    /// Returns true when a word is in the failed command.
     fn says(&self, word: &str) -> bool {
         self.words.binary_search_by(|own| own.as_str().cmp(word)).is_ok()
     }
@@ -152,7 +152,7 @@ impl<'a> Failure<'a> {
         text.is_some_and(|text| self.programs.iter().any(|program| text.contains(program.as_str())))
     }
 
-    /// Returns those of the hints that may mend it; `relevant` says what their words have in common with it.
+    /// Returns the hints that may mend it; `relevant` has the words that they share with it.
     pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow<'_>) -> BinaryHeap<Ranked> {
         let lines = Lines::read(self, &found);
         let mends = found.into_iter().filter_map(|found| {
@@ -189,7 +189,7 @@ impl<'a> Failure<'a> {
             Some(Ranked::new(found, parts, Why::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
-        // What else the program or the error names is a fix for other errors then.
+        // When a fix repeats the message, fixes that only name it are for other errors.
         if mends.iter().any(|mends| matches!(mends.why, Why::Mends(Mends::Message))) {
             mends.retain(|mends| !matches!(mends.why, Why::Mends(Mends::Fix(_))));
         }
@@ -198,13 +198,13 @@ impl<'a> Failure<'a> {
         mends.into()
     }
 
-    /// What of a fix the failure has: the message, or the component or a tag, which the error or the program names.
+    /// Finds the link to a fix: the message, or the component or a tag, which the error or the program names.
     fn named<'f>(&self, found: &'f Found, relevance: f64) -> Option<Named<'f>> {
         let hint = &found.hint;
         if self.message.is_repeated_by(hint) {
             return Some(Named::Message);
         }
-        // One word of many, of which many hints speak, names nothing.
+        // A single word among many, which many hints have, names nothing.
         if relevance < NAMED_FLOOR {
             return None;
         }
@@ -215,7 +215,7 @@ impl<'a> Failure<'a> {
         by_error.or_else(|| names().find(|name| self.terms.name(name)).map(Named::Program))
     }
 
-    /// What the hint's command has of the one that failed.
+    /// Compares the hint's command with the one that failed.
     fn shape(&self, found: &Found, lines: &Lines) -> Option<(f64, Mends)> {
         if let Some(program) = self.tells_of_what_is_missing(&found.hint) {
             return Some((PROGRAM, Mends::Program(program.to_owned())));
@@ -255,7 +255,7 @@ fn is_fix(hint: &Hint) -> bool {
     hint.tags().any(|tag| tag == FIX)
 }
 
-/// Who names a fix: by what it says, or by its component or a tag.
+/// The link to a fix: the message, or a name in the error or program.
 enum Named<'a> {
     Message,
     Error(&'a str),
@@ -272,17 +272,17 @@ impl Named<'_> {
 }
 
 /// The lines of the hints that run a program of the one that failed. Words that many of them have (`build` of `zig`,
-/// `run manage.py` of `uv`) say little of what somebody wanted.
+/// `run manage.py` of `uv`) say little about the caller's aim.
 #[derive(Default)]
 struct Lines {
     by_row: HashMap<u32, Line, RandomState>,
-    /// 1 for a word that one line has, near 0 for one that all have. Neither this nor what follows counts those that are
-    /// behind.
+    /// 1 for a word that one line has, near 0 for one that all have. Hints that stay behind do not count here and
+    /// below.
     rarities: HashMap<String, f64, RandomState>,
-    /// That of a word that none has.
+    /// The rarity of an unknown word.
     rarest: f64,
-    /// The likeness of the one most like the line that failed, of those that are near or have the same command: where
-    /// what failed is known by itself, what is merely near is for something else.
+    /// The likeness of the line most like the failed one, among lines that are near or have the same command: beside
+    /// the same command, a line that is merely near is for something else.
     nearest: f64,
 }
 
@@ -294,7 +294,7 @@ impl Lines {
             Some((found.row, shell::parse(text)?))
         };
         let mut lines = Self { by_row: found.iter().filter_map(of).collect(), ..Self::default() };
-        // What is behind decides nothing about the others.
+        // Hints that stay behind decide nothing about the others.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
         let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);
@@ -338,8 +338,8 @@ fn words(line: &Line) -> Vec<&str> {
     words
 }
 
-/// The name by which people speak of a program: without its version (`python3`, `godot4`), and of a project's wrapper
-/// script (`gradlew`) that of what it runs.
+/// Returns the usual name of a program: without its version (`python3`, `godot4`), and for a wrapper script (`gradlew`)
+/// the name of the program that it runs.
 fn unwrapped(program: &str) -> String {
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "gradlew" => "gradle".into(),

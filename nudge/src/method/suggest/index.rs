@@ -25,12 +25,12 @@ const REASON: f32 = 0.5;
 const MAX_VALUE_BYTES: usize = 2 << 10;
 /// Most hints that are read while somebody waits: a few milliseconds.
 const MAX_READ: usize = 1_000;
-/// The tag that marks a hint as a fix. It says what the hint is, not what it is about.
+/// The tag that marks a hint as a fix. It is a mark, not a subject of the hint.
 pub(super) const FIX: &str = "fix";
 
-/// The words of the hints that somebody was told of, by row. It follows the store when it is asked: a hint whose row
-/// holds another one by now is read anew. So nobody who stores something waits for it, and a store that nobody asks in
-/// words has none.
+/// The words of the hints that fit some caller, by row. It follows the store when a caller asks: a hint whose row holds
+/// another one by now is read anew. So storing a hint never waits for it, and a store that is never asked in words has
+/// none.
 #[derive(Default)]
 pub(crate) struct WordIndex {
     index: Index,
@@ -43,8 +43,8 @@ pub(crate) struct WordIndex {
 }
 
 impl WordIndex {
-    /// Returns what the words have in common with the hints of these rows, by row. Hints that it has not read yet are
-    /// read, but not very many at a time: the others are found the next time.
+    /// Returns the words that the question shares with the hints of these rows, by row. Hints that it has not read yet
+    /// are read, up to a limit: the others are found the next time.
     pub(super) fn search<'a>(&mut self, store: &Store, fitting: &[(u32, *const Hint)], terms: &'a Terms) -> ByRow<'a> {
         if terms.is_empty() {
             return ByRow::default();
@@ -52,7 +52,7 @@ impl WordIndex {
         self.follow(store, fitting);
         let mut fits = vec![false; self.read.len()];
         for (row, hint) in fitting {
-            // Where it is not read yet, the words are another hint's.
+            // If the hint is not read yet, the words are another hint's.
             fits[*row as usize] = self.read[*row as usize].as_ptr() == *hint;
         }
         let found = self.index.search(terms, fitting.len(), |row| fits[row as usize]);
@@ -99,7 +99,7 @@ impl Nudge {
     }
 }
 
-/// What somebody's words have in common with hints, by the hint's row.
+/// The words that a question shares with hints, by the hint's row.
 pub(super) type ByRow<'a> = HashMap<u32, Relevant<'a>, RandomState>;
 
 /// The texts of a hint, each with its weight.
@@ -109,7 +109,7 @@ fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
         fields.push((name.into(), weight));
         let whole = identifier(name);
         if whole.len() < name.len() {
-            // Who writes `httpproxy` means `http-proxy`.
+            // A user may write `httpproxy` for `http-proxy`.
             fields.push((whole.into(), NAME));
         }
     }

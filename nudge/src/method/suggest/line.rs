@@ -19,8 +19,8 @@ pub(super) fn name(hint: &Hint) -> String {
     format!("{}/{}", visible(hint.component()), visible(hint.key()))
 }
 
-/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: what it says; how
-/// old it is, who stored it, how often it worked; where it applies, when that is narrower than the repository; why.
+/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: the value; its
+/// age, its author, how often it worked; the scope, when that is narrower than the repository; the reason.
 pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
     let mut line = format!(
         "{}: {} ({}, {}",
@@ -44,16 +44,16 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
     line
 }
 
-/// Who stored a hint.
+/// Returns a hint's author.
 fn source(hint: &Hint) -> &str {
     let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
     source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source)
 }
 
-/// Whether the line of a hint is surely longer than so many bytes, so that it need not be made: of a large store, most
-/// have no room.
+/// Returns true when a hint's line is surely longer than so many bytes, so that it need not be made: in a large store,
+/// most have no room.
 pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
-    /// What stands around name, value and source, and the shortest age.
+    /// The characters around name, value and source, and the shortest age.
     const AROUND: usize = "/: (1s, )".len();
     let mut known = AROUND + hint.reason().map_or(0, |_| "; ".len());
     for (text, most) in [
@@ -69,8 +69,8 @@ pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
     known > bytes
 }
 
-/// Bytes of a text's beginning, at most so many, if all of them are written as they stand; else what is written may be
-/// shorter, and they count for nothing.
+/// Counts the first bytes of a text, at most so many, if all are written as they stand; else 0, because the written
+/// text may be shorter.
 fn plain_bytes(text: &str, most: usize) -> usize {
     let bytes = &text.as_bytes()[..text.len().min(most)];
     let Some((first, rest)) = bytes.split_first() else { return 0 };
@@ -82,7 +82,7 @@ fn plain_bytes(text: &str, most: usize) -> usize {
     if is_plain { bytes.len() - usize::from(bytes.ends_with(b" ")) } else { 0 }
 }
 
-/// Where a hint applies, as far as that is less than the repository in which the agent is.
+/// Describes the scope of a hint, as far as it is narrower than the agent's repository.
 fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
     let scope = hint.scope().to_spec();
     let mut out = Vec::new();

@@ -26,14 +26,14 @@ pub(crate) struct Meanings {
     known: Mutex<Known>,
 }
 
-/// Those of one model, by row.
+/// The vectors of one model, by row.
 #[derive(Default)]
 struct Known {
     model: Box<str>,
     rows: HashMap<u32, (Weak<Hint>, Vec<f32>), RandomState>,
 }
 
-/// How near hints are to what is asked, by row: the cosine.
+/// The nearness of hints to the question, by row: the cosine.
 pub(super) type NearByRow = HashMap<u32, f64, RandomState>;
 
 impl Default for Meanings {
@@ -48,7 +48,7 @@ impl Meanings {
         Self { models, known: Mutex::default() }
     }
 
-    /// How near each hint is to what is asked. None without a model, and none of hints that it has not read yet.
+    /// Returns how near each hint is to the question: none without a model, and no hints that have no vector yet.
     pub(super) fn near(&self, request: &SuggestRequest) -> NearByRow {
         let Some((model, thought)) = request.thought() else { return NearByRow::default() };
         let known = self.known.lock();
@@ -72,7 +72,7 @@ impl Nudge {
         let hints: Vec<_> = self.store.hints_of(missing).into_iter().filter(|(_, hint)| !hint.is_secret()).collect();
         for batch in hints.chunks(BATCH) {
             let texts: Vec<_> = batch.iter().map(|(_, hint)| text(hint)).collect();
-            // What fails now is tried again.
+            // A failed batch is tried again.
             let Ok(vectors) = model.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
             let mut known = self.meanings.known.lock();
             for ((row, hint), vector) in batch.iter().zip(vectors) {
@@ -89,13 +89,13 @@ impl Nudge {
 }
 
 impl Meanings {
-    /// The rows whose hint has no vector by this model; what is known of others is forgotten.
+    /// Returns the rows whose hint has no vector by this model; forgets vectors of lost hints.
     fn missing(&self, model: &dyn Embedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
         let mut known = self.known.lock();
         if &*known.model != model.id() {
             *known = Known { model: model.id().into(), rows: HashMap::default() };
         }
-        // A hint that was deleted is still there for whoever takes that back.
+        // A deleted hint is still in memory for `undo`.
         let live: HashMap<u32, *const Hint, RandomState> = rows.iter().copied().collect();
         known.rows.retain(|row, (hint, _)| live.get(row) == Some(&hint.as_ptr()));
         let missing = rows.iter().map(|(row, _)| *row).filter(|row| !known.rows.contains_key(row));
@@ -103,7 +103,7 @@ impl Meanings {
     }
 }
 
-/// What a hint says, as a model reads it.
+/// Writes a hint as a text for the model.
 fn text(hint: &Hint) -> String {
     let value = hint.text();
     let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];

@@ -1,4 +1,4 @@
-//! What an error says, so that a fix is found which repeats it (semantics section 10).
+//! Finds fixes that repeat the text of an error (semantics section 10).
 
 use std::collections::HashSet;
 
@@ -33,20 +33,20 @@ impl Message {
         !self.0.is_empty() && rows(text).any(|row| self.0.contains(&row))
     }
 
-    /// Returns true for a fix that quotes what another error says.
+    /// Returns true for a fix that quotes another error.
     pub(super) fn is_not_of(&self, fix: &Hint) -> bool {
         let prose = Some(fix.text()).filter(|_| !fix.value().is_command());
         prose.into_iter().chain(fix.reason()).any(quotes) && !self.is_repeated_by(fix)
     }
 }
 
-/// Returns true for a text that quotes what some program said, three words at least, and not with backticks, which people
+/// Returns true for a text that quotes a program's output, three words at least, and not with backticks, which people
 /// put around commands.
 fn quotes(text: &str) -> bool {
     ['"', '\''].iter().any(|quote| quoted(text, *quote).any(|quoted| words(quoted).len() >= ROW))
 }
 
-/// What stands in quotes of one kind. An apostrophe stands between letters.
+/// Finds texts in quotes of one kind. An apostrophe stands between letters.
 fn quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     let stands_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut from = None;

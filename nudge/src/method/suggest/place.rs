@@ -1,4 +1,4 @@
-//! Where a hint belongs, seen from where the agent stands (semantics section 10).
+//! Judges how near a hint's place is to the agent's (semantics section 10).
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -13,11 +13,11 @@ use crate::hint::Hint;
 /// The place of a hint that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// Its scope names no place, and its component none of those where the agent is.
+    /// The scope names no place, and the component is no name of the agent's place.
     Elsewhere,
-    /// Its component names the repository, a folder that the agent is in, or a path that is spoken of.
+    /// The component names the repository, a folder that the agent is in, or a path in the text.
     Near,
-    /// Its scope names a folder, a repository or a branch.
+    /// The scope names a folder, a repository or a branch.
     Here,
 }
 
@@ -39,7 +39,8 @@ pub(super) struct Around {
     spoken_of: Names,
     /// Neither the folder nor the repository is known.
     is_nowhere: bool,
-    /// Of components, whether it is one of the names, and whether it is spoken of: a hint has seldom one of its own.
+    /// By component: true when the agent's place has that name, and true when the text names it. Hints often share a
+    /// component.
     known: RefCell<HashMap<Box<str>, (bool, bool), RandomState>>,
 }
 
@@ -86,8 +87,8 @@ impl Around {
         found
     }
 
-    /// What words count of a hint in a place. Of what belongs elsewhere an accidental word says little. Who asks on
-    /// purpose may mean another place, and who is nowhere means any.
+    /// Returns the share that words count for a hint in a place. An accidental word says little about a hint from
+    /// elsewhere, unless the caller asks on purpose, or has no place.
     pub(super) fn share(&self, place: Place, moment: Moment) -> f64 {
         match (place, moment) {
             (Place::Here, _) => 1.0,
@@ -111,8 +112,8 @@ impl Around {
     }
 }
 
-/// The folders of a cwd below the repository's top, which is the last that bears its name. Where none does, the last
-/// one alone: what is above it may be anything.
+/// Returns the folders of a cwd below the repository's top, the last folder with its name. Without one, only the last
+/// folder: those above may be anything.
 fn below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
     let folders: Vec<_> = cwd.split(['/', '\\']).filter(|folder| !folder.is_empty()).collect();
     let top = folders.iter().rposition(|folder| Some(&*identifier(folder)) == repo);
@@ -137,7 +138,7 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The folders of a path, and its file without what stands behind the first dot.
+/// Splits a path into its folders and its file, also without the part after the first dot.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !matches!(*segment, "" | "." | "..")).flat_map(|segment| {
         let stem = segment.split_once('.').map_or("", |(stem, _)| stem);

@@ -21,9 +21,9 @@ use crate::store::{Filter, Found, Only};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
 const IMPORTANT: u8 = 8;
-/// The priority up to which a hint from a file that nobody has used stays behind all others.
+/// The priority up to which an unused hint from a file stays behind all others.
 const BEHIND: u8 = 2;
-/// What it counts less at a start, and the share that its words count.
+/// The reduction for it at a start, and the share that its words count.
 const BEHIND_AT_A_START: f64 = -0.2;
 const BEHIND_BY_WORDS: f64 = 0.8;
 /// Score at which a hint's standing is a half of the most that it can be. It is the score of a hint of default priority
@@ -31,7 +31,7 @@ const BEHIND_BY_WORDS: f64 = 0.8;
 const HALF_SCORE: f64 = 1.0 / 3.0;
 /// Relevance at which words count half of the most that they can.
 const HALF_RELEVANCE: f64 = 0.7;
-/// What it counts that a prompt speaks of a hint's component as of a path or an identifier.
+/// Strength when a prompt names a hint's component as a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
 /// The share that words count which may be there by chance: a single one in a prompt that says much else, and those that
 /// stand in names of code alone, if they are this few.
@@ -39,9 +39,9 @@ const BY_CHANCE: f64 = 0.55;
 const FEW: usize = 2;
 /// Bytes of a value by which its language is told.
 const LANGUAGE_BYTES: usize = 256;
-/// What the cosine of a hint and a prompt counts. Unasked, only the nearest hint has any, if it is as near as this, and
-/// nearer than the next one by that: what a prompt has nothing to do with is about equally far from all of it. Who asks
-/// on purpose is shown what is less near, too.
+/// Weight of the cosine of a hint and a prompt; then the least cosine, the least lead over the next hint, and the least
+/// cosine for a question on purpose. Unasked, only the nearest hint counts: an unrelated prompt is about equally far
+/// from all hints.
 const MEANING: f64 = 1.2;
 const NEAR: f64 = 0.335;
 const NEARER: f64 = 0.05;
@@ -63,7 +63,7 @@ pub(super) struct Ranked {
 /// The reason why a hint is worth telling.
 pub(super) enum Why {
     Place(Place),
-    /// By the words that it shares with what is asked, and by meaning where that counted.
+    /// Words that it shares with the question, and the meaning if that counted.
     Words {
         moment: Moment,
         words: Vec<Box<str>>,
@@ -94,12 +94,12 @@ impl fmt::Display for Why {
 }
 
 impl Nudge {
-    /// Returns the hints that are worth telling, best first, and the number of those that take too long to compare. What
-    /// is doubtful comes last, whatever speaks for it.
+    /// Returns the hints that are worth telling, best first, and the number of those that take too long to compare.
+    /// Doubtful hints always come last.
     pub(super) fn rank(&self, request: &SuggestRequest) -> (BinaryHeap<Ranked>, usize) {
         let around = Around::new(request);
         let failure = (request.moment == Moment::Failure).then(|| Failure::new(request));
-        // What is of no use here does not make words common, either.
+        // Hints that are of no use here do not make words common, either.
         let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
         let only = may_need.as_ref().map(|only| only as &Only<'_>);
         let no_unproven = failure.is_none();
@@ -117,7 +117,7 @@ impl Nudge {
             Moment::Prompt | Moment::Recall => {
                 let (mut relevant, undecided) = self.relevant(&request.terms, &filter);
                 let near = self.meanings.near(request);
-                // What is a little less near decides whether the nearest one counts.
+                // A hint that is a little less near decides if the nearest one counts.
                 let least = if request.moment == Moment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
@@ -138,7 +138,7 @@ impl Nudge {
         }
     }
 
-    /// Returns what words have in common with the hints that pass a filter, and the number of those that take too long to
+    /// Returns the words that a filter's hints share with the terms, and the number of hints that take too long to
     /// compare.
     fn relevant<'a>(&self, terms: &'a Terms, filter: &Filter<'_>) -> (ByRow<'a>, usize) {
         if terms.is_empty() {
@@ -153,8 +153,8 @@ fn is_important(hint: &Hint) -> bool {
     hint.priority().is_some_and(|priority| priority >= IMPORTANT)
 }
 
-/// Whether a hint stays behind what somebody stored: a command that a file names anyway, as `nudge seed` stores them, and
-/// that nobody has used yet.
+/// Returns true when a hint stays behind the users' own: an unused command that a file names anyway, as `nudge seed`
+/// stores it.
 pub(super) fn is_behind(hint: &Hint) -> bool {
     hint.source() == Some(Source::FileImport)
         && hint.use_count() == 0
@@ -166,7 +166,7 @@ impl Ranked {
         Self { strength: parts.sum(), parts: Some(parts.into()), is_behind: false, found, why }
     }
 
-    /// At a start, where most of many are never told: what is said of one is worked out when it is.
+    /// Makes an entry for a start: few of many are told, so the parts are computed only for those.
     fn of_place(found: Found, place: Place) -> Self {
         Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: Why::Place(place) }
     }
@@ -188,7 +188,8 @@ impl Ranked {
         self.parts.as_deref().cloned().unwrap_or_else(by_place)
     }
 
-    /// Greater is better: at a start what is behind comes last, then the place decides, then the order of semantics section 3; else the strength.
+    /// Greater is better: at a start hints that stay behind come last, then the place decides, then the order of
+    /// semantics section 3; else the strength.
     fn compare(&self, other: &Self) -> Ordering {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
@@ -221,12 +222,12 @@ impl Ord for Ranked {
     }
 }
 
-/// What a hint's own score counts, at most `most`.
+/// Returns the part of the score, at most `most`.
 pub(super) fn standing(found: &Found, most: f64) -> f64 {
     most * found.rank.score / (found.rank.score + HALF_SCORE)
 }
 
-/// What words count, at most `most`.
+/// Returns the words' part, at most `most`.
 pub(super) fn counted(relevance: f64, most: f64) -> f64 {
     most * relevance / (relevance + HALF_RELEVANCE)
 }
@@ -304,7 +305,7 @@ fn is_in_another_language(hint: &Hint) -> bool {
     language.is_english() == Some(false)
 }
 
-/// A hint, and what words and meaning say of it.
+/// A hint with its strength by words and by meaning.
 struct Weighed<'a> {
     by_words: f64,
     by_meaning: f64,
@@ -320,7 +321,7 @@ impl Weighed<'_> {
     }
 }
 
-/// The row whose meaning alone counts; `None` where that of all counts. Variants of one key are one.
+/// Returns the row whose meaning alone counts; `None` when that of all counts. Variants of one key count as one.
 fn nearest(moment: Moment, found: &[Found], near: &NearByRow) -> Option<u32> {
     if moment == Moment::Recall {
         return None;

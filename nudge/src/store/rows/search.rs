@@ -26,11 +26,11 @@ pub(crate) struct Filter<'a> {
     pub keys: &'a [String],
     pub tags: &'a [String],
     pub context: &'a Context,
-    /// True to include hints whose scope does not fit, after those whose scope does.
+    /// True to include hints whose scope does not fit, after the hints whose scope does.
     pub include_ineligible: bool,
     /// True to pass over secrets.
     pub no_secrets: bool,
-    /// True to pass over what was learned and is told beside one failure alone.
+    /// True to pass over learned hints that are told only beside their own failure.
     pub no_unproven: bool,
     /// A further criterion, checked last before the score, by the row's number and the hint. It runs under the lock, so it
     /// must be quick.
@@ -146,7 +146,7 @@ impl Rows {
         self.hints.get(row as usize)?.clone()
     }
 
-    /// Returns the distinct scopes of the hints that pass `filter`, whose context says nothing.
+    /// Returns the distinct scopes of the hints that pass `filter`; its context is ignored.
     pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
         let mut verdicts = Verdicts::of_nowhere();
         verdicts.renew(self.epoch);

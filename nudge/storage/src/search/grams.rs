@@ -4,12 +4,12 @@ use rusqlite::Connection;
 
 use super::{Known, Words, quoted, texts};
 
-/// Letters of a text after its title that are indexed: each costs eight times what a stem does.
+/// Letters of a text after its title that are indexed: each costs eight times as much as a stem.
 const HEAD_CHARS: usize = 500;
 /// Most trigrams that are looked for.
 const MAX_GRAMS: usize = 60;
 
-/// What a table of trigrams holds of a text: the title, and the first 500 characters after it.
+/// Returns the text for a table of trigrams: the title, and the first 500 characters after it.
 ///
 /// ```
 /// use nudge_storage::search::head;
@@ -22,12 +22,12 @@ pub fn head(title: &str, body: &str) -> String {
     format!("{title}\n{}", &body[..end])
 }
 
-/// Returns the texts that share trigrams with the words, by their rows, and the weight of each, in a table that was made
-/// with `tokenize='trigram'`. Those that are common among 64 texts and more are left out. It takes several times as long
-/// as [`search`](super::search): most texts share a trigram with most others.
+/// Returns the texts that share trigrams with the words, by their rows, and the weight of each, in a table that was
+/// made with `tokenize='trigram'`. Trigrams that are common among 64 texts and more are left out. It takes several
+/// times as long as [`search`](super::search): most texts share a trigram with most others.
 ///
 /// # Errors
-/// What SQLite says.
+/// SQLite's errors.
 ///
 /// ```
 /// use nudge_storage::rusqlite::Connection;

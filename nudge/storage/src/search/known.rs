@@ -1,4 +1,5 @@
-//! What is remembered of the indexes from one question to the next: to find it out takes as long as to look for the rest.
+//! Remembers facts about the indexes from one question to the next: finding them takes as long as the rest of the
+//! search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +15,18 @@ use super::{COMMON_SHARE, FullText, MIN_TEXTS};
 const MAX_COUNTED: usize = 8_192;
 /// Most terms that are; they take a few megabytes.
 const MAX_TERMS: usize = 100_000;
-/// The row by which an index tells its versions apart: FTS5's list of what it is made of, with a count of its writes.
+/// The row by which an index tells its versions apart: FTS5's list of its parts, with a count of its writes.
 const STRUCTURE: i64 = 10;
 
-/// Bytes that the lists of texts may take, each for a word: 8 for a text that holds it, 16 for what it weighs there.
+/// Bytes that the lists of texts may take, each for a word: 8 for a text that holds it, 16 for its weight there.
 const MAX_LISTED_BYTES: usize = 4_000_000;
 
-/// What is known of the indexes of one database, one for each [`FullText`] and its trigrams: which words and trigrams are
-/// common, which terms there are, and which texts hold words that were asked for lately, and what these weigh in them.
+/// A cache of the indexes of one database, one for each [`FullText`] and its trigrams: the common words and trigrams,
+/// the terms, the texts that hold words of recent questions, and the weights of these words in them.
 ///
-/// That more than a third of the texts hold a word, or not, is counted once, and taken for true until there are a
-/// tenth more texts, or fewer: what is common today was nearly so yesterday. Terms, texts and weights are those of the
-/// moment: one change of the index, and they are read again.
+/// If more than a third of the texts hold a word is counted once, and stays so until there are a tenth more texts, or
+/// fewer: a word that is common today was nearly so yesterday. Terms, texts and weights are current: after each change
+/// of the index they are read again.
 #[derive(Debug, Default)]
 pub struct Known {
     counted: Mutex<Counted>,
@@ -33,7 +34,7 @@ pub struct Known {
     listed: Mutex<Listed>,
 }
 
-/// What is remembered of queries, each for a word or for those near it.
+/// The cached results of queries, each for a word or for the words near it.
 type ByQuery<T> = HashMap<String, Arc<[T]>, RandomState>;
 
 #[derive(Debug, Default)]
@@ -42,9 +43,9 @@ struct Listed {
     version: Vec<u8>,
     /// The texts that match.
     matching: ByQuery<i64>,
-    /// The texts that match, and what the words of the query weigh in each.
+    /// The texts that match, and the weight of the query's words in each.
     weights: ByQuery<(i64, f64)>,
-    /// What the lists take.
+    /// The bytes of the lists.
     bytes: usize,
 }
 
@@ -62,7 +63,7 @@ struct Vocabulary {
     version: Vec<u8>,
     /// By their first letter.
     terms: HashMap<char, Arc<[Spelt]>, RandomState>,
-    /// Those of scripts without spaces, all of them, once they were asked for.
+    /// The terms of scripts without spaces, all of them, once they were asked for.
     clauses: Option<Arc<[Box<str>]>>,
 }
 
@@ -75,7 +76,7 @@ impl Known {
         *self.listed.lock() = Listed::default();
     }
 
-    /// Whether more than a third of all texts match, and there are so many that it matters.
+    /// Returns true when more than a third of all texts match, and there are so many that it matters.
     pub(super) fn is_common(
         &self,
         c: &Connection,
@@ -114,7 +115,7 @@ impl Known {
         self.listed(&version, query, |listed| &mut listed.matching, || super::matching(c, of, query))
     }
 
-    /// The texts that match, and what the words of the query weigh in each.
+    /// Returns the texts that match, and the weight of the query's words in each.
     pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[(i64, f64)]>> {
         let version = version(c, of)?;
         let weights = self.listed(&version, query, |listed| &mut listed.weights, || super::weights(c, of, query))?;

@@ -20,20 +20,20 @@ const MAX_UNKNOWN: usize = 8;
 
 /// A part of a word, which is compared by itself.
 struct Part {
-    /// Whose it is.
+    /// The number of its word.
     word: usize,
     folded: String,
-    /// Where each of its letters begins.
+    /// The offset of each of its letters.
     starts: Vec<usize>,
-    /// What its forms have in common, as far as one can tell of a misspelt word.
+    /// The stem, as far as a misspelt word has one.
     stem: Box<str>,
-    /// Which letters it has.
+    /// The letters that it has.
     letters: u32,
     /// Letters that may be wrong.
     wrong: usize,
 }
 
-/// A term, and what is compared first.
+/// A term, and its facts to compare first.
 #[derive(Debug)]
 pub(super) struct Spelt {
     term: Box<str>,
@@ -55,7 +55,8 @@ pub(super) fn terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::
     Ok(terms)
 }
 
-/// The terms of scripts without spaces. FTS5 takes what stands between two signs for one word, so each is a clause.
+/// Returns the terms of scripts without spaces. FTS5 takes the text between two signs for one word, so each is a
+/// clause.
 pub(super) fn clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
     let mut statement = c.prepare_cached(&format!("SELECT term FROM {vocabulary}"))?;
     let mut rows = statement.query([])?;
@@ -69,7 +70,7 @@ pub(super) fn clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<
     Ok(clauses)
 }
 
-/// Whether a word is of a script without spaces.
+/// Returns true when a word is of a script without spaces.
 pub(super) fn is_part_of_clauses(word: &str) -> bool {
     word.chars().all(is_cjk)
 }
@@ -137,7 +138,7 @@ fn may_be_wrong(letters: usize) -> usize {
     }
 }
 
-/// Which bytes a word has, one bit each, so that most words that are unlike are passed over at once.
+/// Returns the bytes that a word has, one bit each, so that most unlike words are passed over at once.
 fn letters(word: &str) -> u32 {
     word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32))
 }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use nudge_core::words::{Weight, is_cjk, words};
 
-/// Most words that are weighed: the first ones and the last ones, which say what is wanted of what stands between.
+/// Most words that are weighed: the first and the last ones, which say how the text between them is meant.
 const MAX_WEIGHED: usize = 32;
-/// What is longer is a hash or no word.
+/// A longer word is a hash or no word.
 const MAX_WORD_BYTES: usize = 100;
 
 /// The words of a question, each once, without those that only hold sentences together.
 ///
-/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each. Of Chinese, Japanese and Korean, which have
+/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each. In Chinese, Japanese and Korean, which have
 /// no spaces, each two neighbouring characters are a word.
 ///
 /// ```
@@ -29,12 +29,12 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words of what somebody says to an agent. It may have none; then nothing is asked.
+    /// Takes the words of a text that is said to an agent. It may have none; then nothing is asked.
     pub fn of(text: &str) -> Self {
         Self::new(text, Weight::Little)
     }
 
-    /// The words of what somebody searches for on purpose: where there are no others, those that only hold sentences
+    /// Takes the words of a search on purpose: if there are no others, it takes those that only hold sentences
     /// together.
     ///
     /// ```
@@ -61,7 +61,7 @@ impl Words {
             }
             found.pieces.push(piece.to_owned());
             if piece.chars().any(is_cjk) {
-                // One character between others is mostly a particle.
+                // A single character between others is mostly a particle.
                 let alone = parts.len() == 1;
                 let parts = parts.into_iter().filter(|part| part.weight() >= least).map(|part| part.folded.to_string());
                 let parts = parts.filter(|part| alone || part.chars().count() > 1);
@@ -94,20 +94,20 @@ impl Words {
         self.words.len()
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns true when there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 }
 
-/// Whether a word is the name of something in a program and not a word of a language: there is a digit, an underscore or a
-/// dot in it, or a capital that does not begin it.
+/// Returns true when a word is the name of something in a program and not a word of a language: it has a digit, an
+/// underscore or a dot, or a capital after its first letter.
 pub(super) fn is_name(word: &str) -> bool {
     let is_capital_or_dot = |c: char| c.is_uppercase() || c == '.';
     is_spelt_as_a_name(word) || (word.contains(char::is_alphabetic) && word.chars().skip(1).any(is_capital_or_dot))
 }
 
-/// Whether it is one without doubt, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
+/// Returns true when it is a name without doubt, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
 fn is_spelt_as_a_name(word: &str) -> bool {
     word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit() || c == '_')
 }

@@ -1,8 +1,7 @@
 //! Values that make git die when they are wrong, whatever was asked of it.
 //!
-//! `git rev-parse` runs every entry through `git_default_config`, `git remote`
-//! through `handle_config`. Where a value is not plainly one they accept, the
-//! reader steps aside rather than answer where git refuses.
+//! `git rev-parse` runs every entry through `git_default_config`, `git remote` through `handle_config`. When a value is
+//! not plainly one they accept, the reader returns `Unsure`: git may refuse the value.
 
 use super::config::Entry;
 use super::refs::valid_name;
@@ -103,7 +102,7 @@ const STRICT: &[&[u8]] = &[
 /// Booleans of `[remote "x"]`.
 const REMOTE_BOOLEANS: &[&[u8]] = &[b"mirror", b"prune", b"prunetags", b"skipdefaultupdate", b"skipfetchall"];
 
-/// Whether git surely takes this entry without dying.
+/// Returns true when git certainly accepts this entry.
 pub(super) fn acceptable(entry: &Entry) -> bool {
     let Some((section, sub, key)) = entry.parts() else {
         return false;
@@ -158,7 +157,7 @@ fn remote_acceptable(key: &[u8], value: Option<&[u8]>) -> bool {
     }
 }
 
-/// Whether `spec` is a refspec of the everyday kind.
+/// Returns true when `spec` is a refspec of the everyday kind.
 fn refspec(spec: &[u8]) -> bool {
     let Ok(spec) = str::from_utf8(spec) else {
         return false;

@@ -5,7 +5,7 @@
 //! same keys as `[a "b"]` in lower case, a carriage return before a line feed
 //! vanishes, a lone one stays. Nothing is interpreted here.
 
-/// One `name = value`, in the order of the file.
+/// An entry `name = value`, in the order of the file.
 ///
 /// `name` is flat, as git keeps it: `section.key` or `section.sub.key`, with
 /// section and key in lower case and the subsection as written.
@@ -36,7 +36,7 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// What git calls a space (`sane_ctype`): no vertical tab, no form feed.
+/// Is true for a space in git's sense (`sane_ctype`): no vertical tab, no form feed.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -110,7 +110,7 @@ impl<'a> Source<'a> {
         while self.next_or_newline() != b'\n' {}
     }
 
-    /// What follows `[`, up to and with `]`, as `section.` or `section.sub.`.
+    /// Reads the text after `[`, up to and with `]`, as `section.` or `section.sub.`.
     fn section(&mut self) -> Result<Vec<u8>, Malformed> {
         let mut name = Vec::new();
         loop {
@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
         Ok(name)
     }
 
-    /// The quoted part of `[section "sub"]`, `space` being what came before.
+    /// Reads the quoted part of `[section "sub"]`; `space` is the byte before it.
     fn subsection(&mut self, name: &mut Vec<u8>, space: u8) -> Result<(), Malformed> {
         let mut byte = space;
         while is_space(byte) {
@@ -180,7 +180,7 @@ impl<'a> Source<'a> {
         Ok(Entry { name, value })
     }
 
-    /// What follows `=`: quotes, escapes, comments, continued lines.
+    /// Reads the text after `=`: quotes, escapes, comments, continued lines.
     fn value(&mut self) -> Result<Vec<u8>, Malformed> {
         let mut value: Vec<u8> = Vec::new();
         // Length up to the trailing white space that may have to go.

@@ -1,5 +1,5 @@
-//! From a folder to its repository (git's `setup.c`): the walk upwards, `.git`
-//! files, whose repository it is, and the format it is kept in.
+//! Finds the repository of a folder (git's `setup.c`): walks upwards, reads `.git` files, checks the repository's owner
+//! and its format.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) struct Repo {
     pub(super) git_dir: PathBuf,
     /// How git spells it for `includeIf "gitdir:"` when the first fails.
     pub(super) git_dir_as_given: PathBuf,
-    /// That spelling may depend on `PWD`.
+    /// The spelling may depend on `PWD`.
     pub(super) other_spellings: bool,
     /// The folder shared by all worktrees.
     pub(super) common: PathBuf,
@@ -65,7 +65,7 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
     let config_path = place.common.path.join("config");
     let config = read_config(probe, &config_path, Scope::Repository)?.unwrap_or_default();
     let mut format = Format::read(&config)?;
-    // A submodule's folder, whose repository is elsewhere, is named there.
+    // The `work_tree` there names the submodule's folder; its repository is elsewhere.
     let main = match (place.common.linked, &format.work_tree) {
         (false, _) => None,
         (true, Some(path)) => Some(work_tree(probe, &place.common.path, path)?),
@@ -307,7 +307,7 @@ fn ceiling(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
             continue;
         }
         let path = if as_given {
-            // Compared as text: what is not in its plain form never matches.
+            // Paths are compared as text: one not in its plain form never matches.
             let plain: PathBuf = entry.components().collect();
             let text = entry.as_os_str().as_encoded_bytes();
             let text = text.strip_suffix(b"/").unwrap_or(text);
@@ -395,8 +395,8 @@ fn check_owner(probe: &mut Probe, env: &GitEnv, dir: &Path, parts: &[Stamp]) -> 
     }
 }
 
-/// What the repository's configuration says about its form
-/// (git's `check_repository_format_gently`; includes do not count here).
+/// The format of a repository, by its configuration (git's `check_repository_format_gently`; includes do not count
+/// here).
 struct Format {
     bare: bool,
     work_tree: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! The part of the environment that changes what git answers.
+//! Reads the part of the environment that changes git's answers.
 
 use std::env::var_os;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ const REDIRECTIONS: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// What the reader takes from outside the repository.
+/// The input of the reader from outside the repository.
 ///
 /// It never looks at the process environment by itself; the caller hands this
 /// over, so a test, or a server that answers for another process, decides
@@ -28,8 +28,7 @@ const REDIRECTIONS: &[&str] = &[
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitEnv {
-    /// `HOME`: where `.gitconfig` and `.config/git/config` are, and what `~`
-    /// means in paths.
+    /// The folder `HOME`: it holds `.gitconfig` and `.config/git/config`, and is the `~` in paths.
     pub home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`; empty counts as unset.
     pub xdg_config_home: Option<PathBuf>,
@@ -65,12 +64,10 @@ impl GitEnv {
         Self::default()
     }
 
-    /// What the variables of this process say.
+    /// Reads the variables of this process.
     ///
-    /// On Linux the system-wide file is `/etc/gitconfig`, where every
-    /// distribution's git has it. Elsewhere it depends on who built git, so
-    /// the known places are only looked through for anything that matters
-    /// ([`GitEnv::config_maybe_system`]).
+    /// On Linux the system-wide file is `/etc/gitconfig` in every distribution's git. Elsewhere its path depends on how
+    /// git was built, so the known places are only searched for entries that matter ([`GitEnv::config_maybe_system`]).
     #[must_use]
     pub fn from_process() -> Self {
         Self::from_vars(|name| var_os(name))
@@ -116,7 +113,7 @@ impl GitEnv {
     }
 }
 
-/// `HOME`; git for Windows makes one up from what Windows sets.
+/// Returns `HOME`; git for Windows builds one from other variables.
 fn home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var_os("HOME").map(PathBuf::from);
     if home.is_some() || !cfg!(windows) {

@@ -14,9 +14,8 @@ const PATTERN_MAX_BYTES: usize = 4096;
 const STARS_MAX: usize = 32;
 const STEPS_MAX: u32 = 200_000;
 
-/// Whether `pattern` matches all of `text`; `None` when that would take too
-/// long, or the pattern has a bracket expression, which git's users hardly
-/// write and this matcher does not read.
+/// Returns true when `pattern` matches all of `text`. `None` when that takes too long, or when the pattern has a
+/// bracket expression: git's users hardly write one, and this matcher does not read it.
 pub(super) fn matches(pattern: &[u8], text: &[u8], fold_case: bool) -> Option<bool> {
     let stars = pattern.split(|&b| b == b'*').count() - 1;
     if pattern.len() > PATTERN_MAX_BYTES || stars > STARS_MAX || pattern.contains(&b'[') {

@@ -13,7 +13,7 @@ use super::refs::Refs;
 /// git's `MAX_INCLUDE_DEPTH`; it dies past it.
 const INCLUDE_DEPTH_MAX: usize = 10;
 
-/// What the conditions of `includeIf` are tested against.
+/// The facts that the conditions of `includeIf` are tested against.
 pub(super) struct Subject<'a> {
     /// The repository's folder, without links.
     pub(super) git_dir: &'a Path,
@@ -25,7 +25,7 @@ pub(super) struct Subject<'a> {
     pub(super) hex_len: usize,
 }
 
-/// Whether an entry comes from the repository's own files.
+/// The origin of an entry: the repository's own files, or others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Outer,
@@ -140,7 +140,7 @@ impl<'a> Layers<'a> {
         Ok(dir.join(path))
     }
 
-    /// The home folder for what follows `~`: nothing or `/...`.
+    /// Returns the home folder for the text after `~`: nothing or `/...`.
     fn home_for(&self, rest: &str) -> Res<&Path> {
         match &self.env.home {
             Some(home) if home.is_absolute() && (rest.is_empty() || rest.starts_with('/')) => Ok(home),
@@ -253,7 +253,7 @@ pub(super) fn read_config(probe: &mut Probe, path: &Path, scope: Scope) -> Res<O
     }
 }
 
-/// Whether an entry of a doubtful file could change the answer.
+/// Returns true when an entry of a doubtful file could change the answer.
 fn matters(entry: &Entry) -> bool {
     let relevant: [&[u8]; 7] = [b"branch", b"extensions", b"include", b"includeif", b"remote", b"safe", b"url"];
     !acceptable(entry)

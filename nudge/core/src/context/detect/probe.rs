@@ -1,8 +1,7 @@
 //! Every look at the file system, bounded and written down.
 //!
-//! What was seen (a stamp, an absence, a resolved path) is kept as a
-//! [`Witness`]. An answer stays true as long as all its witnesses see the
-//! same again, so the cache needs no rules of its own.
+//! Each observation (a stamp, an absence, a resolved path) is kept as a [`Witness`]. An answer stays true as long as
+//! all its witnesses see the same again, so the cache needs no rules of its own.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -31,7 +30,7 @@ pub(super) const FILE_MAX_BYTES: u64 = 1 << 20;
 pub(super) const PACKED_MAX_BYTES: u64 = 8 << 20;
 /// Files read for one answer; includes cannot fan out past this.
 const READS_MAX: u32 = 128;
-/// Files whose bytes a detector remembers.
+/// The most files that a detector keeps in memory.
 const KEPT_FILES_MAX: usize = 64;
 /// A file this young may change again without its time stamp moving.
 const RACY: Duration = Duration::from_millis(20);
@@ -46,8 +45,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What identifies one state of a file. Of a folder only its identity counts,
-/// not its time: folders are never listed.
+/// The identity of one state of a file. For a folder only its identity counts, not its time: folders are never listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) kind: Kind,
@@ -109,13 +107,13 @@ impl Stamp {
     #[cfg(not(unix))]
     fn identify(&mut self, _meta: &Metadata) {}
 
-    /// Whether it is the same file, in whatever state.
+    /// Returns true when it is the same file, in any state.
     fn is_same_file(&self, other: &Self) -> bool {
         (self.kind, self.device, self.inode) == (other.kind, other.device, other.inode)
     }
 }
 
-/// What a path showed.
+/// The result of a look at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     There(Stamp),
@@ -150,7 +148,7 @@ impl Sight {
     }
 }
 
-/// One look and what it showed.
+/// A look and its result.
 #[derive(Debug)]
 pub(super) enum Witness {
     Stat(PathBuf, Sight),
@@ -159,7 +157,7 @@ pub(super) enum Witness {
 }
 
 impl Witness {
-    /// Whether a second look shows the same.
+    /// Returns true when a second look shows the same.
     pub(super) fn holds(&self) -> bool {
         match self {
             Self::Stat(path, saw) => Sight::of(fs::metadata(path)) == *saw,
@@ -169,7 +167,7 @@ impl Witness {
     }
 }
 
-/// What reading a file came to.
+/// The result of reading a file.
 pub(super) enum Text {
     Absent,
     Denied,
@@ -208,7 +206,7 @@ impl Probe {
         }
     }
 
-    /// Looks at what `path` leads to.
+    /// Looks at the target of `path`.
     pub(super) fn stat(&mut self, path: &Path) -> Sight {
         let sight = Sight::of(fs::metadata(path));
         self.witnesses.push(Witness::Stat(path.to_owned(), sight));
@@ -240,7 +238,7 @@ impl Probe {
         real.map(without_verbatim_prefix)
     }
 
-    /// Where the link at `path` points, as text.
+    /// Reads the target of the link at `path`, as text.
     pub(super) fn link(path: &Path) -> Res<String> {
         let target = fs::read_link(path).map_err(|_| Stop::Unsure("a link changed while read"))?;
         let target = target.into_os_string().into_string();
@@ -293,8 +291,7 @@ impl Probe {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
             _ => return changed,
         };
-        // One byte more than the stamp says: a file that is as long as it was
-        // takes a single read.
+        // Room for one byte more than the stamp says: a file of unchanged length takes a single read.
         let expected = usize::try_from(seen.len).unwrap_or(0);
         let mut bytes = vec![0; expected + 1];
         let failed = Err(Stop::Unsure("a file of git's cannot be read"));
@@ -319,7 +316,7 @@ impl Probe {
         }
     }
 
-    /// Whether the file may have changed within the grain of its time stamp.
+    /// Returns true when the file may have changed within the grain of its time stamp.
     fn racy(&self, stamp: &Stamp) -> bool {
         if stamp.kind == Kind::Dir {
             return false;

@@ -12,8 +12,7 @@ use super::probe::{FILE_MAX_BYTES, Kind, PACKED_MAX_BYTES, Probe, Res, Sight, St
 /// git follows this many symbolic refs.
 const HOPS_MAX: usize = 5;
 
-/// Where a short name may stand for a full one, in git's order: what comes
-/// before the name and what after.
+/// The full names that a short name may stand for, in git's order: the text before the name and after it.
 const RULES: [(&str, &str); 6] = [
     ("", ""),
     ("refs/", ""),
@@ -23,7 +22,7 @@ const RULES: [(&str, &str); 6] = [
     ("refs/remotes/", "/HEAD"),
 ];
 
-/// What one ref file holds.
+/// The content of one ref file.
 enum Raw {
     Missing,
     /// There, but not readable as a ref.
@@ -32,7 +31,7 @@ enum Raw {
     Symbolic(String),
 }
 
-/// Where a chain of symbolic refs ends.
+/// The end of a chain of symbolic refs.
 pub(super) struct Resolved {
     pub(super) name: String,
     /// The last ref is there.
@@ -57,8 +56,8 @@ impl<'a> Refs<'a> {
         Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
     }
 
-    /// What `git rev-parse --abbrev-ref HEAD` prints; `None` where it fails
-    /// because no commit is there yet. `strict` is `core.warnAmbiguousRefs`.
+    /// Returns the output of `git rev-parse --abbrev-ref HEAD`; `None` when it fails because there is no commit yet.
+    /// `strict` is `core.warnAmbiguousRefs`.
     pub(super) fn abbreviated_head(&mut self, probe: &mut Probe, strict: bool) -> Res<Option<String>> {
         let head = self.resolve(probe, "HEAD")?.filter(|head| head.exists);
         if strict || head.is_none() {
@@ -74,7 +73,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// What `git symbolic-ref --short HEAD` prints before the first commit.
+    /// Returns the output of `git symbolic-ref --short HEAD` before the first commit.
     pub(super) fn unborn_head(&mut self, probe: &mut Probe) -> Res<Option<String>> {
         match self.resolve(probe, "HEAD")?.filter(|head| head.symbolic) {
             Some(head) => self.shorten(probe, &head.name, false).map(Some),
@@ -217,7 +216,7 @@ impl<'a> Refs<'a> {
 /// The `packed-refs` file.
 struct Packed {
     bytes: Arc<[u8]>,
-    /// Where the records start, past the header.
+    /// The offset of the first record, past the header.
     start: usize,
     sorted: bool,
     hex_len: usize,

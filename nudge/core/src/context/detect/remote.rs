@@ -1,4 +1,4 @@
-//! What `git remote get-url origin` prints (git's `remote.c`).
+//! Finds the output of `git remote get-url origin` (git's `remote.c`).
 
 use std::path::Path;
 

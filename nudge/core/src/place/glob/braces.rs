@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::matching::class_end;
 use crate::steps::{Steps, TooMany};
 
-/// The alternatives of a pattern whose brackets and braces are [`paired`].
+/// The alternatives of a pattern with [`paired`] brackets and braces.
 pub(super) struct Alternatives<'a> {
     pattern: &'a str,
     /// The alternative so far.
@@ -22,7 +22,7 @@ struct Fork {
     around: Option<usize>,
     /// Length of the alternative before the part.
     before: usize,
-    /// Where the next part begins, if there is one.
+    /// The start of the next part, if there is one.
     next: Option<usize>,
     /// The position past the `}`; 0 until it is known.
     end: usize,
@@ -33,7 +33,7 @@ impl<'a> Alternatives<'a> {
         Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
-    /// Returns the next alternative. What it has in common with the one before is not read again.
+    /// Returns the next alternative. The start that it shares with the one before is not read again.
     pub fn next(&mut self, steps: &mut Steps) -> Result<Option<&str>, TooMany> {
         let Some((mut at, mut inside)) = self.resume() else { return Ok(None) };
         while let Some(first) = self.pattern.as_bytes().get(at) {

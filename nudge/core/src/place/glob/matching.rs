@@ -11,9 +11,9 @@ pub(super) fn literal_head(pattern: &str) -> usize {
     }
 }
 
-/// Matches a pattern. The first `head` bytes are known to be equal on both sides, with nothing but characters in
-/// them. On a mismatch the last `*` of the segment takes one more character, else the last `**` one more segment;
-/// earlier ones need no second try, because what stood between them has already matched at the earliest place.
+/// Matches a pattern. The first `head` bytes are known to be equal on both sides, and are plain characters. On a
+/// mismatch the last `*` of the segment takes one more character, else the last `**` one more segment. Earlier ones
+/// need no second try, because the text between them has already matched at the earliest place.
 pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps) -> Result<bool, TooMany> {
     let (p, t) = (pattern.as_bytes(), text.as_bytes());
     let (mut pi, mut ti) = (head, head);

@@ -1,5 +1,5 @@
-//! `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and the like:
-//! the name says what to expect, the value decides.
+//! Finds secrets in `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and the like: the
+//! name raises a suspicion, the value decides.
 
 use super::classify::{
     Mix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
@@ -68,7 +68,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether the words before the colon at `i` speak of a password for something.
+/// Returns true when the words before the colon at `i` speak of a password for something.
 fn is_described(bytes: &[u8], i: usize) -> bool {
     const TERMS: [&str; 5] = ["password ", "passwd ", "passphrase ", "api key ", "token "];
     const LINKS: [&str; 6] = ["for", "of ", "on ", "to ", "in ", "is "];
@@ -151,8 +151,8 @@ fn is_query_key(value: &str) -> bool {
         && !is_placeholder(value)
 }
 
-/// Whether the quoted name before the comma at `i` comes first in its brackets, or is an
-/// option: in a longer list, what follows a name is just the next item.
+/// Returns true when the quoted name before the comma at `i` comes first in its brackets, or is an option: in a longer
+/// list, the text after a name is just the next item.
 fn opens_list(bytes: &[u8], i: usize, name: usize) -> bool {
     let quote = i.saturating_sub(name + 2);
     let before = bytes[..quote].iter().rev().find(|b| **b != b' ');

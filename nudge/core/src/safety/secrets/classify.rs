@@ -49,7 +49,7 @@ const PLACEHOLDER_PARTS: &[&str] = &[
 static PARTS: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(PLACEHOLDER_PARTS).ok());
 
-/// What a value that only names a secret begins with (compared in lower case).
+/// The beginnings of a value that only names a secret (compared in lower case).
 #[rustfmt::skip]
 const REFERENCE_STARTS: &[&str] = &[
     "${", "$(", "$[", "$<", "{{", "{%", "<%", "#{", "@{", "%{", "%(", "`", "op://", "vault:", "vault://",
@@ -85,7 +85,7 @@ fn starts_with_any(starts: &Starts, bytes: &[u8]) -> bool {
     starts.as_ref().is_some_and(|automaton| automaton.find(input).is_some())
 }
 
-/// Whether the value stands for a secret kept elsewhere.
+/// Returns true when the value stands for a secret kept elsewhere.
 pub(super) fn is_reference(value: &str) -> bool {
     let bytes = value.as_bytes();
     let Some(&first) = bytes.first() else {
@@ -176,7 +176,7 @@ fn is_call_or_url(value: &str) -> bool {
         || (value.contains("->") && wordy_share(bytes) > 60)
 }
 
-/// Whether the value is a stand-in such as `changeme`, `xxxx` or `your-token-here`.
+/// Returns true when the value is a stand-in such as `changeme`, `xxxx` or `your-token-here`.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     if distinct(bytes, 4) <= 3 || is_test_key(value) {
@@ -214,7 +214,7 @@ fn has_angle_name(value: &str) -> bool {
     })
 }
 
-/// `MYTOKEN1`, `API-KEY`: capitals that spell what belongs here.
+/// Is true for `MYTOKEN1`, `API-KEY`: capitals that name the value.
 fn is_shouted_name(bytes: &[u8]) -> bool {
     let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
     let shouted =
@@ -297,7 +297,7 @@ const fn word_length(length: usize, common: usize) -> usize {
     if length >= 3 && common * 100 >= (length - 1) * 70 { length } else { 0 }
 }
 
-/// Whether a run of letters reads like a word.
+/// Returns true when a run of letters reads like a word.
 pub(super) fn is_wordlike(run: &[u8]) -> bool {
     word_length(run.len(), run.windows(2).filter(|pair| common_pair(pair[0], pair[1])).count()) > 0
 }
@@ -341,8 +341,8 @@ impl Mix {
     }
 }
 
-/// Whether the value looks machine-generated: at least `min` bytes, no blank,
-/// several kinds of characters and few word-like stretches.
+/// Returns true when the value looks machine-generated: at least `min` bytes, no blank, several kinds of characters and
+/// few word-like stretches.
 pub(super) fn is_random(value: &str, min: usize) -> bool {
     let bytes = value.as_bytes();
     if bytes.len() < min || !value.is_ascii() {
@@ -378,8 +378,8 @@ pub(super) fn is_odd_word(word: &str) -> bool {
         && distinct(word.as_bytes(), 6) > 5
 }
 
-/// Whether the value looks like a password somebody chose or generated, as
-/// opposed to a plain word, an identifier, a version or a sentence.
+/// Returns true when the value looks like a chosen or generated password, as opposed to a plain word, an identifier, a
+/// version or a sentence.
 pub(super) fn is_passwordish(value: &str) -> bool {
     let bytes = value.as_bytes();
     if bytes.len() < 6 || is_version_or_number(bytes) || is_env_name(bytes) {

@@ -9,7 +9,7 @@ use super::prose::is_term;
 use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
-/// What a command's short option carries.
+/// The content of a command's short option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carries {
     /// The option's next word is a password: `sshpass -p X`.
@@ -24,7 +24,7 @@ enum Carries {
     Joined(char),
 }
 
-/// `(commands, option, what it carries)`.
+/// The table of `(commands, option, its content)`.
 const OPTIONS: &[(&str, &str, Carries)] = &[
     ("curl wget http https httpie xh httpx curlie hurl ab wrk restish", "-u", Carries::Pair),
     ("http https httpie xh xhs", "-a", Carries::Pair),
@@ -65,7 +65,7 @@ const OPTIONS: &[(&str, &str, Carries)] = &[
     ("snmpwalk snmpget", "-X", Carries::Password),
 ];
 
-/// Whether a bare argument after this word may be a credential.
+/// Returns true when a bare argument after this word may be a credential.
 fn is_login_word(word: &str) -> bool {
     matches!(
         word,
@@ -90,7 +90,7 @@ fn is_login_word(word: &str) -> bool {
     )
 }
 
-/// Whether `word` is where a command reads a credential from its input.
+/// Returns true when a command reads a credential from its input at `word`.
 fn reads_secret(word: &str, before: &str) -> bool {
     (is_login_word(word) && !matches!(word, "configure" | "secrets"))
         || (matches!(before, "secret" | "secrets") && matches!(word, "put" | "set"))
@@ -98,7 +98,7 @@ fn reads_secret(word: &str, before: &str) -> bool {
         || (word == "-S" && before == "sudo")
 }
 
-/// Whether what was printed goes to a file whose name promises a secret: `> .vault_pass`.
+/// Returns true when printed text goes to a file with a name that promises a secret: `> .vault_pass`.
 fn keeps_secret(word: &str, before: &str) -> bool {
     let glued = word.trim_start_matches('>');
     if !matches!(before, ">" | ">>" | "tee" | "-a") && glued.len() == word.len() {
@@ -114,7 +114,7 @@ pub(super) fn ends_command(word: &str) -> bool {
     matches!(word, "|" | "||" | "&&" | ";" | "&" | "then" | "do") || word.ends_with(';')
 }
 
-/// Whether the command takes secrets as plain arguments, or prints them.
+/// Returns true when the command takes secrets as plain arguments, or prints them.
 fn takes_words(command: &str) -> bool {
     matches!(
         command,
@@ -132,14 +132,14 @@ fn takes_words(command: &str) -> bool {
     )
 }
 
-/// What is known while walking the words of a command.
+/// The state of the walk through the words of a command.
 #[derive(Debug, Default)]
 struct State<'a> {
     command: &'a str,
     login: bool,
     /// An option gave a user's name.
     user: bool,
-    /// `echo` printed what may be a credential, for a command that reads one from its input.
+    /// `echo` printed a possible credential, for a command that reads one from its input.
     echoed: bool,
     /// The last words, newest first.
     previous: [&'a str; 3],
@@ -156,7 +156,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether `text` is the secret that the option `flag` takes, as in `["--password", "X"]`.
+/// Finds out if `text` is the secret that the option `flag` takes, as in `["--password", "X"]`.
 pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
     let state = State { previous: [flag, "", ""], ..State::default() };
     state.named_flag(bare(text), flag, text)
@@ -188,7 +188,7 @@ impl<'a> State<'a> {
         } else if !word.is_empty() {
             // `--flag` in backquotes is being talked about, not used.
             let quoted_flag = word.starts_with('-') && raw.contains('`');
-            // What follows a name and a comma is the next item, not the name's value.
+            // The word after a name and a comma is the next item, not the name's value.
             let listed = !word.starts_with('-') && raw.ends_with(',');
             self.remember(if quoted_flag || listed { "," } else { word });
         }
@@ -251,7 +251,7 @@ impl<'a> State<'a> {
             .then_some("login-argument")
     }
 
-    /// Whether the command prints `word`, and it could be a credential.
+    /// Returns true when the command prints `word`, and it could be a credential.
     fn prints(&self, word: &str) -> bool {
         match self.command {
             "echo" | "printf" => {
@@ -264,14 +264,14 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Commands whose password is an argument without an option.
+    /// Is true when `word` is a password that the command takes without an option.
     fn positional(&self, word: &str) -> bool {
         let [last, second, third] = self.previous;
         let expected = match self.command {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
             "rabbitmqctl" => matches!(second, "add_user" | "change_password" | "authenticate_user"),
             "net" => {
-                // `net use SHARE X /user:NAME`: what stands before the name is no share and no drive.
+                // `net use SHARE X /user:NAME`: the word before the name is no share and no drive.
                 let is_before = word.len() > 6
                     && word.as_bytes()[..6].eq_ignore_ascii_case(b"/user:")
                     && !last.contains(['\\', ':', '/'])
@@ -320,7 +320,7 @@ impl<'a> State<'a> {
                 before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
             }
         });
-        // Commands not in the table: a user's name was given, and what follows `-p` is no port.
+        // Commands not in the table: a user's name was given, and the word after `-p` is no port.
         let strong = before == "-p" && (self.user || self.login) && is_strong(word);
         if found || (strong && !is_reference(word) && !is_placeholder(word)) {
             return Some("password-flag");
@@ -454,7 +454,7 @@ pub(super) fn is_strong(word: &str) -> bool {
             || is_uuid(bytes))
 }
 
-/// Whether the argument of a password option is a literal.
+/// Returns true when the argument of a password option is a literal.
 pub(super) fn is_flag_value(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() >= 5
@@ -468,7 +468,7 @@ pub(super) fn is_flag_value(word: &str) -> bool {
         && (bytes.iter().any(|b| !b.is_ascii_lowercase()) || bytes.len() >= 6)
 }
 
-/// `password`, `old_passphrase`, `database_name`: small letters that say what belongs here.
+/// Is true for `password`, `old_passphrase`, `database_name`: small letters that name the value.
 fn is_own_name(word: &str) -> bool {
     const NAMES: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "token", "name"];
     word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))

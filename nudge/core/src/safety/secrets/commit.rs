@@ -38,7 +38,7 @@ const VERBS: &[&str] = &[
     "worktree",
 ];
 
-/// Their options whose next word is a text.
+/// The options whose next word is a text.
 const TEXTS: &[&str] = &["-S", "-G", "-m", "-F", "--grep", "--author", "--committer", "--message"];
 
 /// The first words of a flake reference that names an owner and a repository.
@@ -46,11 +46,11 @@ const FORGES: &[&str] = &["github", "gitlab", "sourcehut"];
 
 /// The last folder before a commit in an address of a forge.
 const VIEWS: &[&[u8]] = &[b"commit", b"commits", b"blob", b"tree", b"raw", b"blame"];
-/// The forge whose addresses of files have no such folder.
+/// The forge with file addresses that have no such folder.
 const RAW_FORGE: &[u8] = b"://raw.githubusercontent.com";
 
-/// Whether the `length` hex digits at `at` are a whole commit, by the syntax they stand in.
-/// Looks at a bounded number of bytes.
+/// Returns true when the `length` hex digits at `at` are a whole commit, by the syntax they stand in. Looks at a
+/// bounded number of bytes.
 pub(super) fn is_commit(text: &str, at: usize, length: usize) -> bool {
     if !matches!(length, 40 | 64) {
         return false;
@@ -71,7 +71,7 @@ fn strip_name(bytes: &[u8], mark: u8) -> Option<&[u8]> {
     (name > 0).then(|| &rest[..rest.len() - name])
 }
 
-/// Whether nothing but a blank, a quote or a bracket stands there.
+/// Returns true when only a blank, a quote or a bracket stands there.
 fn is_edge(b: Option<&u8>) -> bool {
     b.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')'))
 }
@@ -116,7 +116,8 @@ fn is_in_forge(before: &[u8], after: &[u8]) -> bool {
     is_raw || folders.nth(2).is_some() && folders.next_back().is_some_and(|folder| VIEWS.contains(&folder))
 }
 
-/// `git checkout SHA`, `git diff SHA..SHA`, `git show SHA:FILE`: the command on whose line it stands.
+/// Is true on the line of a command that takes a revision: `git checkout SHA`, `git diff SHA..SHA`, `git show
+/// SHA:FILE`.
 fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let ends = is_edge(after.first())
         || matches!(after.first(), Some(b'^' | b'~' | b':'))

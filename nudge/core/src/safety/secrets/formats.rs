@@ -283,8 +283,8 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a token may begin at `at`: no letter or digit before it, except the
-/// letter of an escape such as `\n`.
+/// Returns true when a token may begin at `at`: no letter or digit before it, except the letter of an escape such as
+/// `\n`.
 pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
     match at.checked_sub(1).map(|i| bytes[i]) {
         None => true,
@@ -356,7 +356,7 @@ const CLASSES: [u8; 256] = {
     table
 };
 
-/// Whether a body was drawn by a machine: varied, not words, not a placeholder.
+/// Returns true when a body was drawn by a machine: varied, not words, not a placeholder.
 fn looks_issued(body: &[u8]) -> bool {
     if distinct(body, 7) < 7 || has_repeat(body, 8) {
         return false;
@@ -372,7 +372,8 @@ fn is_drawn_small(body: &[u8]) -> bool {
         && looks_issued(body)
 }
 
-/// Whether some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many formats.
+/// Returns true when some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many
+/// formats.
 fn has_repeat(body: &[u8], times: usize) -> bool {
     let mut run = 1;
     body.windows(2).any(|w| {
@@ -395,7 +396,7 @@ fn digits_before(bytes: &[u8], at: usize, limit: usize) -> usize {
     bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| b.is_ascii_digit()).count()
 }
 
-/// Formats whose beginning says too little; `start..end` is that beginning.
+/// Judges a token by more than its beginning, `start..end`, which says too little.
 fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let after = |body| run_after(bytes, end, body, 64);
     let issued = |length| length >= shortest && looks_issued(&bytes[end..end + length]);

@@ -1,11 +1,11 @@
-//! What a key or variable name says about the value beside it.
+//! Tells from a key or variable name if its value may be a secret.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-/// A map by short words from the fixed tables of this module. Nobody chooses the
-/// keys, so a simple hash serves, at a fraction of the default one's time.
+/// A map by short words from the fixed tables of this module. The keys come from no caller, so a simple hash serves, at
+/// a fraction of the default one's time.
 pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<Fnv>>;
 
 /// A set of such words.
@@ -134,7 +134,7 @@ impl Roles {
     }
 }
 
-/// One lookup per word instead of one search per list.
+/// A single lookup for each word replaces a search of every list.
 static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     let lists = [
         (PASSWORD_WORDS, Roles::PASSWORD),
@@ -216,7 +216,7 @@ impl Words {
     }
 }
 
-/// What `name` promises. Linear in the name; only its end counts.
+/// Returns the promise of `name`. Linear in the name; only its end counts.
 pub(super) fn promise(name: &[u8]) -> Promise {
     if name.len() < 2 {
         return Promise::None;
@@ -233,7 +233,7 @@ pub(super) fn promise(name: &[u8]) -> Promise {
     if found == Promise::None && at > 0 { promise_at(&words, 0, first) } else { found }
 }
 
-/// What the word `at` places from the end promises, which has `role`.
+/// Returns the promise of the word `at` places from the end, which has `role`.
 fn promise_at(words: &Words, at: usize, role: Roles) -> Promise {
     let (last, before) = (words.back(at), words.back(at + 1));
     let is_before = |wanted| roles(before).has(wanted);
@@ -301,12 +301,12 @@ pub(super) fn describes_public(name: &[u8]) -> bool {
         || words.back(1) == b"certificate"
 }
 
-/// Whether the name only holds a value for a name given elsewhere (`{"name": …, "value": …}`).
+/// Returns true when the name only holds a value for a name given elsewhere (`{"name": …, "value": …}`).
 pub(super) fn is_carrier(name: &str) -> bool {
     whole(name).has(Roles::CARRIER)
 }
 
-/// Whether the name announces the name of the value that follows.
+/// Returns true when the name announces the name of the value that follows.
 pub(super) fn is_namer(name: &str) -> bool {
     whole(name).has(Roles::NAMER)
 }

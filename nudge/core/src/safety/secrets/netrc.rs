@@ -1,9 +1,9 @@
-//! Entries of a netrc file, whose parts stand on one line or on several.
+//! Finds passwords in entries of a netrc file, on one line or several.
 
 use super::classify::{is_passwordish, is_random};
 use super::command::{bare, is_flag_value};
 
-/// What the next word is.
+/// The meaning of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Nothing of an entry.

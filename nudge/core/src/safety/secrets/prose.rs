@@ -6,7 +6,7 @@ use super::names::{Promise, WordSet, promise};
 use super::verdict::{is_secret, is_token_like};
 use std::sync::LazyLock;
 
-/// How many words may describe what the secret is for.
+/// The most words that may describe the purpose of the secret.
 const DESCRIPTION_LIMIT: u8 = 6;
 
 /// Words with digits that name a technique, a product or a format.
@@ -22,17 +22,17 @@ static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
         .collect()
 });
 
-/// What the sentence has told so far.
+/// The state of the sentence so far.
 struct Sentence<'a> {
     text: &'a str,
-    /// What was spoken of, and how many more words may describe it.
+    /// The kind of secret last named, and how many more words may describe it.
     subject: Promise,
     left: u8,
     /// The next word is the secret, if it is one.
     expects: bool,
-    /// Something is being set or changed: `to` comes before what it becomes.
+    /// A value is being set or changed: `to` comes before the new value.
     setting: bool,
-    /// Something is being used, whose name comes next.
+    /// A thing is being used, and its name comes next.
     using: bool,
     /// How much of `log in as NAME with` was said, in words.
     login: u8,
@@ -88,7 +88,7 @@ impl<'a> Sentence<'a> {
         false
     }
 
-    /// `log in as admin with`: what comes next is the password.
+    /// Reads `log in as admin with`: the next word is the password.
     fn log_in(&mut self, word: &str) {
         self.login = match (self.login, word) {
             (_, "log" | "Log" | "sign" | "Sign") => 1,
@@ -103,7 +103,7 @@ impl<'a> Sentence<'a> {
         };
     }
 
-    /// A word after the name: what it is for, or that its value follows.
+    /// Reads a word after the name: its purpose, or a sign that its value follows.
     fn describe(&mut self, word: &str, raw: &str) {
         let copula = matches!(
             word,
@@ -132,7 +132,7 @@ impl<'a> Sentence<'a> {
         }
     }
 
-    /// Whether the word is the name of a secret.
+    /// Remembers the word if it names a secret.
     fn name(&mut self, word: &'a str, raw: &str) {
         if is_foreign_noun(word, self.previous) {
             (self.subject, self.left) = (Promise::Password, 0);
@@ -150,7 +150,7 @@ impl<'a> Sentence<'a> {
         }
         let mut promised = promise(noun.as_bytes());
         if noun.eq_ignore_ascii_case("key") {
-            // "api key": the word before says of what kind.
+            // "api key": the word before gives the kind of key.
             let start = self.offset(self.previous);
             let pair = self.text.get(start..self.offset(raw) + raw.len()).filter(|pair| pair.len() <= 32);
             promised = pair.map_or(Promise::None, |pair| promise(pair.trim_end_matches([':', ',']).as_bytes()));
@@ -165,13 +165,13 @@ impl<'a> Sentence<'a> {
         self.expects = noun.len() < word.len() || vault || (promised == Promise::Password && self.using);
     }
 
-    /// Where `part` begins in the text that it was taken from.
+    /// Returns the offset of `part` in the text that it was taken from.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
 }
 
-/// Returns true if a word begins what a secret is for, in English, German, French or Spanish.
+/// Returns true if a word begins the purpose of a secret, in English, German, French or Spanish.
 fn is_preposition(word: &str) -> bool {
     const ENGLISH: [&str; 7] = ["for", "of", "on", "to", "in", "at", "from"];
     const OTHERS: [&str; 14] =
@@ -211,7 +211,7 @@ fn is_adverb(word: &str) -> bool {
     matches!(word, "now" | "still" | "currently" | "just" | "always" | "simply" | "be" | "is" | "=" | "->" | "**")
 }
 
-/// Whether the word is a secret rather than a term, a name or a place.
+/// Returns true when the word is a secret rather than a term, a name or a place.
 fn is_told(promised: Promise, word: &str) -> bool {
     let word = word.trim_matches('*');
     if word.contains(['/', '(']) || word.starts_with(['@', '#', '-']) || is_term(word) {
@@ -233,7 +233,7 @@ fn is_slight(word: &str) -> bool {
     Mix::of(word.as_bytes()).digit < 2 && !is_strong(word)
 }
 
-/// Whether the sentence ends with `raw`, or goes on about something else.
+/// Returns true when the sentence ends with `raw`, or goes on about something else.
 fn ends_clause(text: &str, raw: &str) -> bool {
     let end = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) + raw.len();
     let rest = text.get(end..).unwrap_or("").trim_start_matches([' ', '\t']);

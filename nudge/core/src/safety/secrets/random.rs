@@ -8,7 +8,7 @@ use super::verdict::is_public_token;
 /// Shortest bare string judged by its looks alone.
 const BARE_MIN: usize = 38;
 
-/// Whether nearly the whole of `text` is one random string.
+/// Returns true when nearly the whole of `text` is one random string.
 pub(super) fn is_bare_random(text: &str) -> bool {
     let text = text.trim().trim_matches(['"', '\'', '`', ',', ';']);
     if text.len() < BARE_MIN || text.len() > 4096 {
@@ -164,7 +164,7 @@ fn is_bot_token(word: &str) -> bool {
         && wordy_share(word.as_bytes()) < 60
 }
 
-/// Whether letters other than `a` to `f` are common: long hex runs are digests, and none of this module's business.
+/// Returns true when letters other than `a` to `f` are common: long hex runs are digests, which other modules judge.
 fn is_beyond_hex(bytes: &[u8]) -> bool {
     bytes.iter().filter(|b| b.is_ascii_alphabetic() && !b.is_ascii_hexdigit()).nth(4).is_some()
 }

@@ -5,7 +5,7 @@ use super::classify::is_word_byte;
 /// How much of a name is read.
 const NAME_LIMIT: usize = 96;
 
-/// Whether byte `i` separates a name from a value; returns where the name's side ends.
+/// Checks if byte `i` separates a name from a value; returns the end of the name's side.
 pub(super) fn separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
     let next = bytes.get(i + 1).copied().unwrap_or(b' ');
     let previous = if i > 0 { bytes[i - 1] } else { return None };
@@ -35,7 +35,7 @@ pub(super) fn separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
     }
 }
 
-/// Whether `head` ends in `${NAME`.
+/// Returns true when `head` ends in `${NAME`.
 fn in_braces(head: &[u8]) -> bool {
     let name = head.iter().rev().take(64).take_while(|b| is_word_byte(b)).count();
     head[..head.len() - name].ends_with(b"${")
@@ -130,7 +130,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     Value { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
 }
 
-/// What ends an unquoted value: 1 maybe, 2 but not its line, 3 that too.
+/// The bytes that end an unquoted value: 1 maybe, 2 but not its line, 3 that too.
 const ENDS: [u8; 256] = {
     let mut table = [0; 256];
     let ends = *b",;&|)]}<>\\ \t\n\r\"'`";

@@ -1,4 +1,4 @@
-//! Where in a text the secrets are: whole lines, since what a rule has read of a line is more than its match.
+//! Finds the places of secrets in a text. They are whole lines, since a rule reads more of a line than its match.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -14,15 +14,16 @@ pub struct Span {
     pub rule: &'static str,
 }
 
-/// How often what only several lines together betray is looked for; then the rest of the text is taken whole.
+/// The most searches for secrets that only show in several lines together; then the rest of the text is taken whole.
 const ROUNDS: usize = 32;
 /// Shortest part of a credential that somebody has broken over lines, and of such a credential.
 const PART: usize = 8;
 const BROKEN: usize = 20;
 
 impl SecretGuard {
-    /// The lines by which [`check`](Self::check) refuses a text, in order and apart from each other. Without them the
-    /// text passes: what only lines together betray is all of these lines, and a text that no lines explain is one span.
+    /// Returns the lines by which [`check`](Self::check) refuses a text, in order and apart from each other. Without
+    /// them the text passes. A secret that only shows in several lines together is all of these lines. A text refused
+    /// for no particular lines is one span.
     #[must_use]
     pub fn spans(&self, text: &str) -> Vec<Span> {
         let lines = lines(text);
@@ -57,7 +58,7 @@ impl SecretGuard {
         }
     }
 
-    /// What is left after all marked lines went, and still hits.
+    /// Marks the lines that still hit after all marked lines are removed.
     fn mark_together(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for _ in 0..ROUNDS {
             let Some(rule) = self.check(None, &rest(text, lines, marks, 0..lines.len())) else { return };
@@ -140,7 +141,7 @@ fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     }
 }
 
-/// Whether a line is one long word of base64 or hex, with a digit in it.
+/// Returns true when a line is one long word of base64 or hex, with a digit in it.
 fn is_wrapped(line: &str) -> bool {
     line.len() >= 16 && line.bytes().all(is_token) && line.bytes().any(|byte| byte.is_ascii_digit())
 }

@@ -29,7 +29,8 @@ fn marks_key(text: &str, mark: &str) -> bool {
     text.find(mark).is_some_and(|at| has_key_body(&text.as_bytes()[at + mark.len()..]))
 }
 
-/// Whether key material follows: 40 base64 characters within the next 400 bytes, past armour headers and line ends.
+/// Returns true when key material follows: 40 base64 characters within the next 400 bytes, past armour headers and line
+/// ends.
 fn has_key_body(rest: &[u8]) -> bool {
     let mut run = Vec::with_capacity(128);
     for line in rest[..rest.len().min(400)].split(|b| matches!(b, b'\n' | b'\r' | b'\\' | b'"' | b'\'' | b' ' | b'\t'))
@@ -97,7 +98,7 @@ pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What a base64 token turned out to hold.
+/// The content of a base64 token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Encoded {
     /// Not base64, or binary inside.
@@ -151,11 +152,11 @@ pub(super) fn base64_tokens(text: &str, min: usize) -> impl Iterator<Item = &str
         .filter(move |token| token.len() >= min)
 }
 
-/// What PEM armour and JSON objects look like in base64.
+/// The beginnings of PEM armour and JSON objects in base64.
 static ENCODED_STARTS: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::new(["LS0tLS1C", "eyJ", "ewog", "ew0K"]).ok());
 
-/// Whether `text` holds base64 that starts like a document worth decoding: PEM armour or a JSON object.
+/// Returns true when `text` holds base64 that starts like a document worth decoding: PEM armour or a JSON object.
 pub(super) fn has_encoded_start(text: &str) -> bool {
     ENCODED_STARTS
         .as_ref()

@@ -1,5 +1,5 @@
-//! One look over a text before any rule runs: most rules need a mark or a long
-//! word to have a chance, and most texts have neither.
+//! Looks over a text once before any rule runs: most rules need a mark or a long word to have a chance, and most texts
+//! have neither.
 
 /// The kinds of bytes that matter, as bits.
 const KINDS: [u8; 256] = {
@@ -27,7 +27,7 @@ const KINDS: [u8; 256] = {
     table
 };
 
-/// What a text holds.
+/// The kinds of bytes, and the long words.
 pub(super) struct Survey<'a> {
     pub text: &'a str,
     seen: u8,
@@ -81,7 +81,7 @@ impl<'a> Survey<'a> {
         self.seen & kinds != 0
     }
 
-    /// Whether no rule can find anything without a name.
+    /// Returns true when no rule can find anything without a name.
     pub fn is_plain(&self) -> bool {
         self.words.is_empty() && !self.has(Self::BLANK | Self::SEPARATOR | Self::AT)
     }

@@ -63,7 +63,7 @@ pub(super) fn credentials(text: &str) -> bool {
     })
 }
 
-/// Whether `user:password` (or a token alone) is a literal credential.
+/// Returns true when `user:password` (or a token alone) is a literal credential.
 fn is_userinfo(info: &str) -> bool {
     let Some((user, pass)) = info.split_once(':') else {
         return is_random_argument(info, 20);

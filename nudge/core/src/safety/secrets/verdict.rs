@@ -1,4 +1,4 @@
-//! Whether a value is a secret, given what its name promises.
+//! Decides if a value is a secret, given the promise of its name.
 
 use super::classify::{
     Mix, digit_changes, distinct, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference,
@@ -9,8 +9,8 @@ use super::structure::{Encoded, decode_base64};
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 use std::sync::LazyLock;
 
-/// Whether `value`, given to a name that promises `promised`, is a literal secret.
-/// `shouted` means an environment-style `NAME=value`, where even a plain word is a literal.
+/// Returns true when `value`, given to a name that promises `promised`, is a literal secret. `shouted` means an
+/// environment-style `NAME=value`, where even a plain word is a literal.
 pub(super) fn is_secret(promised: Promise, value: &str, shouted: bool) -> bool {
     let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
     let value = value.strip_prefix("base64:").unwrap_or(value);
@@ -46,7 +46,7 @@ fn is_password(value: &str, shouted: bool) -> bool {
         || is_joined_words(value)
 }
 
-/// Words that names have and passwords have not: the value names what a secret is, or where it is kept.
+/// Words that names have and passwords have not: the value names a kind of secret, or the place where it is kept.
 const NAMING_WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -232,7 +232,7 @@ pub(super) fn is_basic_pair(value: &str) -> bool {
     plain_user && !pass.starts_with("//") && is_secret(Promise::Password, pass, false)
 }
 
-/// What random-looking values begin with that are known not to be secret.
+/// The beginnings of random-looking values that are known not to be secret.
 #[rustfmt::skip]
 const PUBLIC_STARTS: &[&str] = &[
     "sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "SHA256:", "h1:", "q1:", "pk_", "pk.", "pub", "evt_",

@@ -23,9 +23,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ALIVE: Duration = Duration::from_secs(30);
 /// Most threads that wait for the server.
 const MAX_WAITING: usize = 8;
-/// What is in the way of another transaction is tried again, after so many milliseconds.
+/// A statement that conflicts with another transaction is tried again after so many milliseconds.
 const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
-/// Length to which what the server says is cut.
+/// Length to which the server's messages are cut.
 const SAID_CHARS: usize = 160;
 
 /// The connections to a server.
@@ -55,7 +55,7 @@ impl Link {
                 let answer = run(&driver, &place, &queries)?;
                 Ok((answer, driver))
             });
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             drop(tell.send(answer));
             drop(waiting);
         };
@@ -119,7 +119,7 @@ fn run(driver: &Driver, place: &Place, queries: &[Query]) -> Result<Vec<Vec<Row>
     Ok(answers)
 }
 
-/// Whether another transaction was, and nothing was done.
+/// Returns true when another transaction was in the way and nothing was done.
 fn is_in_the_way(error: &Neo4jError) -> bool {
     matches!(error, Neo4jError::ServerError { error, .. } if error.code().contains(".TransientError."))
 }
@@ -149,7 +149,8 @@ fn received(value: ValueReceive) -> Value {
     }
 }
 
-/// What went wrong, after the name of the server. Its own words are somebody's, and cut to a line.
+/// Describes the error in a clause that follows the name of the server. The server's own message is untrusted, and is
+/// cut to one line.
 fn clause(error: &Neo4jError) -> String {
     match error {
         Neo4jError::Disconnect { source: Some(error), .. } => match error.kind() {

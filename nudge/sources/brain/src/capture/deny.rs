@@ -8,7 +8,7 @@ use crate::source::at_home;
 /// Longest path that is looked for on the disk; no system has longer ones.
 const MAX_BYTES: usize = 4_096;
 
-/// Whether one of the folders is a denied one, or in one.
+/// Returns true when one of the folders is denied or lies in a denied one.
 pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Path>) -> bool {
     let denied: Vec<_> = denied.iter().map(|folder| at_home(folder)).filter(|folder| folder.is_absolute()).collect();
     if denied.is_empty() {

@@ -1,5 +1,5 @@
-//! The gates between what a model proposes and a file: each a plain rule, so that the same proposal always meets the
-//! same end. What a model says of itself counts only against a proposal.
+//! The gates between a model's proposals and a file. Each gate is a plain rule, so the same proposal always gets the
+//! same result. A model's statements about its own proposal count only against it.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const MAX_WORD_CHARS: usize = 40;
 pub const RELATIONS: [&str; 5] =
     ["uses", "implements", "requires_understanding_of", "informed_by", "often_combined_with"];
 
-/// What a model proposes.
+/// A unit that a model proposes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Proposal {
     #[serde(rename = "type")]
@@ -60,13 +60,13 @@ pub struct Related {
 /// A proposal that is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rejected {
-    /// Its title, or a word for it where that may not be shown.
+    /// The title, or a word in its place when it may not be shown.
     pub title: String,
     pub gate: String,
     /// The unit that says the same already: by its path, where it has a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// What it says, where that may change the unit that is there.
+    /// The proposed text, when it may change the unit that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -79,20 +79,20 @@ impl Rejected {
     }
 }
 
-/// What the gates know beside the proposal.
+/// The facts that the gates know beside the proposal.
 pub struct Scene<'a> {
-    /// The words of the user and the agent that were sent, [`plain`]: what a tool says proves nothing.
+    /// The words of the user and the agent that were sent, [`plain`]: a tool's output proves nothing.
     pub sent: &'a str,
     /// Names of the project: of its folder and its repository.
     pub project: &'a [String],
     pub home: Option<&'a Path>,
-    /// Whether there is a unit of this id.
+    /// Returns true when there is a unit of this id.
     pub has: &'a dyn Fn(&str) -> bool,
     /// The unit that says the same as this title and body.
     pub same: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
-/// Whether a proposal passes.
+/// Returns true when a proposal passes.
 type Gate = fn(&Proposal, &Scene<'_>) -> bool;
 
 /// Reads the answer of a model: proposals, and those that are none.
@@ -109,7 +109,7 @@ pub fn read(answer: &Value) -> Option<(Vec<Proposal>, Vec<Rejected>)> {
     Some((proposals, rejected))
 }
 
-/// Puts a proposal through the gates. `Ok` is what passed, tidied; else the first gate that it does not pass.
+/// Puts a proposal through the gates. `Ok` is the tidied proposal; else the first gate that it does not pass.
 pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected> {
     let proposal = tidy(proposal, scene);
     let gates: [(&str, Gate); 9] = [
@@ -135,7 +135,7 @@ pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected>
     }
 }
 
-/// What is a matter of form is mended: a relation to nothing, an odd tag, blanks.
+/// Repairs the form of a proposal: a relation to no unit, an odd tag, blanks.
 fn tidy(proposal: Proposal, scene: &Scene<'_>) -> Proposal {
     let word = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -179,13 +179,13 @@ fn is_open(one: &Proposal, _: &Scene<'_>) -> bool {
     all.iter().all(|text| guard.check(None, text).is_none()) && guard.check(None, &all.join("\n")).is_none()
 }
 
-/// Its quote stands in what was sent: nothing is known that nobody said.
+/// Returns true when the quote stands in the text that was sent, so that each unit rests on words of the session.
 fn is_quoted(one: &Proposal, scene: &Scene<'_>) -> bool {
     let quote = plain(&one.quote);
     QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
 }
 
-/// Neither a path of somebody's home, nor a commit, nor a ticket: it helps nobody else.
+/// Returns true when the text names no path of a person's home, no commit and no ticket: these help no other reader.
 fn names_nothing_private(one: &Proposal, scene: &Scene<'_>) -> bool {
     let text = format!("{}\n{}", one.title, one.body);
     !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
@@ -207,7 +207,7 @@ fn is_not_of_the_project(one: &Proposal, scene: &Scene<'_>) -> bool {
         .all(|name| parts(&title, &name) == 0 && parts(&body, &name) <= NAMED)
 }
 
-/// A folder may be called what every text says: `src`, `test`, `app`.
+/// Returns true when a folder's name is distinctive. Common names such as `src`, `test`, `app` are not.
 fn is_a_name(name: &str) -> bool {
     const WORDS: [&str; 20] = [
         "src", "app", "api", "lib", "web", "test", "tests", "main", "code", "work", "repo", "project", "tmp", "home",
@@ -216,7 +216,7 @@ fn is_a_name(name: &str) -> bool {
     name.chars().count() >= 3 && !WORDS.contains(&name)
 }
 
-/// What a model says when it has nothing to say, and what an agent says of itself.
+/// Returns false for a model's text that says nothing, and for an agent's words about itself.
 fn is_no_refusal(one: &Proposal, _: &Scene<'_>) -> bool {
     // A body of a handful of different words repeats itself.
     let mut different: Vec<_> = words(&one.body).into_iter().map(|word| word.folded).collect();

@@ -1,5 +1,5 @@
-//! Jobs: one file for the end of one session, in a folder of this user's. Whoever works on one holds its lock, and
-//! writes it anew after every step, so that another process goes on where one was killed.
+//! Jobs: one file for the end of one session, in a folder of this user's. The process that works on a job holds its
+//! lock and writes the file anew after every step, so another process can go on after a kill.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -35,7 +35,7 @@ const MAX_ENDS: usize = 100;
 pub enum State {
     /// Models are still to be asked.
     Waiting,
-    /// It is known what is to be written.
+    /// The files to write are known.
     Asked,
     /// There is a commit.
     Committed,
@@ -45,7 +45,7 @@ pub enum State {
     Pushed,
     /// There is a pull request.
     Proposed,
-    /// The branch is at the remote, and nobody could make a pull request.
+    /// The branch is at the remote, but no pull request could be made.
     Remote,
     /// The branch is here alone.
     Local,
@@ -60,7 +60,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing is left to do.
+    /// Returns true when nothing is left to do.
     pub const fn is_done(self) -> bool {
         !matches!(self, Self::Waiting | Self::Asked | Self::Committed | Self::Branched | Self::Pushed)
     }
@@ -86,7 +86,7 @@ pub struct Draft {
     /// Empty once it is in the repository.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// Where it was written.
+    /// The path that it was written to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
 }
@@ -109,7 +109,7 @@ pub struct Job {
     pub brain: PathBuf,
     pub created: Millis,
     pub state: State,
-    /// Where it was when it was given up.
+    /// The state in which it was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<State>,
     #[serde(default)]
@@ -119,7 +119,7 @@ pub struct Job {
     /// Why it stands as it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Requests that were answered, and what they cost.
+    /// Requests that were answered, and their costs.
     #[serde(default)]
     pub parts_done: usize,
     #[serde(default)]
@@ -190,7 +190,7 @@ pub struct SessionEnd {
 pub struct Jobs(PathBuf);
 
 impl Jobs {
-    /// Those in the folder of the sources' files, which is made.
+    /// Opens the jobs in the folder of the sources' files, and makes the folder.
     ///
     /// # Errors
     /// As [`DataDir::create`].
@@ -242,7 +242,7 @@ impl Jobs {
             let job = Job::new(id, &session, end, (from, to), brain, now);
             match keep(&job) {
                 Ok(()) => return Ok(Some(job)),
-                // Another hook was faster, and what it wrote is read next; a file that is no job stays where it is.
+                // Another hook was faster, and its job is read next; a file that is no job stays.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number += usize::from(self.read(&job.id).is_none());
                 }
@@ -267,7 +267,7 @@ impl Jobs {
         jobs
     }
 
-    /// Whether there is anything to do that nobody has touched since then.
+    /// Returns true when a job is left that no process has touched since then.
     pub fn are_left(&self, since: Millis) -> bool {
         self.all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
     }
@@ -286,7 +286,7 @@ impl Jobs {
         }
     }
 
-    /// Forgets the oldest jobs that are done, where there are many, and removes what processes that were killed have left.
+    /// Removes the oldest finished jobs when there are many, and the files that killed processes have left.
     pub fn tidy(&self) {
         self.sweep();
         let all = self.all();
@@ -363,14 +363,14 @@ impl Held<'_> {
         self.jobs.write(&self.job, false).map_err(|error| self.jobs.unwritable(&error))
     }
 
-    /// Lets a job that was given up be tried again, from where it was. One that is done stays so.
+    /// Lets a job that was given up be tried again, from its last state. A job that is done stays done.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
     pub fn again(&mut self) -> Result<()> {
         let job = &mut self.job;
         job.state = match job.state {
-            // What was answered is not asked again.
+            // Requests that were answered are not asked again.
             State::Failed => job.failed_in.take().unwrap_or(State::Waiting),
             State::Local => State::Branched,
             State::Remote => State::Pushed,
@@ -392,7 +392,7 @@ impl Held<'_> {
         self.job.state = state;
         self.job.note = note.map(str::to_owned);
         if state.is_done() && state != State::Failed {
-            // What is in the repository, or was not wanted, need not lie here too.
+            // The text is in the repository or was not wanted, so it need not lie here too.
             self.job.units.iter_mut().for_each(|unit| unit.body.clear());
         }
         self.keep()

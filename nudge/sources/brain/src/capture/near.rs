@@ -1,4 +1,4 @@
-//! What a brain has that is near to a proposal: the units that a model is told of, and the one that says the same.
+//! Finds units of a brain near a proposal: those that a model is told of, and the unit that says the same.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -25,10 +25,10 @@ use crate::source::{Brains, VARIABLE};
 const TOLD: usize = 20;
 /// Longest end of a transcript by which they are found.
 const ASKED_BYTES: usize = 60 << 10;
-/// What makes two the same: the share of the words, by rarity, and the cosine.
+/// Two units are the same from these values on: the share of the words, by rarity, and the cosine.
 const COVER: f64 = 0.8;
 const COSINE: f32 = 0.9;
-/// Nobody waits for a capture.
+/// No user waits for a capture.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
 /// A brain, while a session is captured into it.
@@ -52,7 +52,7 @@ impl<'a> Near<'a> {
     /// The units that are near to a text.
     ///
     /// # Errors
-    /// Those of the index.
+    /// The errors of the index.
     pub fn known(&self, text: &str) -> Result<Vec<Known>> {
         let from = text.ceil_char_boundary(text.len().saturating_sub(ASKED_BYTES));
         let env = BTreeMap::from([(VARIABLE, self.root.to_string_lossy())]);
@@ -77,7 +77,7 @@ impl<'a> Near<'a> {
             .collect())
     }
 
-    /// Whether there is a unit of this id.
+    /// Returns true when there is a unit of this id.
     pub fn has(&self, id: &str) -> bool {
         self.path(id).is_some()
     }

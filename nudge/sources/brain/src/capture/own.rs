@@ -1,10 +1,10 @@
-//! What Nudge itself has said in a session, and what its client put there. It comes from a store already, and a capture
-//! would learn it from itself.
+//! Finds the texts of a session that Nudge or the client put there. They come from a store already, so a capture would
+//! learn from itself.
 
 use nudge_core::shell;
 use serde_json::Value;
 
-/// Elements that clients put into what counts as their user's words, and that no user wrote.
+/// Elements that clients put into the user's words, and that no user wrote.
 const NOT_THE_USERS: [&str; 24] = [
     "system-reminder",
     "environment_context",
@@ -31,30 +31,30 @@ const NOT_THE_USERS: [&str; 24] = [
     "new-diagnostics",
     "mcp-resource",
 ];
-/// What every digest of ours says in its first line.
+/// The text in the first line of every digest of ours.
 const OURS: &str = "These are notes, not instructions:";
 
-/// Tools whose answer is another agent's, which may have asked Nudge: nobody here knows.
+/// Tools whose answer is another agent's; that agent may have asked Nudge.
 const AGENTS: [&str; 4] = ["Task", "Agent", "TaskOutput", "AgentOutputTool"];
-/// Tools that tell more of what another call has begun.
+/// Tools that return more output of an earlier call.
 const MORE: [&str; 3] = ["BashOutput", "TaskOutput", "write_stdin"];
-/// Programs that run what their arguments say.
+/// Programs that run their arguments as a command.
 const RUNNERS: [&str; 14] = [
     "eval", "xargs", "watch", "parallel", "find", "fd", "entr", "npx", "flock", "script", "strace", "unbuffer", "su",
     "ssh",
 ];
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
-/// Programs that fetch what an address says.
+/// Programs that fetch an address.
 const FETCHERS: [&str; 6] = ["curl", "wget", "http", "https", "xh", "httpie"];
 /// The port at which the server is usually found, and as many after it.
 const PORTS: std::ops::RangeInclusive<u16> = 8_765..=8_784;
 
-/// Whether what comes of a call is left out: it asks Nudge, or an agent that may have.
+/// Returns true when the output of a call is left out: the call asks Nudge, or an agent that may have asked it.
 pub fn is_answer_ours(tool: &str, input: &str) -> bool {
     AGENTS.contains(&tool) || is_ours(tool, input)
 }
 
-/// Whether a call asks Nudge, by a tool of its server, by its command, or by its address.
+/// Returns true when a call asks Nudge, by a tool of its server, by its command, or by its address.
 pub fn is_ours(tool: &str, input: &str) -> bool {
     if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
@@ -63,7 +63,7 @@ pub fn is_ours(tool: &str, input: &str) -> bool {
     lines(input).iter().any(|line| runs_nudge(line))
 }
 
-/// Whether a call asks for more of what one of ours has begun, which has told it by this text.
+/// Returns true when a call asks for more output of one of our calls, by a name that our call has printed.
 pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
     let is_end = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return false };
@@ -72,7 +72,7 @@ pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
     MORE.contains(&tool) && names.into_iter().any(|name| said.split(is_end).any(|word| word == name))
 }
 
-/// The command lines in what a tool is given.
+/// Returns the command lines in the input of a tool.
 fn lines(input: &str) -> Vec<String> {
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return Vec::new() };
     let line = |value: &Value| match value {
@@ -87,7 +87,7 @@ fn lines(input: &str) -> Vec<String> {
 }
 
 fn runs_nudge(line: &str) -> bool {
-    // What runs within a word or a function is not among the commands of a line.
+    // A command within a word or a function is not among the commands of a line.
     let is_deep = ["$(", "`", "<(", ">(", "()", "function ", "alias "].iter().any(|sign| line.contains(sign));
     let Some(read) = shell::parse(line) else { return begins_with_nudge(line) };
     (is_deep && begins_with_nudge(line)) || read.commands.iter().any(|command| is_nudge(command, line))
@@ -108,7 +108,8 @@ fn is_program(word: &str) -> bool {
     name.strip_suffix(".exe").unwrap_or(name) == "nudge"
 }
 
-/// Whether a word is the address of the server: at one of its ports, or at another with a method of its in the line.
+/// Returns true when a word is the address of the server: at one of its ports, or at another with a method of it in the
+/// line.
 fn is_address(word: &str, line: &str) -> bool {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
     let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -122,7 +123,8 @@ fn is_address(word: &str, line: &str) -> bool {
 const BEFORE: [&str; 14] =
     ["if", "then", "else", "elif", "do", "while", "until", "time", "sudo", "env", "exec", "command", "nohup", "!"];
 
-/// Whether anything in a line that is not understood begins with the program: a folder of this name is somebody's project.
+/// Returns true when any command in a line that cannot be parsed begins with the program. A folder of this name may be
+/// a user's project.
 fn begins_with_nudge(line: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[]{},".contains(c);
     let starts = |before: &str| {
@@ -141,7 +143,7 @@ fn begins_with_nudge(line: &str) -> bool {
     })
 }
 
-/// A text without what Nudge or the client has put there.
+/// Returns the text without the parts that Nudge or the client put there.
 pub fn without_ours(text: &str) -> String {
     let out = NOT_THE_USERS.iter().fold(text.to_owned(), |text, tag| without(&text, tag));
     if !out.contains(OURS) {
@@ -155,7 +157,7 @@ pub fn without_ours(text: &str) -> String {
     out.split_inclusive('\n').filter(keep).collect()
 }
 
-/// A text without the elements of a name. What nobody closes goes to its end.
+/// Returns the text without the elements of this name. An element that is not closed goes to the end.
 fn without(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let (mut out, mut left) = (String::new(), text);

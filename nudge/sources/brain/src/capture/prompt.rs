@@ -1,4 +1,4 @@
-//! What a model is asked, and the form of its answer.
+//! The request to a model, and the form of its answer.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What a model is told of it.
+    /// Returns the line that tells a model of this unit.
     pub fn line(&self) -> String {
         let Self { id, title, summary } = self;
         format!("- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " })
@@ -46,7 +46,7 @@ it holds in this project alone), `durable` (true when it holds next year) and `w
 copied verbatim from what USER or ASSISTANT says, that proves it), `related` (ids of listed units only) and `updates` (the id of the
 listed unit that this corrects or completes, else null). Write nothing again that a listed unit says already.";
 
-/// Builds a request: the units that are near, what the calls before have found, the transcript.
+/// Builds a request: the units that are near, the titles that earlier calls have found, the transcript.
 pub fn ask(known: &[Known], found: &[String], part: &str) -> Ask {
     let mut text = String::from("## Units that are there already\n");
     if known.is_empty() {

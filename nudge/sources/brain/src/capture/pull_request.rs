@@ -36,7 +36,7 @@ pub fn title(job: &Job) -> String {
     format!("Knowledge from session {} {}", at.get(..10).unwrap_or_default(), at.get(11..16).unwrap_or_default())
 }
 
-/// What a reviewer reads.
+/// Renders the text for the reviewer.
 pub fn body(job: &Job) -> String {
     let mut out = String::from(
         "What a session was worth keeping, as a model proposes it. Nothing of it is in the brain before you merge.\n",
@@ -55,8 +55,8 @@ pub fn body(job: &Job) -> String {
     view::withhold(&out, &mut 0)
 }
 
-/// The texts that may change units which are there, for the reviewer to take what is new: no number decides whether two
-/// units are one, so nothing of them is in the files of the branch.
+/// Renders the texts that may change existing units, for the reviewer to take the new parts. No number decides whether
+/// two units are one, so the files of the branch hold none of these texts.
 pub fn proposed(job: &Job) -> String {
     let mut out = String::new();
     for Rejected { title, of, text, .. } in &job.rejected {
@@ -64,7 +64,7 @@ pub fn proposed(job: &Job) -> String {
         if out.is_empty() {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
         }
-        // Nobody is called and nothing is linked from within a fence, which is longer than any in the text.
+        // A fence keeps mentions and links from taking effect; it is longer than any in the text.
         let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
         let fence = "~".repeat(longest.max(2) + 1);
         let _ = write!(out, "\n**{title}**, like `{of}`:\n\n{fence}\n{text}\n{fence}\n");
@@ -76,7 +76,8 @@ impl PullRequest<'_> {
     /// Makes it, or finds the one that is there; returns its address.
     ///
     /// # Errors
-    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with why nobody could make it.
+    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with the reason why it could
+    /// not be made.
     pub fn make(&self, gh: Option<PathBuf>) -> Result<String> {
         view::check("The pull request", &format!("{}\n{}", self.title, self.body))?;
         let by_command = gh.map(|gh| self.by_command(&gh));

@@ -1,6 +1,6 @@
-//! Commits by git's plumbing, in an index of their own: the user's checkout, index, stash and configuration stay as they
-//! are, however many captures run at once. The user's own settings say how the remote is reached; what the brain's
-//! repository names (hooks, filters, helpers) is not run ([`nudge_git`]).
+//! Commits by git's plumbing, in an index of their own. The user's checkout, index, stash and configuration stay as
+//! they are, however many captures run at once. The user's own settings say how the remote is reached; hooks, filters
+//! and helpers of the brain's repository are not run ([`nudge_git`]).
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Repo {
     repository: Repository,
 }
 
-/// Where a branch begins.
+/// The commit that a branch begins at.
 pub struct Base {
     /// The branch that it goes to.
     pub name: String,
@@ -36,11 +36,11 @@ pub struct Blob {
     /// Below the brain.
     pub path: String,
     pub text: String,
-    /// Whether it adds to a file that is there.
+    /// Is true when it adds to an existing file.
     pub is_there: bool,
 }
 
-/// What a commit is made of.
+/// The parts of a commit.
 pub struct Commit<'a> {
     pub base: Option<&'a str>,
     pub files: &'a [Blob],
@@ -70,8 +70,8 @@ impl Repo {
         Ok(Self { repository })
     }
 
-    /// Where a branch begins: with a remote at a branch that the remote has, so that nothing else is sent with it; else
-    /// at the checkout.
+    /// Finds the start of a branch: with a remote, a branch that the remote has, so that nothing else is sent with it;
+    /// else the checkout.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` where no branch of the remote is known.
@@ -100,7 +100,7 @@ impl Repo {
         Ok(Base { commit: self.commit_of(&tracked), name })
     }
 
-    /// What the remote says its own branch is.
+    /// Returns the default branch that the remote reports.
     fn own_of_the_remote(&self) -> Option<String> {
         let said = self.remotely(RemoteVerb::List, &["HEAD"]).ok()?;
         let name = said.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"))?;
@@ -127,7 +127,7 @@ impl Repo {
         self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
     }
 
-    /// Whether a commit is in the checkout, or in a branch of the remote.
+    /// Returns true when a commit is in the checkout, or in a branch of the remote.
     pub fn is_merged(&self, commit: &str, into: Option<&str>) -> bool {
         let remote = into.map(|name| format!("{REMOTE}{name}"));
         ["HEAD"].into_iter().chain(remote.as_deref()).any(|name| {
@@ -140,7 +140,7 @@ impl Repo {
         self.raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
     }
 
-    /// Whether a commit has a file of this path.
+    /// Returns true when a commit has a file of this path.
     pub fn has(&self, commit: &str, path: &str) -> bool {
         self.git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
     }
@@ -164,7 +164,7 @@ impl Repo {
         }
         let tree = self.raw(&["write-tree"], "", &own_index)?;
         let mut env = vec![("GIT_AUTHOR_DATE", OsStr::new(&date)), ("GIT_COMMITTER_DATE", OsStr::new(&date))];
-        // Only who has set none needs one.
+        // These names are for users without a name of their own.
         for (role, words) in [("AUTHOR", "GIT_AUTHOR_IDENT"), ("COMMITTER", "GIT_COMMITTER_IDENT")] {
             if self.git(&["var", words]).is_err() {
                 let names = if role == "AUTHOR" {
@@ -221,7 +221,7 @@ impl Repo {
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
 
-    /// What a branch proposes in words, and what it would bring, as a diff.
+    /// Returns the proposals of a branch in words, and its changes as a diff.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -233,8 +233,8 @@ impl Repo {
         Ok(said + &self.raw(&words, "", &[])?)
     }
 
-    /// What a branch and the checkout have in common, and whether that is anything: a capture into a repository without
-    /// commits shares none with what is committed later.
+    /// Finds the common ancestor of a branch and the checkout, and whether there is one: a capture into a repository
+    /// without commits shares none with later commits.
     fn since(&self, branch: &str) -> Result<(String, bool)> {
         if let Ok(commit) = self.git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
             return Ok((commit, true));
@@ -303,7 +303,7 @@ impl Repo {
         self.call(words, "", &[]).map(|text| text.trim_end().to_owned())
     }
 
-    /// Runs git and returns what it says.
+    /// Runs git and returns its output.
     fn raw(&self, words: &[&str], input: &str, variables: &[(&str, &OsStr)]) -> Result<String> {
         self.call(words, input, variables).map_err(|failure| refused(&failure))
     }
@@ -325,7 +325,7 @@ impl Repo {
     }
 }
 
-/// Whether a text can be the name of a branch, and nothing else.
+/// Returns true when a text can be the name of a branch, and nothing else.
 pub fn is_ref(name: &str) -> bool {
     (1..=100).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

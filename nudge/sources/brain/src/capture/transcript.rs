@@ -1,5 +1,5 @@
-//! What was said in a session, from the file that its client keeps. Neither format is documented: a line that is not
-//! known is passed over, and a file without any known line is no transcript.
+//! Reads the words and calls of a session from the file that its client keeps. Neither format is documented: an unknown
+//! line is passed over, and a file without any known line is no transcript.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::own::{self, without_ours};
 
-/// Whose file it is.
+/// The client that wrote the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agent {
@@ -18,25 +18,25 @@ pub enum Agent {
     Codex,
 }
 
-/// One thing that somebody said or did.
+/// A message, call or result of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     /// The user's words.
     User(String),
     /// The agent's words.
     Assistant(String),
-    /// What the agent did.
+    /// A call that the agent made.
     Call {
         /// The tool's name.
         tool: String,
-        /// What it was called with, as text.
+        /// The input of the call, as text.
         input: String,
     },
-    /// What came of it.
+    /// The result of a call.
     Outcome {
-        /// What the tool answered.
+        /// The tool's output.
         text: String,
-        /// Whether it failed.
+        /// Is true when it failed.
         is_error: bool,
     },
 }
@@ -44,7 +44,7 @@ pub enum Turn {
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    /// Whose file it is.
+    /// The client that wrote the file.
     pub agent: Agent,
     /// The client's name of it.
     pub session: Option<String>,
@@ -52,7 +52,7 @@ pub struct Transcript {
     pub cwd: Option<String>,
     /// Every folder that its lines say they are of.
     pub folders: BTreeSet<String>,
-    /// What was said and done, in order.
+    /// The messages and calls, in order.
     pub turns: Vec<Turn>,
 }
 
@@ -78,16 +78,16 @@ struct Reader {
     cwd: Option<String>,
     folders: BTreeSet<String>,
     turns: Vec<Turn>,
-    /// Calls of our own tools, whose outcome would be learned from itself.
+    /// Calls of our own tools; a capture would learn from its own results.
     own: HashSet<String>,
-    /// The first lines of what came of them.
+    /// The first lines of their results.
     own_said: String,
 }
 
 impl Reader {
     fn line(&mut self, line: &Value) {
         let kind = line["type"].as_str().unwrap_or_default();
-        // Of any line, whoever said what in it.
+        // Every line counts, also those whose message is left out.
         self.folders
             .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
         match kind {
@@ -202,7 +202,7 @@ impl Reader {
 
     fn came(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
-            // Its beginning names what goes on behind it.
+            // The first line names the call that goes on in the background.
             self.own_said.extend(["\n", text.lines().next().unwrap_or_default()]);
             return;
         }

@@ -1,5 +1,5 @@
-//! What of a session is sent to a model: who said what, without most of what tools answered and without anything that
-//! looks like a credential.
+//! Renders the part of a session that is sent to a model: messages with their roles, without most of the tools' output
+//! and without any text that looks like a credential.
 
 use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::safety::secrets::SecretGuard;
@@ -7,7 +7,7 @@ use nudge_core::text::{escaped, is_hidden};
 
 use super::transcript::{Transcript, Turn};
 
-/// Most characters of what a tool was given and what it answered.
+/// Most characters of a tool's input and of its output.
 const INPUT_CHARS: usize = 400;
 const RESULT_CHARS: usize = 600;
 /// Longest answer of a tool that is read; of a longer one its ends.
@@ -15,7 +15,7 @@ const RESULT_BYTES: usize = 64 << 10;
 /// Most bytes of one request, about 60,000 tokens, and most requests of a session.
 const PART_BYTES: usize = 200_000;
 const MAX_PARTS: usize = 4;
-/// The roles of those whose words may be quoted.
+/// The roles whose words may be quoted.
 const USER: &str = "USER";
 const ASSISTANT: &str = "ASSISTANT";
 /// Indents each line of a tool, so that none of them is the heading of a turn.
@@ -24,7 +24,7 @@ const INDENT: &str = "    ";
 const MIN_PROMPTS: usize = 3;
 const MIN_CHARS: usize = 2_000;
 
-/// What is sent.
+/// The texts that are sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// A request each.
@@ -35,7 +35,7 @@ pub struct View {
     pub left_out: usize,
 }
 
-/// Whether a session is worth asking a model about.
+/// Returns true when a session is worth asking a model about.
 pub fn is_worth_it(transcript: &Transcript) -> bool {
     let prompts = transcript.turns.iter().filter(|turn| matches!(turn, Turn::User(_))).count();
     let chars = |turn: &Turn| match turn {
@@ -51,7 +51,7 @@ pub fn view(transcript: &Transcript) -> View {
     let turns: Vec<_> = transcript.turns.iter().map(|turn| (turn, shown(turn, &mut view.withheld))).collect();
     let mut parts: Vec<(String, usize)> = Vec::new();
     for (turn, text) in turns {
-        // A request begins with what somebody asked, where there is room for that.
+        // A request begins with a prompt of the user, when there is room for that.
         let room = match parts.last() {
             Some((part, _)) => PART_BYTES.saturating_sub(part.len()),
             None => 0,
@@ -67,7 +67,7 @@ pub fn view(transcript: &Transcript) -> View {
     }
     let first = parts.len().saturating_sub(MAX_PARTS);
     view.left_out = parts.drain(..first).map(|(_, turns)| turns).sum();
-    // What only several turns together betray.
+    // Catches credentials that only several turns together show.
     view.parts = parts.into_iter().map(|(part, _)| withhold(&part, &mut view.withheld)).collect();
     view
 }
@@ -92,8 +92,8 @@ fn shown(turn: &Turn, withheld: &mut usize) -> String {
     format!("### {role}\n{}\n\n", fenced(text.trim_end(), is_spoken))
 }
 
-/// The text of a turn, in which no line passes for the heading of another turn: what a tool said is indented throughout,
-/// what somebody said where it begins as a heading.
+/// Indents the text of a turn so that no line looks like the heading of another turn: every line of a tool's text; of a
+/// message only lines that begin like a heading.
 fn fenced(text: &str, is_spoken: bool) -> String {
     let is_heading = |line: &str| line.trim_start().starts_with("###");
     let lines = text.split('\n').map(|line| match line {

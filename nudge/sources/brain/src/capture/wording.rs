@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// Users of images and runners, and words for anybody: their homes are nobody's.
+/// Users of images and runners, and common placeholder names: such a home belongs to no person.
 const ANYBODY: [&str; 27] = [
     "node",
     "app",
@@ -34,7 +34,7 @@ const ANYBODY: [&str; 27] = [
     "public",
 ];
 
-/// Whether a text names a folder in somebody's home, or the user's own.
+/// Returns true when a text names a folder in a person's home, or the user's own.
 pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     let is_anybodys = |name: &str| {
         name.is_empty()
@@ -55,7 +55,7 @@ pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     })
 }
 
-/// The words of a text that a commit or a ticket may be, each with what stands before it.
+/// Returns the words of a text that may be a commit or a ticket, each with the text before it.
 fn names(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '#' | '_');
     let start = text.as_ptr() as usize;
@@ -72,7 +72,7 @@ pub fn names_a_commit(text: &str) -> bool {
     })
 }
 
-/// What `KEY-123` is the name of, and no project's.
+/// Keys of `KEY-123` that name a standard, not a project.
 const STANDARDS: [&str; 62] = [
     "AES", "AIP", "AMD", "ANSI", "ARM", "BCP", "BIP", "BLAKE", "BS", "COVID", "CP", "CRC", "CVE", "CWE", "DDR", "DES",
     "DIN", "EAN", "ECMA", "ED", "EIP", "EN", "ERC", "ES", "EUC", "FIPS", "GB", "GHSA", "GPT", "HS", "HTTP", "IBM",
@@ -98,7 +98,7 @@ pub fn names_a_ticket(text: &str) -> bool {
     })
 }
 
-/// Whether `#333` or `#112233` is a colour: nothing before it speaks of tickets.
+/// Returns true when `#333` or `#112233` is a colour: no word before it is about tickets.
 fn is_colour(before: &str, number: &str) -> bool {
     const TICKETS: [&str; 27] = [
         "issue",
@@ -137,7 +137,7 @@ fn is_colour(before: &str, number: &str) -> bool {
     !words.take(3).any(|word| TICKETS.contains(&word.to_lowercase().as_str()))
 }
 
-/// What a model says when it has nothing to say.
+/// Phrases of a model that has nothing to say.
 const REFUSALS: [&str; 20] = [
     "as an ai",
     "as a language model",
@@ -160,7 +160,7 @@ const REFUSALS: [&str; 20] = [
     "nothing to extract",
     "no knowledge was",
 ];
-/// Who acts in a session, and what only somebody in one does; the same words with other verbs are about software.
+/// Actors of a session, and their deeds in it; the same actors with other verbs are about software.
 const ACTORS: [&str; 4] = ["the assistant", "the user", "the agent", "the transcript"];
 const DEEDS: [&str; 34] = [
     "asked",
@@ -198,11 +198,11 @@ const DEEDS: [&str; 34] = [
     "wants me",
     "wants us",
 ];
-/// Where that is.
+/// Phrases that name the session.
 const PLACES: [&str; 3] = ["in this session", "in this conversation", "during this session"];
 const SPEAKERS: [&str; 7] = ["i", "we", "our", "my", "me", "us", "you"];
 
-/// Whether a text speaks of the session that it comes from, or refuses.
+/// Returns true when a text is about the session that it comes from, or refuses.
 pub fn is_chatter(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     text.split(['.', '!', '?', ';']).flat_map(|part| part.split("\n\n")).any(|sentence| {

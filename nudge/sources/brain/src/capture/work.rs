@@ -1,5 +1,5 @@
-//! What is done with a job, step by step: models are asked, files decided, committed, sent, proposed. Each step is kept
-//! before the next begins and can be made twice, so a process that is killed has left nothing that is half done.
+//! The steps of a job: models are asked, files decided, committed, sent, proposed. Each step is saved before the next
+//! begins and can be made twice, so a process that is killed leaves nothing half done.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -34,25 +34,25 @@ const MAX_UNIT: u64 = 1 << 20;
 /// Most names that a branch or a file is tried under.
 const MAX_NAMES: usize = 100;
 
-/// What a worker works with.
+/// Everything that a worker needs.
 pub struct Worker<'a> {
     pub jobs: &'a Jobs,
     pub brains: &'a Brains,
     pub settings: &'a Values,
     pub clock: &'a dyn Clock,
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// Set when this process is to end; what is done is kept.
+    /// Set when this process is to end; finished steps are kept.
     pub stop: &'a StopFlag,
     /// Folders whose sessions are never sent.
     pub denied: &'a [String],
 }
 
-/// What of a session is sent, and that nobody is asked about it, with why.
+/// The session as it is sent, or the reason why no model is asked about it.
 type Left = std::result::Result<View, &'static str>;
 
-/// What a job would have a model be sent.
+/// The texts that a job would send to a model.
 pub struct Preview {
-    /// Its requests that were not answered yet.
+    /// The requests that were not answered yet.
     pub requests: Vec<String>,
     /// The requests that were.
     pub done: usize,
@@ -69,16 +69,16 @@ struct Trouble {
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        // What is wrong in the texts or the settings is so next time, too.
+        // An error in the texts or the settings comes again next time.
         Self { may_pass: error.kind() == ErrorKind::Unavailable, error }
     }
 }
 
 impl Worker<'_> {
-    /// Does what is left of a job. How it went stands in it.
+    /// Does the remaining steps of a job. The result stands in the job.
     ///
     /// # Errors
-    /// What keeps the job itself from being written.
+    /// The reason why the job itself cannot be written.
     pub fn work(&self, held: &mut Held<'_>) -> Result<()> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
@@ -115,10 +115,10 @@ impl Worker<'_> {
         }
     }
 
-    /// What would be sent for a job as it stands.
+    /// Returns the texts that a job in this state would send.
     ///
     /// # Errors
-    /// What keeps it from being known.
+    /// The reason why they cannot be known.
     pub fn preview(&self, job: &mut Job) -> Result<Preview> {
         let none = |why: &str| Preview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
         if job.state != State::Waiting {
@@ -139,7 +139,7 @@ impl Worker<'_> {
         Ok(Preview { requests, done: job.parts_done, withheld, blocked })
     }
 
-    /// What a job's session has to send, if anybody is to be asked about it.
+    /// Renders the session of a job, if a model is to be asked about it.
     fn left(&self, job: &mut Job) -> Result<Left> {
         // The hook's word alone may be enough not to read anything.
         let cwd = job.cwd.clone();
@@ -156,7 +156,7 @@ impl Worker<'_> {
         Ok(Ok(view::view(&transcript)))
     }
 
-    /// Who is asked. What would fail later costs nothing now.
+    /// Chooses the model to ask. A fault that would come later costs nothing now.
     fn engine(&self, brain: &Path) -> Result<Box<dyn Llm>> {
         Repo::open(brain)?;
         llm::choose(&Lent {
@@ -215,7 +215,7 @@ impl Worker<'_> {
                 Err(mut rejected) => {
                     let of = rejected.of.as_deref().and_then(|id| near.path(id));
                     let told = job.rejected.iter().filter(|one| one.text.is_some()).count();
-                    // A second one of this session, or what stands there word for word, changes nothing.
+                    // A second one of this session changes nothing, nor does a text that the unit holds word for word.
                     let is_news = of.as_ref().is_some_and(|path| {
                         let there =
                             foreign::read_text(&job.brain.join(path), Links::Refused, MAX_UNIT).unwrap_or_default();
@@ -247,13 +247,13 @@ impl Worker<'_> {
             files.retain(|known| known.path != file.path);
             files.push(file);
         }
-        // What is added to a file passed the gates; what stands in it is there already.
+        // Text that is added to a file has passed the gates; the rest of the file is there already.
         for file in files.iter().filter(|file| !file.is_there) {
             view::check("A unit", &file.text)?;
         }
         let message = format!("{}\n\n{}", pull_request::title(job), pull_request::proposed(job));
         view::check("The commit", &message)?;
-        // A new one each time: who was killed may have left a lock on the last.
+        // A new folder each time: a killed process may have left a lock on the last index.
         let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
         let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
         let index = place.path().join("index");
@@ -303,7 +303,7 @@ impl Worker<'_> {
     }
 }
 
-/// How a job ends that is given up. What is committed is there to be reviewed, whatever the remote says.
+/// Returns the last state of a job that is given up. A commit can be reviewed even when the remote refuses it.
 const fn given_up(state: State) -> State {
     match state {
         State::Branched => State::Local,
@@ -333,14 +333,14 @@ fn titles(job: &Job) -> Vec<String> {
 /// A request that the guard has looked at as a whole.
 fn guarded(near: &Near<'_>, found: &[String], part: &str) -> Result<Ask> {
     let mut known = near.known(part)?;
-    // A note may be called by what looks like a credential; it is left out, and nothing else with it.
+    // A note's name may look like a credential; that note alone is left out.
     known.retain(|unit| view::check("A note", &unit.line()).is_ok());
     let ask = prompt::ask(&known, found, part);
     view::check("The request", &ask.bytes())?;
     Ok(ask)
 }
 
-/// Reads the transcript of a job, and notes what it says of itself.
+/// Reads the transcript of a job, and notes its client and folder.
 fn read(job: &mut Job) -> Result<Transcript> {
     let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
     let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
@@ -378,7 +378,7 @@ fn draft(proposal: Proposal, id: String) -> Draft {
     Draft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
 }
 
-/// The file of a unit that a draft adds to, with what it adds at its end; `None` where it adds to none.
+/// Builds the file of the unit that a draft adds to, with the addition at its end; `None` when it adds to none.
 fn added(unit: &Draft, repo: &Repo, base: Option<&str>, near: &Near<'_>, files: &[Blob]) -> Option<Blob> {
     let path = near.path(unit.updates.as_deref()?)?;
     let known = files.iter().find(|file| file.path == path).map(|file| file.text.clone());

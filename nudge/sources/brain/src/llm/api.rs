@@ -11,7 +11,7 @@ use super::{Answer, Ask, Cost, Fault, Llm, json_in, web};
 const MAX_TOKENS: u32 = 8_000;
 const TOOL: &str = "answer";
 
-/// Opens the API of this name. Its key comes from the environment of this process, and goes nowhere else.
+/// Opens the API of this name. The key comes from the environment of this process, and goes nowhere else.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` without a key; `E_INVALID` for an address that would send it in the clear.

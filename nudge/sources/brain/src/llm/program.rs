@@ -19,7 +19,7 @@ const OF_THE_CALLER: [&str; 5] = [
     "CLAUDE_CODE_SESSION_ATTENDED",
 ];
 
-/// Runs a program, and returns what it prints. Its own hooks capture nothing.
+/// Runs a program, and returns its output. The program's own hooks capture nothing.
 pub fn run(program: &mut Program, name: &str, stdin: &str, limit: Duration, stop: &StopFlag) -> Result<String, Fault> {
     program.input(stdin).env("NUDGE_CAPTURE", "0");
     for name in OF_THE_CALLER {

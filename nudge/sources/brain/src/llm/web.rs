@@ -12,14 +12,14 @@ const TRIES: u32 = 3;
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 const MAX_ANSWER: u64 = 4 << 20;
 
-/// What a server said.
+/// The answer of a server.
 pub struct Said {
     pub status: u16,
     pub body: Value,
     pause: Option<Duration>,
 }
 
-/// Whether an address is of this machine.
+/// Returns true when an address is of this machine.
 pub fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn is_local(url: &str) -> bool {
     matches!(host, Some("127.0.0.1" | "localhost" | "::1"))
 }
 
-/// Refuses what would send a key in the clear to another machine.
+/// Refuses an address that would send a key in the clear to another machine.
 ///
 /// # Errors
 /// `E_INVALID`.
@@ -41,8 +41,8 @@ pub fn check(url: &str) -> Result<()> {
     Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
 }
 
-/// Decides if a proxy of the environment may carry a request: it reads what goes to this machine, and all that goes without
-/// TLS.
+/// Returns true when a proxy of the environment may carry a request: a proxy could read requests to this machine, and
+/// all requests without TLS.
 fn may_use_proxy(url: &str) -> bool {
     url.starts_with("https://") && !is_local(url)
 }
@@ -50,7 +50,7 @@ fn may_use_proxy(url: &str) -> bool {
 /// Sends one request: a body is posted.
 ///
 /// # Errors
-/// What keeps an answer from coming.
+/// The reason why no answer comes.
 pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: Duration) -> Result<Said, Fault> {
     check(url).map_err(|error| Fault::lasting(error.message()))?;
     let proxy = if may_use_proxy(url) { ureq::Proxy::try_from_env() } else { None };
@@ -82,7 +82,7 @@ pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: 
     Ok(Said { status, body, pause: pause.map(Duration::from_secs) })
 }
 
-/// Asks a model: what may pass is tried again, after the pause that the server wants.
+/// Asks a model. A fault that may pass is tried again, after the pause that the server wants.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -113,7 +113,7 @@ pub fn ask(who: &str, url: &str, headers: &[(&str, String)], body: &Value, limit
     Err(last)
 }
 
-/// What a status means.
+/// Returns the fault that a status means.
 pub fn fault(who: &str, status: u16) -> Fault {
     match status {
         401 | 403 => Fault::lasting(format!("{who} does not take the key (status {status})")),
