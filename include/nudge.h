@@ -82,9 +82,9 @@ typedef enum nudge_code {
   NUDGE_E_UNAVAILABLE = 50301,
   // There is no such method.
   NUDGE_E_UNKNOWN_METHOD = -32601,
-  // The params of a method are no JSON object. Its reason is `E_INVALID`.
+  // The params of a method are no JSON object. The reason is `E_INVALID`.
   NUDGE_E_PARAMS_NOT_OBJECT = -32602,
-  // A defect of the library: it panicked. Nothing is known of what the call did.
+  // The library panicked, which is a defect. The effect of the call is unknown.
   NUDGE_E_INTERNAL = -32603,
 } nudge_code;
 
@@ -110,7 +110,7 @@ typedef enum nudge_os {
   NUDGE_OS_WINDOWS = 4,
 } nudge_os;
 
-// Whether a value is a credential.
+// Says if a value is a credential.
 typedef enum nudge_sensitivity {
   // A secret: redacted wherever people look, never written to disk.
   NUDGE_SENSITIVITY_SECRET = 1,
@@ -134,7 +134,7 @@ typedef enum nudge_shell {
   NUDGE_SHELL_FISH = 6,
 } nudge_shell;
 
-// Who a hint comes from.
+// The source of a hint.
 typedef enum nudge_source {
   // A person.
   NUDGE_SOURCE_USER = 1,
@@ -170,8 +170,8 @@ typedef enum nudge_value_type {
   NUDGE_VALUE_JSON = 4,
 } nudge_value_type;
 
-// Where a caller stands, checked. Immutable, may be shared by threads; free it with `nudge_context_free`.
-// Make one per place and keep it.
+// The context of a caller, checked. It is immutable and threads may share it; free it with `nudge_context_free`. Make
+// one per place and keep it.
 typedef struct nudge_context nudge_context;
 
 // Why a call was refused. Immutable, may be read by any thread; free it with `nudge_error_free`.
@@ -181,17 +181,16 @@ typedef struct nudge_error nudge_error;
 // `nudge_match_free`.
 typedef struct nudge_match nudge_match;
 
-// What a method answered: JSON text, of which parts can be read without a JSON library. Immutable, may be
-// read by any thread; free it with `nudge_result_free`.
+// The answer of a method: JSON text, whose parts can be read without a JSON library. It is immutable and any thread
+// may read it; free it with `nudge_result_free`.
 typedef struct nudge_result nudge_result;
 
 // A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
 // any number of threads at once; free it with `nudge_store_free`.
 typedef struct nudge_store nudge_store;
 
-// A store seen from one context: the quickest way to look up again and again. It keeps what it needs of both,
-// sees every change of the store, and may be used by any number of threads; free it with
-// `nudge_view_free`.
+// A store seen from one context: the quickest way to look up repeatedly. It keeps the parts of both that it needs,
+// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
 typedef struct nudge_view nudge_view;
 
 // UTF-8 text of `len` bytes, which need not end in NUL and may hold it. `{NULL, 0}` is "not given".
@@ -202,8 +201,8 @@ typedef struct nudge_str {
   size_t len;
 } nudge_str;
 
-// What a call returns: `NUDGE_OK`, or one of the codes of `nudge_code`; of a server that is newer than the library
-// perhaps another one, with that server's reason in the error.
+// The result of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may send
+// another code, with that server's reason in the error.
 typedef int32_t nudge_status;
 
 // A name with a value.
@@ -230,8 +229,8 @@ typedef struct nudge_strs {
   size_t len;
 } nudge_strs;
 
-// Where a caller stands, to be checked by `nudge_context_new`. What is not given is unknown: a hint
-// that asks for it does not fit.
+// The context of a caller, to be checked by `nudge_context_new`. A field not given is unknown: a hint that asks for it
+// does not fit.
 typedef struct nudge_context_params {
   // `sizeof(nudge_context_params)`.
   size_t struct_size;
@@ -241,7 +240,7 @@ typedef struct nudge_context_params {
   struct nudge_str repo;
   // Branch.
   struct nudge_str branch;
-  // One bit of `nudge_os`; 0 is unknown.
+  // A bit of `nudge_os`; 0 is unknown.
   uint32_t os;
   // 0.
   uint32_t reserved;
@@ -252,7 +251,7 @@ typedef struct nudge_context_params {
   struct nudge_strs files_open;
 } nudge_context_params;
 
-// What is looked up.
+// The key to look up.
 typedef struct nudge_get_params {
   // `sizeof(nudge_get_params)`.
   size_t struct_size;
@@ -260,7 +259,7 @@ typedef struct nudge_get_params {
   struct nudge_str component;
   // The key.
   struct nudge_str key;
-  // Where the caller stands; NULL: nowhere in particular.
+  // The context of the caller; NULL: nowhere in particular.
   const struct nudge_context *context;
 } nudge_get_params;
 
@@ -296,13 +295,13 @@ typedef struct nudge_config {
   uint64_t suggest_max;
   // The ttl of hints stored without one, `session`: or a duration such as `PT2H`.
   struct nudge_str default_ttl;
-  // One of `nudge_switch`: whether texts that look like credentials are refused, on.
+  // A value of `nudge_switch`: on refuses texts that look like credentials; on by default.
   uint32_t secret_guard;
-  // 1: what is not given here is read from the environment (`NUDGE_MAX_HINTS` and so on).
+  // 1: settings not given here are read from the environment (`NUDGE_MAX_HINTS` and so on).
   uint32_t from_env;
 } nudge_config;
 
-// Where a hint applies: every condition that is given must hold. An empty one applies everywhere.
+// The conditions of a hint: all that are given must hold. An empty one applies everywhere.
 typedef struct nudge_scope {
   // `sizeof(nudge_scope)`.
   size_t struct_size;
@@ -323,17 +322,17 @@ typedef struct nudge_scope {
   struct nudge_pairs env_match;
 } nudge_scope;
 
-// A hint to store. What is 0, NULL or not given is left out.
+// A hint to store. Fields that are 0, NULL or not given are left out.
 typedef struct nudge_set_params {
   // `sizeof(nudge_set_params)`.
   size_t struct_size;
   // A service, module or folder name, at most 256 bytes.
   struct nudge_str component;
-  // What it is about, such as `build`, at most 256 bytes.
+  // The key, such as `build`, at most 256 bytes.
   struct nudge_str key;
   // The value's text: the string, the command, the path, the template's body, or JSON. At most 64 KiB.
   struct nudge_str value;
-  // One of `nudge_value_type`.
+  // A value of `nudge_value_type`.
   uint32_t value_type;
   // For commands, one of `nudge_shell`.
   uint32_t shell;
@@ -349,17 +348,17 @@ typedef struct nudge_set_params {
   struct nudge_strs tags;
   // 1 to 10; 5 when left out.
   uint32_t priority;
-  // One of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
+  // A value of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
   uint32_t sensitivity;
   // 0 to 1; 0.5 when left out.
   const double *confidence;
   // `session`, or a duration such as `PT2H` that counts from the last set.
   struct nudge_str ttl;
-  // Where it applies; everywhere when left out.
+  // The scope; the hint applies everywhere without it.
   const struct nudge_scope *scope;
-  // Who it comes from, free text such as `agent:codex`, at most 256 bytes.
+  // The author, free text such as `agent:codex`, at most 256 bytes.
   struct nudge_str added_by;
-  // One of `nudge_source`.
+  // A value of `nudge_source`.
   uint32_t source;
   // 1: the secret guard's finding is a false alarm.
   uint32_t allow_secret;
@@ -405,14 +404,13 @@ typedef struct nudge_delete_params {
 extern "C" {
 #endif // __cplusplus
 
-// The version of the interface of the library that is loaded: what `NUDGE_ABI_VERSION` was when it was
-// built.
+// Returns the version of the interface of the loaded library: the value of `NUDGE_ABI_VERSION` when it was built.
 uint32_t nudge_abi_version(void);
 
 // The version of the library, such as `0.1.0`. Static.
 struct nudge_str nudge_version(void);
 
-// Makes a context of what the caller knows.
+// Makes a context of facts that the caller knows.
 //
 // `NUDGE_E_INVALID` for a relative `cwd`, one with `..`, a repository that cannot be read, or a size over a
 // limit.
@@ -420,9 +418,9 @@ nudge_status nudge_context_new(const struct nudge_context_params *params,
                                struct nudge_context **out,
                                struct nudge_error **error);
 
-// Makes a context of what this process can tell of `cwd`, an absolute folder, or its own folder when that is
-// not given: repository and branch by git's files, the system, and the process's environment, of which a
-// session is told only what its hints ask for. `files_open` are as in `nudge_context_params`.
+// Makes a context from facts that this process finds about `cwd`, an absolute folder, or about its own folder without
+// it: repository and branch by git's files, the system, and the process's environment. A session is told only the
+// variables that its hints ask for. `files_open` are as in `nudge_context_params`.
 //
 // The environment is read here: a program that changes its own at the same time must not.
 nudge_status nudge_context_detect(struct nudge_str cwd,
@@ -433,17 +431,17 @@ nudge_status nudge_context_detect(struct nudge_str cwd,
 // Frees a context; NULL is fine. Views that were made with it stay as they are.
 void nudge_context_free(struct nudge_context *context);
 
-// Its code: what the call returned. 0 for NULL.
+// Returns the code of the call; 0 for NULL.
 nudge_status nudge_error_code(const struct nudge_error *error);
 
-// Its stable name, such as `E_NOT_FOUND`. Lives as long as the error.
+// Returns the stable name, such as `E_NOT_FOUND`; lives as long as the error.
 struct nudge_str nudge_error_reason(const struct nudge_error *error);
 
-// One plain sentence that says what to do; never holds a secret. Lives as long as the error.
+// Returns a plain sentence that says what to do and holds no secret. It lives as long as the error.
 struct nudge_str nudge_error_message(const struct nudge_error *error);
 
-// What a program may want to know, as a JSON object: `reason`, and what its kind adds (`near_misses` and
-// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). Lives as long as the error.
+// Returns details for a program as a JSON object: `reason`, and the fields of the kind (`near_misses` and
+// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). It lives as long as the error.
 struct nudge_str nudge_error_data(const struct nudge_error *error);
 
 // Frees an error; NULL is fine.
@@ -480,17 +478,17 @@ struct nudge_str nudge_match_value(const struct nudge_match *found);
 // The value's type, one of `nudge_value_type`.
 uint32_t nudge_match_value_type(const struct nudge_match *found);
 
-// Which variant of the key it is: twelve hex digits, or empty when it applies everywhere. Lives as long as the
+// Returns the variant of the key: twelve hex digits, or empty when it applies everywhere. It lives as long as the
 // match.
 struct nudge_str nudge_match_variant(const struct nudge_match *found);
 
-// Whether the value is a secret, to be shown to nobody: 1 or 0.
+// Returns 1 when the value is a secret, which must not be shown; else 0.
 uint32_t nudge_match_is_secret(const struct nudge_match *found);
 
 // How often it was set.
 uint64_t nudge_match_version(const struct nudge_match *found);
 
-// Its score, 0 to 1; a session tells four decimals.
+// Returns the score, 0 to 1; a session tells four decimals.
 double nudge_match_score(const struct nudge_match *found);
 
 // The addends of its score; all 0 for NULL.
@@ -499,12 +497,13 @@ struct nudge_parts nudge_match_parts(const struct nudge_match *found);
 // How many reasons there are why it was chosen.
 size_t nudge_match_reason_count(const struct nudge_match *found);
 
-// One reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. Lives as long as
+// Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
 // the match.
-struct nudge_str nudge_match_reason(const struct nudge_match *found, size_t at);
+struct nudge_str nudge_match_reason(const struct nudge_match *found,
+                                    size_t at);
 
-// All of it as JSON, `{"hint": ..., "match_explain": ...}`: what `nudge.get_hint` answers. Lives as long as
-// the match.
+// Returns all of it as JSON, `{"hint": ..., "match_explain": ...}`, as `nudge.get_hint` does. It lives as long as the
+// match.
 struct nudge_str nudge_match_json(const struct nudge_match *found);
 
 // Frees a match; NULL is fine.
@@ -548,8 +547,8 @@ nudge_status nudge_store_new(const struct nudge_config *config,
                              struct nudge_store **out,
                              struct nudge_error **error);
 
-// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the
-// default one. `client` says who calls, for people who ask later who did what; it may be left out.
+// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the default
+// one. `client` names the caller, for people who ask later which client did what; it may be left out.
 //
 // Calls on such a store block, and go on with the next server when one ends. A child process that was
 // forked opens connections of its own. `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.

@@ -89,7 +89,7 @@ export class Store {
     key: string,
     options?: { readonly variant?: string | null; readonly all?: boolean | null } | null
   ): { readonly deleted: true; readonly previous: Hint; readonly deleted_count: number }
-  /** Lists the components with how many hints each has. */
+  /** Lists the components with the number of their hints. */
   listComponents(): { readonly components: readonly { readonly name: string; readonly hint_count: number }[] }
   /** Exports the store, or one component. The payload is plain data. */
   export(
@@ -104,7 +104,7 @@ export class Store {
     readonly skipped: number
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
-  /** Tells what an agent should be told now, unasked. `changes` is what changed of what it was told, `ticket` is for {@link Store.told}. */
+  /** Suggests the hints to tell an agent now, unasked. `changes` is what changed of what it was told, `ticket` is for {@link Store.told}. */
   suggest(params: Options<SuggestParams>): Omitted & {
     readonly suggestions: readonly Suggestion[]
     readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
@@ -112,22 +112,22 @@ export class Store {
     readonly ticket?: string
   }
   /**
-   * Tells what {@link Store.suggest} does, as one text for a prompt. It is a heading and a line for each, at most `maxBytes`
+   * Returns what {@link Store.suggest} returns, as one text for a prompt. It is a heading and a line for each, at most `maxBytes`
    * (2,000) in all and `limit` lines (14 at a start, 6 at a prompt, 3 at a failure). `''` when there is nothing to tell.
    */
   digest(
     event: SuggestEvent,
     options?: Options<DigestOptions> | null
   ): { readonly text: string; readonly omitted: number; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
-  /** Confirms that what {@link Store.suggest} or {@link Store.digest} lent under a ticket was shown. `told` is how many suggestions count as told by it. */
+  /** Confirms that the lines that {@link Store.suggest} or {@link Store.digest} lent under a ticket were shown. `told` is how many suggestions count as told by it. */
   told(clientSession: string, ticket: string): { readonly told: number }
-  /** Finds what a question in words brings to mind. Of all sources; nothing counts as told. */
+  /** Finds the hints that fit a question in words. Of all sources; nothing counts as told. */
   recall(query: string, options?: Options<RecallOptions> | null): Omitted & { readonly items: readonly Suggestion[] }
   /** Counts how a command ended, for the hints that say it. `matched` are the hints it changed. */
   outcome(params: Options<OutcomeParams>): { readonly matched: readonly Hint[] }
   /** Lists the environment variables that the scopes of the candidates mention. */
   envNames(params?: Options<EnvNamesParams> | null): { readonly names: readonly string[]; readonly values: readonly string[] }
-  /** Explains what `get` returns, or why it returns nothing. Every variant is there, with each condition and each part of its score. */
+  /** Explains the result of `get`, or why there is none. Every variant is there, with each condition and each part of its score. */
   why(
     component: string,
     key: string,
@@ -140,13 +140,13 @@ export class Store {
     }[]
     readonly verdict: string
   }
-  /** Lists what was deleted or replaced last, newest first. */
+  /** Lists the last deletions and replacements, newest first. */
   deletions(): { readonly deletions: readonly Deletion[] }
-  /** Brings back what was deleted or replaced. The last, or what has this id. */
+  /** Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since. The last, or what has this id. */
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
-  /** Tells how often hints were asked for and suggested, and what came of it. */
+  /** Tells how often hints were asked for and suggested, and the outcomes. */
   stats(): { readonly [name: string]: Json }
-  /** Tells what is stored, and the limits. Of a session also its members, proxies, journal_bytes, port and pid. */
+  /** Tells the stored numbers and the limits. Of a session also its members, proxies, journal_bytes, port and pid. */
   status(): { readonly [name: string]: Json }
   /** How many hints there are, wherever they apply. */
   readonly size: number

@@ -6,13 +6,13 @@ export type Answer = { readonly [name: string]: any }
 
 /** Params of `signals.send`. */
 export interface SignalsSendParams {
-  /** Whom it is for. */
+  /** The recipient. */
   readonly agent: string
-  /** What it asks for. */
+  /** The type. */
   readonly type: 'health_check' | 'stall_warning' | 'priority_change' | 'abort' | 'sync_request' | 'nudge_response'
-  /** What it says, at most 4 KiB. Absent: the usual words of its type. */
+  /** The text, at most 4 KiB. Absent: the usual words of its type. */
   readonly message?: string | null
-  /** Who sends it. Absent: `NUDGE_AGENT_ID`. */
+  /** The sender. Absent: `NUDGE_AGENT_ID`. */
   readonly from?: string | null
   /** Wait for an answer. */
   readonly requires_response?: boolean | null
@@ -21,7 +21,7 @@ export interface SignalsSendParams {
 
 /** Params of `signals.check`. */
 export interface SignalsCheckParams {
-  /** Whose signal. Absent: `NUDGE_AGENT_ID`. */
+  /** The agent. Absent: `NUDGE_AGENT_ID`. */
   readonly agent?: string | null
   /** The `last_seen` of the last answer. */
   readonly last_seen?: string | null
@@ -30,9 +30,9 @@ export interface SignalsCheckParams {
 
 /** Params of `signals.respond`. */
 export interface SignalsRespondParams {
-  /** Who answers. Absent: `NUDGE_AGENT_ID`. */
+  /** The agent. Absent: `NUDGE_AGENT_ID`. */
   readonly agent?: string | null
-  /** What you are at. Absent: that it was received. */
+  /** Your status. Absent: that it was received. */
   readonly message?: string | null
   readonly context?: ContextLike
 }
@@ -59,7 +59,7 @@ export interface SignalsSource {
 
 /** Params of `records.search`. */
 export interface RecordsSearchParams {
-  /** What you want to know. */
+  /** Your question. */
   readonly query: string
   /** Absent or `all`: every kind. */
   readonly kind?: 'all' | 'issue' | 'spec' | 'arch' | 'update' | null
@@ -78,13 +78,13 @@ export interface RecordsSearchParams {
 
 /** Params of `records.upsert`. */
 export interface RecordsUpsertParams {
-  /** The record to change; what is not given stays. Absent: a new one. */
+  /** The record to change; absent fields stay. Absent: a new one. */
   readonly id?: number | null
   /** issue: a bug fixed; spec: a plan; arch: a decision; update: a feature. Needed for a new one. */
   readonly kind?: 'issue' | 'spec' | 'arch' | 'update' | null
-  /** One line. Needed for a new one. */
+  /** A line. Needed for a new one. */
   readonly title?: string | null
-  /** What happened, why, and how it was solved; 32 KiB. */
+  /** The event, its cause and its solution; 32 KiB. */
   readonly body?: string | null
   /** Absent: open. */
   readonly status?: 'open' | 'resolved' | 'archived' | null
@@ -94,7 +94,7 @@ export interface RecordsUpsertParams {
   readonly create_project?: boolean | null
   /** It is none of those that are like it. */
   readonly distinct?: boolean | null
-  /** What becomes of one nearly the same as another: `ask`, or `merge` to change the nearest. Absent: the setting. */
+  /** For a near duplicate: `ask`, or `merge` to change the nearest. Absent: the setting. */
   readonly dedup?: 'ask' | 'merge' | null
   /** Refuse if the record has another version by now. */
   readonly if_match_version?: number | null
@@ -105,7 +105,7 @@ export interface RecordsUpsertParams {
 export interface RecordsGetParams {
   /** The record. */
   readonly id: number
-  /** What it said before, too. */
+  /** Earlier texts, too. */
   readonly revisions?: boolean | null
 }
 
@@ -119,7 +119,7 @@ export interface RecordsListParams {
   readonly project?: string | null
   /** 1 to 1,000; 100 when absent. */
   readonly limit?: number | null
-  /** The `next` of the last answer, for what comes after it. */
+  /** The `next` of the last answer, to go on after it. */
   readonly before?: string | null
   readonly context?: ContextLike
 }
@@ -128,7 +128,7 @@ export interface RecordsListParams {
 export interface RecordsDeleteParams {
   /** The record. */
   readonly id: number
-  /** Nothing of it stays, nor of what it said before; also of one that is deleted already. */
+  /** Remove all of it and of its history; also of a deleted one. */
   readonly forever?: boolean | null
 }
 
@@ -144,7 +144,7 @@ export interface RecordsRestoreParams {
 export interface RecordsMergeParams {
   /** The record that stays. */
   readonly into: number
-  /** Those that become a part of it, at most 20. */
+  /** Records to merge into it, at most 20. */
   readonly ids: readonly number[]
 }
 
@@ -161,7 +161,7 @@ export interface RecordsDuplicatesParams {
 
 /** Params of `records.joinProjects`. */
 export interface RecordsJoinProjectsParams {
-  /** The project whose records move, by its name. */
+  /** The name of the project whose records move. */
   readonly from: string
   /** The project that they move to; the one of the context may be without a record yet. */
   readonly into: string
@@ -267,9 +267,9 @@ export interface CodeNodeParams {
 export interface CodeTestsParams {
   /** `PATH:NAME`, `PATH:LINE`, or a name alone. */
   readonly id?: string | null
-  /** Of everything in a file. */
+  /** Tests of a whole file. */
   readonly path?: string | null
-  /** Of everything that differs from HEAD. */
+  /** Tests of all changes since HEAD. */
   readonly changed?: boolean | null
   /** 1 to 100; 20 when absent. */
   readonly limit?: number | null
@@ -280,7 +280,7 @@ export interface CodeTestsParams {
 
 /** Params of `code.file`. */
 export interface CodeFileParams {
-  /** The file; of a folder, what is in it. */
+  /** The file, or a folder to list. */
   readonly path: string
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
@@ -299,7 +299,7 @@ export interface CodeCallersParams {
   readonly depth?: number | null
   /** 1 to 500; 50 when absent. */
   readonly limit?: number | null
-  /** Those that are likely, too. */
+  /** Includes likely callers. */
   readonly likely?: boolean | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
@@ -308,7 +308,7 @@ export interface CodeCallersParams {
 
 /** Params of `code.context`. */
 export interface CodeContextParams {
-  /** What somebody asked. */
+  /** The user's prompt. */
   readonly prompt?: string | null
   /** Files that it is about. */
   readonly files?: readonly string[] | null
@@ -365,7 +365,7 @@ export interface CodeSource {
 
 /** Params of `brain.context`. */
 export interface BrainContextParams {
-  /** What you are about to do, in a sentence or two. */
+  /** Your next task, in a sentence or two. */
   readonly task_description: string
   /** 1 to 20; 5 when absent. */
   readonly limit?: number | null
@@ -384,22 +384,22 @@ export interface BrainContextParams {
 
 /** Params of `brain.get`. */
 export interface BrainGetParams {
-  /** Its id, or its path in the brain. */
+  /** The id, or path in the brain. */
   readonly id: string
   readonly context?: ContextLike
 }
 
 /** Params of `brain.list`. */
 export interface BrainListParams {
-  /** Of this domain alone. */
+  /** This domain alone. */
   readonly domain?: string | null
-  /** Of this type alone. */
+  /** This type alone. */
   readonly type?: string | null
   /** With this tag alone. */
   readonly tag?: string | null
   /** 1 to 1,000; 100 when absent. */
   readonly limit?: number | null
-  /** The `next` of the last answer, for what comes after it. */
+  /** The `next` of the last answer, to go on after it. */
   readonly after?: string | null
   readonly context?: ContextLike
 }
@@ -415,26 +415,26 @@ export interface BrainInitParams {
 
 /** Params of `brain.add`. */
 export interface BrainAddParams {
-  /** What it is about, in a line. */
+  /** The subject, in a line. */
   readonly title: string
   /** Markdown. */
   readonly body: string
   /** pattern, concept, decision, bug or belief. */
   readonly type?: string | null
-  /** Which folder below `domains` it goes to; `general` when absent. */
+  /** The folder below `domains` for it; `general` when absent. */
   readonly domain?: string | null
   /** Words by which it is found. */
   readonly tags?: readonly string[] | null
   /** Ids of units that it has to do with. */
   readonly related?: readonly string[] | null
-  /** Answer what is there where a unit of this title is there already. */
+  /** Answer with the existing unit if one has this title. */
   readonly if_absent?: boolean | null
   readonly context?: ContextLike
 }
 
 /** Params of `brain.setField`. */
 export interface BrainSetFieldParams {
-  /** Its id, or its path in the brain. */
+  /** The id, or path in the brain. */
   readonly id: string
   /** The name of the field. */
   readonly field: string
@@ -457,7 +457,7 @@ export interface BrainCheckParams {
 
 /** Params of `brain.rebuild`. */
 export interface BrainRebuildParams {
-  /** Write what the graph server has of the brain anew, too. */
+  /** Write the brain anew on the graph server, too. */
   readonly graph?: boolean | null
   readonly context?: ContextLike
 }

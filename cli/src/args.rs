@@ -18,52 +18,53 @@ use crate::server::mcp::profile;
 use crate::settings::SettingFlags;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
-pub use groups::command;
+pub use groups::build_command;
 pub use hints::{
-    Bump, ContextFlags, Delete, Edit, Export, Get, Import, List, Mode, Name, Query, Set, Undo, ValueKind, Watch, Why,
-    split_globs,
+    BumpArgs, ContextFlags, DeleteArgs, EditArgs, ExportArgs, GetArgs, HintName, ImportArgs, ImportModeFlag, ListArgs,
+    QueryArgs, SetArgs, UndoArgs, ValueKind, WatchArgs, WhyArgs, split_globs,
 };
-pub use init::{CLIENTS, Capture, Doctor, Init};
+pub use init::{CLIENTS, DoctorArgs, InitArgs, RecordCapture};
 pub use source::SourceVerb;
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
 #[derive(Debug, Parser)]
 #[command(name = "nudge", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
-pub struct Args {
+pub struct CliArgs {
     /// Flags of every command.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalFlags,
     /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// A single command without its name. Describing every command costs more than a call itself, and agents and scripts
 /// run some all the time.
 #[derive(Debug, Parser)]
 #[command(name = "nudge")]
-struct Quick<T: ClapArgs> {
+struct QuickCommand<T: ClapArgs> {
     #[command(flatten)]
-    global: Global,
+    global: GlobalFlags,
     #[command(flatten)]
     own: T,
 }
 
 /// A command that has no flags of its own.
 #[derive(Debug, ClapArgs)]
-struct Nothing {}
+struct NoArgs {}
 
 /// Parses a command line of one of the frequent commands, named by the second word; `None` for any other, and for
 /// errors that the full parser is to report.
-pub fn quick(words: &[OsString]) -> Option<(Args, &'static str)> {
-    fn of<T: ClapArgs>(words: &[OsString], command: impl FnOnce(T) -> Command) -> Option<Args> {
-        let Quick { global, own } = Quick::<T>::try_parse_from(words.iter().take(1).chain(&words[2..])).ok()?;
-        Some(Args { global, command: command(own) })
+pub fn parse_quick(words: &[OsString]) -> Option<(CliArgs, &'static str)> {
+    fn parse_as<T: ClapArgs>(words: &[OsString], command: impl FnOnce(T) -> CliCommand) -> Option<CliArgs> {
+        let QuickCommand { global, own } =
+            QuickCommand::<T>::try_parse_from(words.iter().take(1).chain(&words[2..])).ok()?;
+        Some(CliArgs { global, command: command(own) })
     }
     match words.get(1)?.to_str()? {
-        "get" => Some((of(words, Command::Get)?, "get")),
-        "hook" => Some((of(words, |Nothing {}| Command::Hook)?, "hook")),
-        "serve" => Some((of(words, Command::Serve)?, "serve")),
+        "get" => Some((parse_as(words, CliCommand::Get)?, "get")),
+        "hook" => Some((parse_as(words, |NoArgs {}| CliCommand::Hook)?, "hook")),
+        "serve" => Some((parse_as(words, CliCommand::Serve)?, "serve")),
         _ => None,
     }
 }
@@ -75,7 +76,7 @@ Results go to stdout, everything else to stderr; on failure stdout stays empty."
 
 /// Flags that stand before or after the command.
 #[derive(Debug, Clone, ClapArgs)]
-pub struct Global {
+pub struct GlobalFlags {
     /// Print the exact result as JSON; errors go to stderr as JSON.
     #[arg(long, global = true, display_order = 100)]
     pub json: bool,
@@ -89,7 +90,7 @@ pub struct Global {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Start the server: MCP on stdin and stdout, HTTP on 127.0.0.1.
     #[command(after_help = "\
 Examples:
@@ -98,7 +99,7 @@ Examples:
   nudge serve --port 9000 --default-ttl P7D
 With a terminal as stdin it serves HTTP alone until it is stopped.
 Where one runs already, it forwards to that one and goes on when that ends, with all hints.")]
-    Serve(Serve),
+    Serve(ServeFlags),
     /// Store a hint, or update the one with the same scope.
     #[command(after_help = "\
 Examples:
@@ -107,7 +108,7 @@ Examples:
   nudge set api env.FEATURE_X 1 --ttl 2h --scope-branch 'hotfix/*'
   nudge set api test 'cargo test -p api' --type command --shell bash
   jq -n '{port: 8080}' | nudge set api ports - --type json")]
-    Set(Box<Set>),
+    Set(Box<SetArgs>),
     /// Show the hint that fits where you are, and why.
     #[command(
         alias = "show",
@@ -118,7 +119,7 @@ Examples:
   nudge get http-proxy build --branch ''       the branch is unknown
   nudge get http-proxy build --value           the bare value, for scripts"
     )]
-    Get(Get),
+    Get(GetArgs),
     /// Filter hints: by words that stand in them, component, key, tag or pattern; best first.
     #[command(after_help = "\
 Examples:
@@ -127,7 +128,7 @@ Examples:
   nudge query --regex 'docker.*build'
   nudge query --all                  those that do not fit here, too, with the reason
 What it held back is told on stderr. `nudge search` goes by relevance instead.")]
-    Query(Query),
+    Query(QueryArgs),
     /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Also called
     /// list-components.
     // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
@@ -138,21 +139,21 @@ Examples:
   nudge ls
   nudge ls http-proxy"
     )]
-    Ls(List),
+    Ls(ListArgs),
     /// Explain the result of `get` here: every variant, each condition, each part of the score.
     #[command(after_help = "\
 Examples:
   nudge why http-proxy build
   nudge why http-proxy build --branch main
 Prints to stdout whatever the outcome; the exit code is 1 when nothing fits.")]
-    Why(Why),
+    Why(WhyArgs),
     /// Change a hint in $VISUAL or $EDITOR.
     #[command(after_help = "\
 Examples:
   nudge edit http-proxy build
   EDITOR='code --wait' nudge edit http-proxy build --variant 3f2a9c51d0e4
 It is stored only if nobody else has changed it meanwhile.")]
-    Edit(Edit),
+    Edit(EditArgs),
     /// Delete a hint; `nudge undo` brings it back.
     #[command(
         visible_alias = "rm",
@@ -162,39 +163,39 @@ Examples:
   nudge delete http-proxy directory --all              every variant
   nudge delete http-proxy directory --variant ''       the one without a scope"
     )]
-    Delete(Delete),
+    Delete(DeleteArgs),
     /// Bring back hints deleted in this session, or list the deletions.
     #[command(after_help = "\
 Examples:
   nudge undo             the last deletion
   nudge undo --list      what was deleted, when and by whom
   nudge undo 3           the deletion with that number")]
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Count a use: the hint worked, so it ranks higher.
     #[command(after_help = "\
 Examples:
   nudge bump http-proxy build
   nudge bump http-proxy build --delta 3")]
-    Bump(Bump),
+    Bump(BumpArgs),
     /// Print the store as JSON, for a later import.
     #[command(after_help = "\
 Examples:
   nudge export > nudge-session.json
   nudge export --component http-proxy")]
-    Export(Export),
+    Export(ExportArgs),
     /// Load hints from an export or a hand-written file.
     #[command(after_help = "\
 Examples:
   nudge import ./seed-hints.json
   ssh build nudge export | nudge import -
 A file may be as short as {\"components\": {\"api\": {\"hints\": {\"build\": \"make\"}}}}.")]
-    Import(Import),
+    Import(ImportArgs),
     /// Print changes as they happen, until interrupted.
     #[command(after_help = "\
 Examples:
   nudge watch
   nudge watch http-proxy --json      one JSON object a line")]
-    Watch(Watch),
+    Watch(WatchArgs),
     /// Ask all that is remembered, in words: lines by relevance, with the reason and how to get the whole.
     #[command(
         visible_alias = "search",
@@ -205,7 +206,7 @@ Examples:
 `nudge search` is the same. It knows other forms of a word and forgives typos; `nudge query WORDS` finds words as
 they stand."
     )]
-    Recall(Recall),
+    Recall(RecallArgs),
     /// Show every setting: its value and its origin.
     #[command(after_help = "\
 Examples:
@@ -226,7 +227,7 @@ Examples:
   nudge init --undo          every file as it was
 Clients: claude, codex, cursor, vscode, gemini, opencode, zed. Twice changes nothing; after the binary has
 moved it corrects the paths.")]
-    Init(Init),
+    Init(InitArgs),
     /// Try out Nudge's entries in the settings of coding agents: server, hooks, and whether a hint comes out.
     #[command(after_help = "\
 Examples:
@@ -235,7 +236,7 @@ Examples:
   nudge doctor --project     the settings of this folder, of which nothing but Nudge itself is started
 Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
 status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Show the use of hints and suggestions, by agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,
@@ -246,7 +247,7 @@ Examples:
   nudge ui --no-open         print the address only, for a browser elsewhere on this machine
   nudge ui --port 3456       on this port, with records for programs below /api, until the server ends
 DUDE_PORT says the port as well. What it prints works once, within a minute. Without a terminal nothing is opened.")]
-    Ui(Ui),
+    Ui(UiArgs),
     /// Answer a hook of a coding agent: the event on stdin, the lines for the agent on stdout.
     #[command(after_help = "\
 Example:
@@ -264,21 +265,21 @@ Examples:
   nudge seed             has agents told of them here; when the files change, the hints do
   nudge seed --forget    ends that, and takes away those that nobody changed
 Nothing of them is run. What you or an agent changed is left as it is.")]
-    Seed(Seed),
+    Seed(SeedArgs),
     /// Write the hints of this repository into its .nudge.json, to be committed.
     #[command(after_help = "\
 Examples:
   nudge save               those that apply in this repository alone
   nudge save http-proxy    those of a component, those for everywhere, too
 Without counts and times, so that it changes only when a hint does. No secret is written.")]
-    Save(Save),
+    Save(SaveArgs),
     /// Have agents in this clone told the hints of its .nudge.json: shows the changes, and asks.
     #[command(after_help = "\
 Examples:
   nudge trust --yes
   nudge trust --forget
 Nothing of that file is told before, and nothing of it after a change until you look again.")]
-    Trust(Trusting),
+    Trust(TrustArgs),
     /// Forget the hints kept for next time.
     #[command(after_help = "\
 Examples:
@@ -286,7 +287,7 @@ Examples:
   nudge forget --yes
 What a running session holds stays there until it ends, and is not kept any more; what is stored from then
 on is.")]
-    Forget(Forget),
+    Forget(ForgetArgs),
     /// Add, list or remove the embedding model by which things are found that mean the same.
     #[cfg(feature = "model")]
     #[command(after_help = "\
@@ -296,7 +297,7 @@ Examples:
   nudge model list
   nudge model remove all-MiniLM-L6-v2
 Nothing is fetched unasked, and nothing leaves the machine. Without a model everything is found by words.")]
-    Model(Model),
+    Model(ModelArgs),
     /// A method of another source than the hints.
     #[command(flatten)]
     Source(SourceVerb),
@@ -305,7 +306,7 @@ Nothing is fetched unasked, and nothing leaves the machine. Without a model ever
 Examples:
   nudge call get_hint '{\"component\": \"http-proxy\", \"key\": \"build\"}'
   nudge call nudge.import - < params.json")]
-    Call(Call),
+    Call(CallArgs),
     /// A 20-second tour in a private session that leaves nothing behind.
     #[command(after_help = "Example:\n  nudge try")]
     Try,
@@ -316,18 +317,18 @@ Examples:
   nudge completions fish > ~/.config/fish/completions/nudge.fish
   nudge completions zsh > \"${fpath[1]}/_nudge\"
 Components and keys are completed from the running server.")]
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual page, or write all of them to a folder.
     #[command(after_help = "\
 Examples:
   nudge man | man -l -
   nudge man ~/.local/share/man/man1")]
-    Man(Man),
+    Man(ManArgs),
 }
 
 /// Answers a shell that asks for possible next words, and ends the process.
-pub fn complete() {
-    clap_complete::CompleteEnv::with_factory(<Args as clap::CommandFactory>::command)
+pub fn answer_completion() {
+    clap_complete::CompleteEnv::with_factory(<CliArgs as clap::CommandFactory>::command)
         .var(COMPLETE_VARIABLE)
         .bin("nudge")
         .complete();
@@ -335,7 +336,7 @@ pub fn complete() {
 
 /// `nudge serve`
 #[derive(Debug, ClapArgs)]
-pub struct Serve {
+pub struct ServeFlags {
     /// Serve HTTP in the background, until `nudge stop`.
     #[arg(long)]
     pub detach: bool,
@@ -343,7 +344,7 @@ pub struct Serve {
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
     /// Offer the client on stdin the tools of another specification, under its names, and nothing else.
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(profile::names()))]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(profile::list_profile_names()))]
     #[arg(conflicts_with_all = ["detach", "detached"])]
     pub profile: Option<String>,
     /// The flags from the table of settings.
@@ -355,7 +356,7 @@ pub struct Serve {
 #[cfg(feature = "model")]
 #[derive(Debug, ClapArgs)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-pub struct Model {
+pub struct ModelArgs {
     /// The verb.
     #[command(subcommand)]
     pub verb: ModelVerb,
@@ -390,7 +391,7 @@ pub enum ModelVerb {
 
 /// `nudge seed`
 #[derive(Debug, ClapArgs)]
-pub struct Seed {
+pub struct SeedArgs {
     /// Show them, store none.
     #[arg(long, conflicts_with = "forget")]
     pub dry_run: bool,
@@ -401,14 +402,14 @@ pub struct Seed {
 
 /// `nudge save`
 #[derive(Debug, ClapArgs)]
-pub struct Save {
+pub struct SaveArgs {
     /// This component only, with its hints for everywhere.
     pub component: Option<String>,
 }
 
 /// `nudge trust`
 #[derive(Debug, ClapArgs)]
-pub struct Trusting {
+pub struct TrustArgs {
     /// Do not ask.
     #[arg(long, short)]
     pub yes: bool,
@@ -419,7 +420,7 @@ pub struct Trusting {
 
 /// `nudge forget`
 #[derive(Debug, ClapArgs)]
-pub struct Forget {
+pub struct ForgetArgs {
     /// Do not ask.
     #[arg(long, short)]
     pub yes: bool,
@@ -427,7 +428,7 @@ pub struct Forget {
 
 /// `nudge recall`
 #[derive(Debug, ClapArgs)]
-pub struct Recall {
+pub struct RecallArgs {
     /// Your question, in words.
     #[arg(required = true)]
     pub words: Vec<String>,
@@ -447,7 +448,7 @@ pub struct Recall {
 
 /// `nudge ui`
 #[derive(Debug, ClapArgs)]
-pub struct Ui {
+pub struct UiArgs {
     /// Only print the address.
     #[arg(long)]
     pub no_open: bool,
@@ -458,7 +459,7 @@ pub struct Ui {
 
 /// `nudge call`
 #[derive(Debug, ClapArgs)]
-pub struct Call {
+pub struct CallArgs {
     /// For example nudge.get_hint; the prefix may be left out.
     pub method: String,
     /// A JSON object; `-` reads it from stdin.
@@ -468,15 +469,15 @@ pub struct Call {
 
 /// `nudge completions`
 #[derive(Debug, ClapArgs)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell.
-    pub shell: Shell,
+    pub shell: CompletionShell,
 }
 
 /// Shells that can complete.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[allow(missing_docs)]
-pub enum Shell {
+pub enum CompletionShell {
     Bash,
     Elvish,
     Fish,
@@ -487,7 +488,7 @@ pub enum Shell {
 
 /// `nudge man`
 #[derive(Debug, ClapArgs)]
-pub struct Man {
+pub struct ManArgs {
     /// Write nudge.1, nudge-set.1 and so on to this folder.
     #[arg(value_hint = ValueHint::DirPath)]
     pub folder: Option<PathBuf>,

@@ -44,17 +44,17 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::agents::hook;
-use crate::args::{Command, Name};
+use crate::args::{CliCommand, HintName};
 use crate::output;
-use crate::running::{RunningSession, add, connect, given, parsed_as, raw};
-use crate::usage::{self, CommandLine};
+use crate::running::{RunningSession, add_field, connect_session, parsed_as, to_context, to_raw};
+use crate::usage::{self, ParsedCommandLine};
 
-pub use source::behind;
+pub use source::start_in_background;
 
 /// The output of a command, and its exit code.
 pub struct CommandOutput {
     text: String,
-    form: Form,
+    form: TextForm,
     code: u8,
     /// The notes told on stderr beside it.
     notes: Vec<String>,
@@ -62,14 +62,14 @@ pub struct CommandOutput {
 
 impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
-        Self { text, form: Form::Pretty, code: 0, notes: Vec::new() }
+        Self { text, form: TextForm::Pretty, code: 0, notes: Vec::new() }
     }
 }
 
 /// The kind of a text for stdout. All but the pretty one are written byte for byte, except to a terminal,
 /// which a stored value must not control.
 #[derive(Clone, Copy)]
-enum Form {
+enum TextForm {
     /// Coloured text for people, in which control characters are escaped already.
     Pretty,
     /// JSON for programs.
@@ -81,60 +81,62 @@ enum Form {
 /// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
 /// `--json`, the error object goes to stderr. An export of several pages is printed page by page, so a failure after the
 /// first leaves JSON without an end.
-pub fn run(words: &[OsString]) -> ExitCode {
+pub fn run_command_line(words: &[OsString]) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
-        CommandLine::Run { args, verb } => (*args, verb),
-        CommandLine::Tell(text) => return finish(Ok(CommandOutput::from(text.ansi().to_string())), false, ""),
-        CommandLine::Wrong { error, json } => {
-            let code = finish(Err(error), json, "");
+        ParsedCommandLine::Run { args, verb } => (*args, verb),
+        ParsedCommandLine::Tell(text) => {
+            return finish_command(Ok(CommandOutput::from(text.ansi().to_string())), false, "");
+        }
+        ParsedCommandLine::Wrong { error, json } => {
+            let code = finish_command(Err(error), json, "");
             // A client takes any other exit code of a hook for a failure of its own.
             return if hook { ExitCode::SUCCESS } else { code };
         }
     };
     let global = args.global;
     let done = match args.command {
-        Command::Serve(args) => serve::run(&args, &global),
-        Command::Set(args) => set::run(&args, &global),
-        Command::Get(args) => get::run(args, &global),
-        Command::Query(args) => query::run(args, &global),
-        Command::Ls(args) => list::run(args, &global),
-        Command::Why(args) => why::run(&args, &global),
-        Command::Edit(args) => edit::run(&args, &global),
-        Command::Delete(args) => delete::run(args, &global),
-        Command::Undo(args) => undo::run(&args, &global),
-        Command::Bump(args) => bump::run(args, &global),
-        Command::Export(args) => export::run(args, &global),
-        Command::Import(args) => import::run(&args, &global),
-        Command::Watch(args) => watch::run(&args, &global),
-        Command::Recall(args) => recall::run(&args, &global),
-        Command::Config => config::run(&global),
-        Command::Status => status::run(&global),
-        Command::Stop => stop::run(&global),
-        Command::Seed(args) => seed::run(&args, &global),
-        Command::Save(args) => save::run(&args, &global),
-        Command::Trust(args) => trust::run(&args, &global),
-        Command::Forget(args) => forget::run(&args, &global),
+        CliCommand::Serve(args) => serve::run(&args, &global),
+        CliCommand::Set(args) => set::run(&args, &global),
+        CliCommand::Get(args) => get::run(args, &global),
+        CliCommand::Query(args) => query::run(args, &global),
+        CliCommand::Ls(args) => list::run(args, &global),
+        CliCommand::Why(args) => why::run(&args, &global),
+        CliCommand::Edit(args) => edit::run(&args, &global),
+        CliCommand::Delete(args) => delete::run(args, &global),
+        CliCommand::Undo(args) => undo::run(&args, &global),
+        CliCommand::Bump(args) => bump::run(args, &global),
+        CliCommand::Export(args) => export::run(args, &global),
+        CliCommand::Import(args) => import::run(&args, &global),
+        CliCommand::Watch(args) => watch::run(&args, &global),
+        CliCommand::Recall(args) => recall::run(&args, &global),
+        CliCommand::Config => config::run(&global),
+        CliCommand::Status => status::run(&global),
+        CliCommand::Stop => stop::run(&global),
+        CliCommand::Seed(args) => seed::run(&args, &global),
+        CliCommand::Save(args) => save::run(&args, &global),
+        CliCommand::Trust(args) => trust::run(&args, &global),
+        CliCommand::Forget(args) => forget::run(&args, &global),
         #[cfg(feature = "model")]
-        Command::Model(args) => model::run(&args, &global),
-        Command::Init(args) => init::run(&args),
-        Command::Doctor(args) => doctor::run(&args, &global),
-        Command::Stats => stats::run(&global),
-        Command::Hook => hook::run(&global),
-        Command::Source(call) => source::run(call, &global),
-        Command::Call(args) => call::run(&args, &global),
-        Command::Ui(args) => ui::run(&args, &global),
-        Command::Try => tour::run(),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
+        CliCommand::Model(args) => model::run(&args, &global),
+        CliCommand::Init(args) => init::run(&args),
+        CliCommand::Doctor(args) => doctor::run(&args, &global),
+        CliCommand::Stats => stats::run(&global),
+        CliCommand::Hook => hook::run_hook(&global),
+        CliCommand::Source(call) => source::run(call, &global),
+        CliCommand::Call(args) => call::run(&args, &global),
+        CliCommand::Ui(args) => ui::run(&args, &global),
+        CliCommand::Try => tour::run(),
+        CliCommand::Completions(args) => shell::print_completions(&args),
+        CliCommand::Man(args) => shell::print_manual(&args),
     };
-    finish(done, global.json, &verb)
+    finish_command(done, global.json, &verb)
 }
 
-fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
+fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
     let printed = done.and_then(|done| {
-        print(&done.text, done.form).map_err(|error| unwritten(&error))?;
-        done.notes.iter().for_each(|note| tell(&output::visible(note)));
+        print_text(&done.text, done.form).map_err(|error| unwritten(&error))?;
+        done.notes.iter().for_each(|note| print_note(&output::make_visible(note)));
         Ok(done.code)
     });
     match printed {
@@ -143,7 +145,7 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
             let text = if json {
                 output::visible_json(&error.to_json().to_string())
             } else {
-                format!("nudge: {}", output::visible(&usage::in_flags(error.message(), verb)))
+                format!("nudge: {}", output::make_visible(&usage::in_flags(error.message(), verb)))
             };
             // A closed stderr is ignored; the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -157,14 +159,14 @@ fn finish(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCode {
 
 /// Writes to stdout, with colours where it is a terminal. Returns false when the reader has gone, as in
 /// `nudge query | head`, which is no failure.
-fn print(text: &str, form: Form) -> std::io::Result<bool> {
+fn print_text(text: &str, form: TextForm) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     let write = |out: &mut dyn Write, text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
     let written = match (form, stdout.is_terminal()) {
-        (Form::Pretty, _) => write(&mut anstream::AutoStream::auto(stdout), text),
+        (TextForm::Pretty, _) => write(&mut anstream::AutoStream::auto(stdout), text),
         (_, false) => write(&mut stdout, text),
-        (Form::Json, true) => write(&mut stdout, &output::visible_json(text)),
-        (Form::Bare, true) => write(&mut stdout, &output::visible_lines(text)),
+        (TextForm::Json, true) => write(&mut stdout, &output::visible_json(text)),
+        (TextForm::Bare, true) => write(&mut stdout, &output::visible_lines(text)),
     };
     match written {
         Ok(()) => Ok(true),
@@ -179,19 +181,19 @@ fn unwritten(error: &std::io::Error) -> Error {
 }
 
 /// Prints a note on stderr, beside the result.
-fn tell(text: &str) {
+fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
 impl RunningSession {
     /// Renders a result for people, or with `--json` as raw JSON.
     fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<CommandOutput> {
-        Ok(if self.json { json(result) } else { pretty(&parsed(result)?).into() })
+        Ok(if self.json { to_raw_output(result) } else { pretty(&parse_value(result)?).into() })
     }
 
     /// Puts the values of secrets, which only an export returns, into the rows of a result.
-    fn reveal(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
-        let mut value = parsed(result)?;
+    fn reveal_secrets(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
+        let mut value = parse_value(result)?;
         let mut exports = BTreeMap::new();
         let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
         for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
@@ -211,50 +213,50 @@ impl RunningSession {
                 hint["value"] = found["value"].clone();
             }
         }
-        raw(&value)
+        to_raw(&value)
     }
 
     /// Exports a whole component, with its secrets.
     fn with_secrets(&self, component: &str) -> Result<Value> {
         let mut params = Map::new();
-        add(&mut params, "component", component);
-        add(&mut params, "include_secrets", true);
-        let mut export = parsed(&self.call("nudge.export", &params)?)?;
+        add_field(&mut params, "component", component);
+        add_field(&mut params, "include_secrets", true);
+        let mut export = parse_value(&self.call("nudge.export", &params)?)?;
         Ok(export["payload"]["components"][component].take())
     }
 }
 
 /// Returns a result as raw JSON.
-fn json(result: &RawValue) -> CommandOutput {
-    CommandOutput { form: Form::Json, ..format!("{}\n", result.get()).into() }
+fn to_raw_output(result: &RawValue) -> CommandOutput {
+    CommandOutput { form: TextForm::Json, ..format!("{}\n", result.get()).into() }
 }
 
-fn parsed(result: &RawValue) -> Result<Value> {
+fn parse_value(result: &RawValue) -> Result<Value> {
     parsed_as(result)
 }
 
 /// Replaces the message of an error and keeps its kind and data.
-fn reworded(error: &Error, message: impl Into<String>) -> Error {
+fn with_message(error: &Error, message: impl Into<String>) -> Error {
     let bare = Error::new(error.kind(), message);
-    error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
+    error.data().iter().fold(bare, |error, (name, value)| error.with_data(name, value.clone()))
 }
 
 /// Asks for consent, unless `yes`.
 ///
 /// # Errors
 /// `E_INVALID` when no user can be asked, or the user does not consent.
-fn agree(yes: bool, question: &str) -> Result<()> {
+fn ask_consent(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         return Err(Error::invalid(format!("{question} Nobody can be asked here; add --yes.")));
     }
-    if ask(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
+    if ask_yes(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
 }
 
 /// Asks the user at the terminal.
-pub fn ask(question: &str) -> bool {
+pub fn ask_yes(question: &str) -> bool {
     is_yes(&ask_which(question, "y/N"))
 }
 
@@ -283,9 +285,9 @@ fn text_or_stdin(text: String) -> Result<String> {
 }
 
 /// Returns params with a component and a key, which most verbs begin with.
-fn address(name: &Name) -> Map<String, Value> {
+fn to_name_params(name: &HintName) -> Map<String, Value> {
     let mut params = Map::new();
-    add(&mut params, "component", name.component.clone());
-    add(&mut params, "key", name.key.clone());
+    add_field(&mut params, "component", name.component.clone());
+    add_field(&mut params, "key", name.key.clone());
     params
 }

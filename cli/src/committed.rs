@@ -8,13 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, ErrorKind, Result};
-use nudge_core::foreign::{self, Links};
-use nudge_core::text::{hex, is_hidden};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::text::{is_hidden, to_hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::agents::alone::Alone;
+use crate::agents::alone::ProcessLock;
 use crate::agents::record;
 use crate::reach::SET_HINT;
 use crate::seed::Call;
@@ -35,7 +35,7 @@ const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "sco
 
 /// A hint of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CommittedHint {
     /// The component.
     pub component: String,
     /// The key.
@@ -46,23 +46,23 @@ pub struct Entry {
 
 /// The file, read.
 #[derive(Debug)]
-pub struct Document {
+pub struct CommittedFile {
     /// As it stands.
     pub text: String,
     /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
     /// The hints, sorted.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CommittedHint>,
 }
 
-impl Document {
+impl CommittedFile {
     /// Reads the file of a clone; `None` where there is none.
     ///
     /// # Errors
     /// `E_INVALID` for any other file, with advice.
     pub fn read(top: &Path) -> Result<Option<Self>> {
         let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{FILE} is not read: {why}; correct it."));
-        let text = match foreign::read_text(&top.join(FILE), Links::Refused, MAX_BYTES) {
+        let text = match foreign::read_text(&top.join(FILE), LinkPolicy::Refused, MAX_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(wrong(&error)),
@@ -74,13 +74,13 @@ impl Document {
         }
         let document: Value =
             serde_json::from_str(&text).map_err(|error| wrong(&format!("line {} is not JSON", error.line())))?;
-        let entries = entries(&document).map_err(|why| wrong(&why))?;
-        Ok(Some(Self { sha256: sha256(&text), text, entries }))
+        let entries = read_entries(&document).map_err(|why| wrong(&why))?;
+        Ok(Some(Self { sha256: hash_text(&text), text, entries }))
     }
 }
 
 /// The hints of a document, each checked as far as no session is needed for it.
-fn entries(document: &Value) -> Result<Vec<Entry>, String> {
+fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
     let components = document["components"].as_object().ok_or("it has no `components`")?;
     let mut all = Vec::new();
     for (component, content) in components {
@@ -96,10 +96,10 @@ fn entries(document: &Value) -> Result<Vec<Entry>, String> {
             if let Some(other) = meta.keys().find(|name| !META.contains(&name.as_str())) {
                 return Err(format!(
                     "{component} {key} has `{}`, which is not taken from a file",
-                    nudge_core::text::visible(other)
+                    nudge_core::text::make_visible(other)
                 ));
             }
-            all.push(Entry { component: component.clone(), key: key.clone(), value, meta });
+            all.push(CommittedHint { component: component.clone(), key: key.clone(), value, meta });
             if all.len() > MAX_HINTS {
                 return Err(format!("it has more than {MAX_HINTS} hints"));
             }
@@ -108,10 +108,10 @@ fn entries(document: &Value) -> Result<Vec<Entry>, String> {
     Ok(all)
 }
 
-impl Entry {
+impl CommittedHint {
     /// The params of `nudge.set_hint`, which refuses where that variant is there already. Whatever scope it has, it is of
     /// this repository.
-    fn params(&self, repo: &str) -> Map<String, Value> {
+    fn to_params(&self, repo: &str) -> Map<String, Value> {
         let mut meta = self.meta.clone();
         let mut scope = meta.get("scope").and_then(Value::as_object).cloned().unwrap_or_default();
         scope.insert("repo".into(), repo.into());
@@ -125,7 +125,7 @@ impl Entry {
 
 /// Returns the text for the hints of an export: those of this repository, without the parts that are a session's own.
 /// `None` if there is none.
-pub fn written(export: &Value, repo: &str, component: Option<&str>) -> Option<(String, usize)> {
+pub fn to_file_text(export: &Value, repo: &str, component: Option<&str>) -> Option<(String, usize)> {
     let is_repo =
         |given: &Value| given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo);
     let of = |hint: &Value| {
@@ -178,19 +178,19 @@ pub fn written(export: &Value, repo: &str, component: Option<&str>) -> Option<(S
 
 /// The trust in the files of this user's clones.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Trust {
+pub struct TrustFile {
     #[serde(rename = "clones", default)]
-    by_top: BTreeMap<String, Known>,
+    by_top: BTreeMap<String, CloneTrust>,
     #[serde(skip)]
     path: PathBuf,
     #[serde(skip)]
-    _alone: Option<Alone>,
+    _alone: Option<ProcessLock>,
 }
 
 /// The trust in the file of one clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct CloneTrust {
     /// The text that was trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted: Option<String>,
@@ -202,8 +202,8 @@ pub struct Known {
     loaded: String,
 }
 
-impl Trust {
-    fn folder() -> Result<PathBuf> {
+impl TrustFile {
+    fn find_folder() -> Result<PathBuf> {
         settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))
     }
 
@@ -211,12 +211,12 @@ impl Trust {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` for a file that cannot be read.
-    pub fn look() -> Result<Self> {
-        let path = Self::folder()?.join(STATE);
+    pub fn read_unlocked() -> Result<Self> {
+        let path = Self::find_folder()?.join(STATE);
         let unreadable = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
-        let trust: Self = match foreign::read(&path, Links::Refused, MAX_STATE_BYTES) {
+        let trust: Self = match foreign::read(&path, LinkPolicy::Refused, MAX_STATE_BYTES) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(unreadable(&error)),
@@ -227,14 +227,14 @@ impl Trust {
     /// The same, and keeps others from it as long as it lives.
     ///
     /// # Errors
-    /// As [`look`](Self::look); where somebody else keeps it for long.
+    /// As [`read_unlocked`](Self::read_unlocked); where somebody else keeps it for long.
     pub fn open() -> Result<Self> {
-        let alone = Alone::wait(&Self::folder()?.join(LOCK))?;
-        Ok(Self { _alone: Some(alone), ..Self::look()? })
+        let alone = ProcessLock::acquire(&Self::find_folder()?.join(LOCK))?;
+        Ok(Self { _alone: Some(alone), ..Self::read_unlocked()? })
     }
 
     /// Returns the trust in a clone's file.
-    pub fn get(&self, top: &Path) -> Known {
+    pub fn get(&self, top: &Path) -> CloneTrust {
         top.to_str().and_then(|name| self.by_top.get(name)).cloned().unwrap_or_default()
     }
 
@@ -243,19 +243,19 @@ impl Trust {
     /// # Errors
     /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
     pub fn set(&mut self, top: &Path, text: Option<String>) -> Result<()> {
-        let known = text.map(|text| Known { trusted: Some(text), ..self.get(top) });
-        self.put(top, known.unwrap_or_default())
+        let known = text.map(|text| CloneTrust { trusted: Some(text), ..self.get(top) });
+        self.put_known(top, known.unwrap_or_default())
     }
 
-    fn put(&mut self, top: &Path, known: Known) -> Result<()> {
+    fn put_known(&mut self, top: &Path, known: CloneTrust) -> Result<()> {
         let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
-        if known == Known::default() {
+        if known == CloneTrust::default() {
             self.by_top.remove(name);
         } else {
             self.by_top.insert(name.to_owned(), known);
         }
         if self.by_top.is_empty() {
-            return record::remove(&self.path);
+            return record::remove_file(&self.path);
         }
         record::write_private(&self.path, &serde_json::to_string_pretty(self).unwrap_or_default())
     }
@@ -263,13 +263,13 @@ impl Trust {
 
 /// Lists the hints, as `component/key`, of the text that was trusted, if the file says something else now: a session
 /// may hold the hints that it loaded, or keep them for the next one.
-pub fn others(top: &Path) -> Vec<String> {
-    let trusted = Trust::look().ok().and_then(|trust| trust.get(top).trusted);
+pub fn list_changed(top: &Path) -> Vec<String> {
+    let trusted = TrustFile::read_unlocked().ok().and_then(|trust| trust.get(top).trusted);
     let Some(trusted) = trusted else { return Vec::new() };
-    if Document::read(top).is_ok_and(|now| now.is_some_and(|now| now.text == trusted)) {
+    if CommittedFile::read(top).is_ok_and(|now| now.is_some_and(|now| now.text == trusted)) {
         return Vec::new();
     }
-    let entries = serde_json::from_str(&trusted).ok().and_then(|document| entries(&document).ok());
+    let entries = serde_json::from_str(&trusted).ok().and_then(|document| read_entries(&document).ok());
     entries.into_iter().flatten().map(|entry| format!("{}/{}", entry.component, entry.key)).collect()
 }
 
@@ -281,12 +281,12 @@ pub fn is_there(top: &Path) -> bool {
 /// The sentence for the user, once for each text that is not loaded.
 ///
 /// # Errors
-/// The errors of [`Trust`].
-pub fn mention(top: &Path) -> Result<Option<String>> {
-    let (sha256, what) = match Document::read(top) {
+/// The errors of [`TrustFile`].
+pub fn mention_untrusted(top: &Path) -> Result<Option<String>> {
+    let (sha256, what) = match CommittedFile::read(top) {
         Ok(None) => return Ok(None),
         Ok(Some(document)) => {
-            let known = Trust::look()?.get(top);
+            let known = TrustFile::read_unlocked()?.get(top);
             if known.trusted.as_deref() == Some(document.text.as_str()) {
                 return Ok(None);
             }
@@ -294,20 +294,20 @@ pub fn mention(top: &Path) -> Result<Option<String>> {
                 if known.trusted.is_some() { "has changed since it was trusted" } else { "comes with this repository" };
             (document.sha256, format!("{what} and is not loaded; `nudge trust` shows it"))
         }
-        Err(error) => (sha256(error.message()), format!("is not loaded. {}", error.message())),
+        Err(error) => (hash_text(error.message()), format!("is not loaded. {}", error.message())),
     };
-    if Trust::look()?.get(top).mentioned == sha256 {
+    if TrustFile::read_unlocked()?.get(top).mentioned == sha256 {
         return Ok(None);
     }
-    let mut trust = Trust::open()?;
-    let known = Known { mentioned: sha256, ..trust.get(top) };
-    trust.put(top, known)?;
+    let mut trust = TrustFile::open()?;
+    let known = CloneTrust { mentioned: sha256, ..trust.get(top) };
+    trust.put_known(top, known)?;
     Ok(Some(format!("Nudge: {FILE} {what}")))
 }
 
 /// The outcome of a load.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedHints {
     /// The hints that are new in the session.
     pub set: usize,
     /// Hints that were there already, and stay.
@@ -319,33 +319,33 @@ pub struct Loaded {
 /// Loads the file into the running session, if its text is trusted and the session has not had it yet.
 ///
 /// # Errors
-/// The errors of the calls and of [`Trust`].
-pub fn load(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loaded>> {
-    let known = Trust::look()?.get(top);
+/// The errors of the calls and of [`TrustFile`].
+pub fn load_trusted(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<LoadedHints>> {
+    let known = TrustFile::read_unlocked()?.get(top);
     let Some(trusted) = known.trusted else { return Ok(None) };
-    let Some(document) = Document::read(top)?.filter(|document| document.text == trusted) else { return Ok(None) };
+    let Some(document) = CommittedFile::read(top)?.filter(|document| document.text == trusted) else { return Ok(None) };
     let status = call("nudge.status", &Map::new())?;
     let session = format!("{} {}", status["session_id"].as_str().unwrap_or_default(), document.sha256);
     if known.loaded == session {
         return Ok(None);
     }
-    let mut trust = Trust::open()?;
-    let mut loaded = Loaded::default();
+    let mut trust = TrustFile::open()?;
+    let mut loaded = LoadedHints::default();
     for entry in &document.entries {
-        match call(SET_HINT, &entry.params(repo)) {
+        match call(SET_HINT, &entry.to_params(repo)) {
             Ok(_) => loaded.set += 1,
             Err(error) if error.kind() == ErrorKind::Conflict => loaded.there += 1,
             Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
             Err(error) => loaded.refused.push((format!("{} {}", entry.component, entry.key), error.to_string())),
         }
     }
-    let known = Known { loaded: session, ..trust.get(top) };
-    trust.put(top, known)?;
+    let known = CloneTrust { loaded: session, ..trust.get(top) };
+    trust.put_known(top, known)?;
     Ok(Some(loaded))
 }
 
-fn sha256(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+fn hash_text(text: &str) -> String {
+    to_hex(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]
@@ -363,19 +363,19 @@ mod tests {
             }, "variants": {"a": [hint("make w", json!({"scope": {"repo": "h/o/r", "os": ["windows"]}}))]}},
             "mine": {"hints": {"all": hint("x", json!({"scope": {}})), "other": hint("y", json!({"scope": {"repo": "h/o/x"}}))}},
         }}});
-        let (text, count) = written(&export, "h/o/r", None).unwrap();
+        let (text, count) = to_file_text(&export, "h/o/r", None).unwrap();
         assert_eq!(count, 3);
         assert!(!text.contains("use_count") && !text.contains("h/o/r") && !text.contains("mine"), "{text}");
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), &text).unwrap();
-        let document = Document::read(folder.path()).unwrap().unwrap();
+        let document = CommittedFile::read(folder.path()).unwrap().unwrap();
         let keys: Vec<_> = document.entries.iter().map(|entry| entry.key.as_str()).collect();
         assert_eq!(keys, ["a", "b", "a"]);
-        let params = document.entries[0].params("h/o/mine");
+        let params = document.entries[0].to_params("h/o/mine");
         assert_eq!(params["meta"]["scope"]["repo"], "h/o/mine");
         assert_eq!((&params["if_match_version"], &params["meta"]["source"]), (&json!(0), &json!("file-import")));
-        assert!(written(&export, "h/o/none", None).is_none());
-        assert_eq!(written(&export, "h/o/r", Some("mine")).unwrap().1, 1 + 3, "a component is asked for by name");
+        assert!(to_file_text(&export, "h/o/none", None).is_none());
+        assert_eq!(to_file_text(&export, "h/o/r", Some("mine")).unwrap().1, 1 + 3, "a component is asked for by name");
     }
 
     #[test]
@@ -396,10 +396,10 @@ mod tests {
             (&" ".repeat(300 << 10), "more than 262144 bytes".into()),
         ] {
             std::fs::write(&path, text).unwrap();
-            let said = Document::read(folder.path()).unwrap_err();
+            let said = CommittedFile::read(folder.path()).unwrap_err();
             assert!(said.message().contains(&why) && said.message().ends_with("correct it."), "{said:?}");
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(Document::read(folder.path()).unwrap().is_none());
+        assert!(CommittedFile::read(folder.path()).unwrap().is_none());
     }
 }

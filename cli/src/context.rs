@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge::context::detect::{Detector, GitInfo, main_worktree};
-use nudge::context::infer;
+use nudge::context::detect::{GitDetector, GitInfo, main_worktree};
+use nudge::context::infer_context;
 use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
-use nudge_core::context::{outside, repository};
+use nudge_core::context::{find_repository, infer_outside};
 use nudge_git::{CallLimits, Git};
 use serde_json::{Map, Value};
 
@@ -22,16 +22,16 @@ const MAX_GIT_BYTES: usize = 64 << 10;
 
 /// Infers contexts. Caches facts read from git's files, and remembers the environment variables that were asked for
 /// last.
-pub struct Inference {
+pub struct ContextInference {
     /// Asks git where its files do not say enough.
     asks_git: bool,
-    detector: Mutex<Detector>,
+    detector: Mutex<GitDetector>,
     env: Mutex<EnvNames>,
 }
 
 /// The result of inferring a context.
 #[derive(Debug, PartialEq)]
-pub enum Inferred {
+pub enum InferredContext {
     /// The context stays as it was given, or absent.
     AsGiven,
     /// The filled-in context replaces the given one.
@@ -42,22 +42,22 @@ pub enum Inferred {
 
 /// Says whether files may be looked at, and git be run. Either may take long, or hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum FileLook {
     /// They may.
     Here,
-    /// Another thread may: [`Inferred::MustLook`] asks for it.
+    /// Another thread may: [`InferredContext::MustLook`] asks for it.
     Elsewhere,
     /// They may not; facts from them stay unknown.
     Nowhere,
 }
 
-impl Default for Inference {
+impl Default for ContextInference {
     fn default() -> Self {
         Self { asks_git: true, detector: Mutex::default(), env: Mutex::default() }
     }
 }
 
-impl Inference {
+impl ContextInference {
     /// Makes one that starts no program: facts that git's files do not tell stay unknown.
     pub fn of_files_alone() -> Self {
         Self { asks_git: false, ..Self::default() }
@@ -65,13 +65,13 @@ impl Inference {
 
     /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
     /// tells the folder when the caller names none; it may look at files.
-    pub fn infer(
+    pub fn infer_context(
         &self,
         usage: ContextUse,
         given: Option<&Value>,
         cwd: impl FnOnce() -> Option<PathBuf>,
-        look: Look,
-    ) -> Inferred {
+        look: FileLook,
+    ) -> InferredContext {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
             // A context with unknown fields alone names no place to bump.
@@ -80,12 +80,12 @@ impl Inference {
             None => false,
         };
         if usage == ContextUse::None || (usage == ContextUse::InferredIfGiven && !is_given) {
-            return Inferred::AsGiven;
+            return InferredContext::AsGiven;
         }
         let mut context = match given {
             Some(Value::Object(context)) if is_given => context.clone(),
             // A context that is no object is passed on for the server to refuse.
-            Some(_) if is_given => return Inferred::AsGiven,
+            Some(_) if is_given => return InferredContext::AsGiven,
             _ => Map::new(),
         };
         let told = match given {
@@ -93,17 +93,17 @@ impl Inference {
             _ => None,
         };
         let cwd = match told {
-            None if look == Look::Elsewhere => return Inferred::MustLook,
-            None if look == Look::Nowhere => None,
+            None if look == FileLook::Elsewhere => return InferredContext::MustLook,
+            None if look == FileLook::Nowhere => None,
             None => cwd(),
             Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
             Some(_) => None,
         };
         let here = match cwd {
             // When the caller gives the repository and the branch, git's files are not read.
-            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => outside(&cwd),
-            Some(_) if look == Look::Elsewhere => return Inferred::MustLook,
-            Some(cwd) if look == Look::Nowhere => outside(&cwd),
+            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => infer_outside(&cwd),
+            Some(_) if look == FileLook::Elsewhere => return InferredContext::MustLook,
+            Some(cwd) if look == FileLook::Nowhere => infer_outside(&cwd),
             Some(cwd) => self.infer_folder(&cwd),
             None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
         };
@@ -114,35 +114,40 @@ impl Inference {
             }
         }
         if !context.contains_key("env") {
-            let env = self.env();
+            let env = self.collect_env();
             if !env.is_empty() {
                 context.insert("env".into(), Value::Object(env));
             }
         }
-        Inferred::Filled(context)
+        InferredContext::Filled(context)
     }
 
-    /// As [`infer`](Self::infer), in the params of a call.
+    /// As [`infer_context`](Self::infer_context), in the params of a call.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
         let cwd = || cwd.map(Path::to_owned);
-        if let Inferred::Filled(context) = self.infer(usage, params.get("context"), cwd, Look::Here) {
+        if let InferredContext::Filled(context) = self.infer_context(usage, params.get("context"), cwd, FileLook::Here)
+        {
             params.insert("context".into(), Value::Object(context));
         }
     }
 
     /// Infers from a folder.
     fn infer_folder(&self, cwd: &Path) -> nudge::ContextSpec {
-        self.look(cwd, |detector, asked| infer(cwd, detector, |_| asked()))
+        self.look_at_folder(cwd, |detector, asked| infer_context(cwd, detector, |_| asked()))
     }
 
     /// The repository that a folder lies in; `None` outside one, and where git does not answer.
-    pub fn repository(&self, cwd: &Path) -> Option<String> {
-        self.look(cwd, |detector, asked| repository(cwd, detector, |_| asked()))
+    pub fn find_repository(&self, cwd: &Path) -> Option<String> {
+        self.look_at_folder(cwd, |detector, asked| find_repository(cwd, detector, |_| asked()))
     }
 
     /// Looks at a folder with the detector. If git's files do not say enough, looks once more with git's answer. Git
     /// runs outside the lock, so that a hanging git delays no other call.
-    fn look<T>(&self, cwd: &Path, look: impl Fn(&mut Detector, &mut dyn FnMut() -> Option<GitInfo>) -> T) -> T {
+    fn look_at_folder<T>(
+        &self,
+        cwd: &Path,
+        look: impl Fn(&mut GitDetector, &mut dyn FnMut() -> Option<GitInfo>) -> T,
+    ) -> T {
         let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
         let here = look(&mut detector(), &mut || {
@@ -158,17 +163,17 @@ impl Inference {
 
     /// Sets the environment variables to send from now on: those that the scopes of the last call's
     /// candidates mention.
-    pub fn learn(&self, names: EnvNames) {
+    pub fn learn_env_names(&self, names: EnvNames) {
         *self.env.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Returns the variables that were asked for last, with their values only where these matter; those that sources
     /// always want to know, where they are set; and no others.
-    fn env(&self) -> Map<String, Value> {
+    fn collect_env(&self) -> Map<String, Value> {
         let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
         let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let mut env = asked_env(&asked, look_up);
-        env.extend(sources::env().filter_map(|name| Some((name.to_owned(), look_up(name)?.into()))));
+        env.extend(sources::list_env_names().filter_map(|name| Some((name.to_owned(), look_up(name)?.into()))));
         env
     }
 }
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
 
     fn filled(usage: ContextUse, mut params: Value) -> Value {
-        Inference::default().fill_in(usage, params.as_object_mut().unwrap(), Some(Path::new("/")));
+        ContextInference::default().fill_in(usage, params.as_object_mut().unwrap(), Some(Path::new("/")));
         params
     }
 
@@ -267,16 +272,16 @@ mod tests {
 
     #[test]
     fn only_asked_variables_travel() {
-        let inference = Inference::default();
+        let inference = ContextInference::default();
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None);
-        inference.learn(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
+        inference.learn_env_names(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         let home = std::env::var("HOME").unwrap();
         assert_eq!(params["context"]["env"], json!({"HOME": home, "NUDGE_IS_NOT_SET": null, "PATH": ""}));
-        inference.learn(asked(&[], &[]));
+        inference.learn_env_names(asked(&[], &[]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None, "only the last that were asked for");
@@ -284,9 +289,9 @@ mod tests {
 
     #[test]
     fn what_is_inferred_is_never_refused() {
-        let inference = Inference::default();
+        let inference = ContextInference::default();
         let many: Vec<_> = (0..400).map(|n| format!("NUDGE_{n}")).collect();
-        inference.learn(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
+        inference.learn_env_names(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"]["env"].as_object().unwrap().len(), 256);

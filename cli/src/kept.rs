@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::dir::{self, FileId};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
@@ -56,7 +56,7 @@ type TextDigest = [u8; 32];
 
 /// The kept hints, with the other fields of their file.
 #[derive(Debug, Default, Deserialize)]
-pub struct Document<'a> {
+pub struct KeptDocument<'a> {
     #[serde(borrow, default)]
     schema_version: Option<&'a RawValue>,
     /// The session that wrote it.
@@ -66,7 +66,7 @@ pub struct Document<'a> {
     created_at: Option<&'a RawValue>,
     /// The hints.
     #[serde(borrow)]
-    pub components: BTreeMap<String, Component<'a>>,
+    pub components: BTreeMap<String, KeptComponent<'a>>,
     /// Marks of hints that the session still holds and that are not to be written again.
     #[serde(default)]
     pub forgotten: Vec<String>,
@@ -75,14 +75,14 @@ pub struct Document<'a> {
 /// The hints of a component, as in an export.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Component<'a> {
+pub struct KeptComponent<'a> {
     #[serde(borrow)]
     hints: BTreeMap<String, &'a RawValue>,
     #[serde(borrow, skip_serializing_if = "BTreeMap::is_empty")]
     variants: BTreeMap<String, Vec<&'a RawValue>>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> KeptDocument<'a> {
     /// Reads an export, or an earlier kept file.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl<'a> Document<'a> {
     }
 
     /// A document of these hints, each with its component and key.
-    pub fn of(hints: impl Iterator<Item = (&'a str, &'a str, &'a RawValue)>) -> Self {
+    pub fn from_hints(hints: impl Iterator<Item = (&'a str, &'a str, &'a RawValue)>) -> Self {
         let mut document = Self::default();
         for (component, key, hint) in hints {
             let component = document.components.entry(component.to_owned()).or_default();
@@ -128,7 +128,7 @@ impl<'a> Document<'a> {
     }
 
     /// Every hint with its component and key.
-    pub fn hints(&self) -> impl Iterator<Item = (&str, &str, &'a RawValue)> {
+    pub fn iter_hints(&self) -> impl Iterator<Item = (&str, &str, &'a RawValue)> {
         self.components.iter().flat_map(|(name, component)| {
             let first = component.hints.iter().map(|(key, hint)| (key.as_str(), *hint));
             let further =
@@ -139,24 +139,24 @@ impl<'a> Document<'a> {
 
     /// The number of hints, variants counted.
     pub fn len(&self) -> usize {
-        self.hints().count()
+        self.iter_hints().count()
     }
 
     /// Returns true when there is no hint.
     pub fn is_empty(&self) -> bool {
-        self.hints().next().is_none()
+        self.iter_hints().next().is_none()
     }
 
     /// The document as `nudge.import` takes it.
-    pub fn payload(&self) -> String {
+    pub fn to_payload(&self) -> String {
         // An unknown version is refused there.
-        written(self.schema_version, self, &[])
+        write_json(self.schema_version, self, &[])
     }
 
     /// The document as it is written.
-    pub fn text(&self, forgotten: &[String]) -> String {
+    pub fn to_text(&self, forgotten: &[String]) -> String {
         let version = to_raw_value(SCHEMA_VERSION).ok();
-        written(version.as_deref(), self, forgotten)
+        write_json(version.as_deref(), self, forgotten)
     }
 }
 
@@ -164,21 +164,22 @@ fn digest(text: &str) -> TextDigest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn written(schema_version: Option<&RawValue>, document: &Document<'_>, forgotten: &[String]) -> String {
+fn write_json(schema_version: Option<&RawValue>, document: &KeptDocument<'_>, forgotten: &[String]) -> String {
     #[derive(Serialize)]
-    struct Written<'a> {
+    struct WrittenDocument<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         schema_version: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         created_at: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         session_id: Option<&'a RawValue>,
-        components: &'a BTreeMap<String, Component<'a>>,
+        components: &'a BTreeMap<String, KeptComponent<'a>>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         forgotten: &'a [String],
     }
-    let Document { session_id, created_at, components, .. } = document;
-    let written = Written { schema_version, created_at: *created_at, session_id: *session_id, components, forgotten };
+    let KeptDocument { session_id, created_at, components, .. } = document;
+    let written =
+        WrittenDocument { schema_version, created_at: *created_at, session_id: *session_id, components, forgotten };
     // Serializing texts cannot fail.
     serde_json::to_string(&written).unwrap_or_default()
 }
@@ -188,7 +189,7 @@ impl KeptFolder {
     ///
     /// # Errors
     /// `E_INVALID` where the system has none.
-    pub fn usual() -> Result<Self> {
+    pub fn from_state_dir() -> Result<Self> {
         let folder = settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?;
         Ok(Self(folder))
     }
@@ -199,7 +200,7 @@ impl KeptFolder {
     }
 
     /// The path of the file.
-    pub fn file(&self) -> PathBuf {
+    pub fn file_path(&self) -> PathBuf {
         self.0.join(FILE)
     }
 
@@ -220,13 +221,13 @@ impl KeptFolder {
             match file.try_lock() {
                 Ok(()) => {
                     let lock = KeptLock { file, left: None };
-                    runtime.map_or(Ok(()), |runtime| lock.note(runtime)).map_err(unusable)?;
+                    runtime.map_or(Ok(()), |runtime| lock.note_owner(runtime)).map_err(unusable)?;
                     return Ok(Some(lock));
                 }
                 Err(TryLockError::WouldBlock) => {
                     // The caller is the only PRIMARY of its directory: another of the same is about to be gone.
                     let patience =
-                        if runtime.is_some() && self.owner().as_deref() == runtime { DYING } else { LOOKING };
+                        if runtime.is_some() && self.read_owner().as_deref() == runtime { DYING } else { LOOKING };
                     if begun.elapsed() > patience {
                         return Ok(None);
                     }
@@ -238,8 +239,8 @@ impl KeptFolder {
     }
 
     /// The runtime directory of the session that has the lock, or had it last.
-    pub fn owner(&self) -> Option<PathBuf> {
-        let text = foreign::read_text(&self.0.join(LOCK), Links::Refused, MAX_OWNER_BYTES).ok()?;
+    pub fn read_owner(&self) -> Option<PathBuf> {
+        let text = foreign::read_text(&self.0.join(LOCK), LinkPolicy::Refused, MAX_OWNER_BYTES).ok()?;
         Some(PathBuf::from(text)).filter(|path| path.is_absolute())
     }
 
@@ -251,7 +252,8 @@ impl KeptFolder {
         self.read_file(FILE)
     }
 
-    /// As [`Self::read`], for the holder of the lock, who will tell a file by it that somebody else has put there.
+    /// Does as [`Self::read`] for the holder of the lock, and notes the text, by which a file that another program puts
+    /// there is recognised.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -270,7 +272,7 @@ impl KeptFolder {
     }
 
     fn read_file(&self, name: &str) -> io::Result<Option<String>> {
-        match foreign::read_text(&self.0.join(name), Links::Refused, MAX_BYTES) {
+        match foreign::read_text(&self.0.join(name), LinkPolicy::Refused, MAX_BYTES) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -293,7 +295,7 @@ impl KeptFolder {
     /// # Errors
     /// When that is not possible, or another session has the new lock.
     pub fn stay_locked(&self, lock: &mut KeptLock, runtime: &Path) -> io::Result<()> {
-        if FileId::at(&self.0.join(LOCK))?.as_ref() == Some(&FileId::of(&lock.file)?) {
+        if FileId::at_path(&self.0.join(LOCK))?.as_ref() == Some(&FileId::from_file(&lock.file)?) {
             return Ok(());
         }
         self.make_private()?;
@@ -303,10 +305,10 @@ impl KeptFolder {
             TryLockError::Error(error) => error,
         })?;
         lock.file = file;
-        lock.note(runtime)
+        lock.note_owner(runtime)
     }
 
-    /// Replaces the file: nobody ever reads half of it, whatever ends when.
+    /// Replaces the file. A reader sees the old text or the new one, never half of it.
     ///
     /// # Errors
     /// When it cannot be written; then the old one stays.
@@ -371,7 +373,7 @@ impl KeptFolder {
     /// # Errors
     /// When they are there and stay.
     pub fn remove_over(&self, _lock: &KeptLock) -> io::Result<()> {
-        self.remove(OVER)
+        self.remove_file(OVER)
     }
 
     /// Returns true when there is a copy of before, or hints for which there was no room.
@@ -385,10 +387,10 @@ impl KeptFolder {
     /// When one of them is there and stays.
     pub fn remove_others(&self, lock: &KeptLock) -> io::Result<()> {
         self.remove_over(lock)?;
-        self.remove(BEFORE)
+        self.remove_file(BEFORE)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
+    fn remove_file(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.0.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -402,12 +404,12 @@ impl KeptFolder {
     pub fn set_aside(&self, _lock: &KeptLock) -> io::Result<PathBuf> {
         let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
         let aside = self.0.join(format!("kept-aside-{since_1970}.json"));
-        fs::rename(self.file(), &aside)?;
+        fs::rename(self.file_path(), &aside)?;
         Ok(aside)
     }
 
     /// The files that were set aside.
-    pub fn aside(&self) -> Vec<PathBuf> {
+    pub fn list_aside(&self) -> Vec<PathBuf> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         let is_aside = |path: &PathBuf| {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("kept-aside-"))
@@ -464,7 +466,7 @@ impl KeptFolder {
 }
 
 impl KeptLock {
-    fn note(&self, runtime: &Path) -> io::Result<()> {
+    fn note_owner(&self, runtime: &Path) -> io::Result<()> {
         let mut file = &self.file;
         file.set_len(0)?;
         file.write_all(runtime.as_os_str().as_encoded_bytes())
@@ -474,31 +476,31 @@ impl KeptLock {
 /// Returns true for a result of `nudge.set_hint` if its hint has a duration, not just its session.
 pub fn has_duration(stored: &RawValue) -> bool {
     #[derive(Deserialize)]
-    struct Stored {
-        hint: Hint,
+    struct StoredHintResult {
+        hint: HintDuration,
     }
-    serde_json::from_str::<Stored>(stored.get()).is_ok_and(|stored| stored.hint.has_duration())
+    serde_json::from_str::<StoredHintResult>(stored.get()).is_ok_and(|stored| stored.hint.has_duration())
 }
 
 /// Returns true for an exported hint with a duration.
-pub fn lasts(hint: &RawValue) -> bool {
-    serde_json::from_str::<Hint>(hint.get()).is_ok_and(|hint| hint.has_duration())
+pub fn is_lasting(hint: &RawValue) -> bool {
+    serde_json::from_str::<HintDuration>(hint.get()).is_ok_and(|hint| hint.has_duration())
 }
 
 #[derive(Deserialize)]
-struct Hint {
-    meta: Meta,
+struct HintDuration {
+    meta: DurationMeta,
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct DurationMeta {
     #[serde(default)]
     ttl: Option<String>,
     #[serde(default)]
     sensitivity: Option<String>,
 }
 
-impl Hint {
+impl HintDuration {
     fn has_duration(&self) -> bool {
         // A secret is never written, so that no caller expects it to be kept.
         self.meta.sensitivity.as_deref() != Some("secret")
@@ -509,7 +511,7 @@ impl Hint {
 /// The part on keeping of a result of `nudge.status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Told {
+pub struct KeepingStatus {
     /// True when hints are kept.
     pub on: bool,
     /// Why not.
@@ -521,19 +523,21 @@ pub struct Told {
 }
 
 /// Reads the part on keeping of a result of `nudge.status`; `None` for a server without it.
-pub fn status(status: &RawValue) -> Option<Told> {
+pub fn read_keeping(status: &RawValue) -> Option<KeepingStatus> {
     #[derive(Deserialize)]
-    struct Status {
-        keeping: Told,
+    struct KeepingAnswer {
+        keeping: KeepingStatus,
     }
-    serde_json::from_str::<Status>(status.get()).ok().map(|status| status.keeping)
+    serde_json::from_str::<KeepingAnswer>(status.get()).ok().map(|status| status.keeping)
 }
 
 /// Warns the caller of a hint with a duration, when the session does not keep it or cannot write it.
-pub fn told(result: &RawValue) -> Option<String> {
-    match status(result)? {
-        Told { on: false, why, .. } => Some(format!("it ends with this session at the latest: {why}")),
-        Told { failed: Some(why), .. } => Some(format!("it is kept for next time once the file can be written: {why}")),
+pub fn warn_of_keeping(result: &RawValue) -> Option<String> {
+    match read_keeping(result)? {
+        KeepingStatus { on: false, why, .. } => Some(format!("it ends with this session at the latest: {why}")),
+        KeepingStatus { failed: Some(why), .. } => {
+            Some(format!("it is kept for next time once the file can be written: {why}"))
+        }
         _ => None,
     }
 }
@@ -549,16 +553,16 @@ mod tests {
         let text = format!(
             r#"{{"schema_version":"1.0","session_id":"s","components":{{"a":{{"hints":{{"k":{short},"l":{open}}},"variants":{{"k":[{open},{short}]}}}},"b":{{"hints":{{"k":{short}}}}}}},"extra":1}}"#
         );
-        let mut document = Document::read(&text).unwrap();
+        let mut document = KeptDocument::read(&text).unwrap();
         assert!(document.is_of("s") && !document.is_of("t"));
-        assert_eq!((document.len(), document.retain(|_, _, hint| lasts(hint))), (5, 2));
+        assert_eq!((document.len(), document.retain(|_, _, hint| is_lasting(hint))), (5, 2));
         assert_eq!(
-            document.text(&["m".into()]),
+            document.to_text(&["m".into()]),
             format!(
                 r#"{{"schema_version":"1.0","session_id":"s","components":{{"a":{{"hints":{{"l":{open}}},"variants":{{"k":[{open}]}}}}}},"forgotten":["m"]}}"#
             )
         );
-        assert!(Document::read("{\"components\":[]}").is_err() && Document::read("").is_err());
+        assert!(KeptDocument::read("{\"components\":[]}").is_err() && KeptDocument::read("").is_err());
     }
 
     #[test]
@@ -567,11 +571,11 @@ mod tests {
         let kept = KeptFolder(folder.path().join("state/nudge"));
         let mut lock = kept.lock(Some(Path::new("/run/a"))).unwrap().unwrap();
         assert!(kept.lock(Some(Path::new("/run/b"))).unwrap().is_none());
-        assert_eq!(kept.owner().as_deref(), Some(Path::new("/run/a")));
+        assert_eq!(kept.read_owner().as_deref(), Some(Path::new("/run/a")));
         kept.write(&mut lock, "one").unwrap();
         assert_eq!(kept.read().unwrap().as_deref(), Some("one"));
         let aside = kept.set_aside(&lock).unwrap();
-        assert_eq!((kept.read().unwrap(), kept.aside()), (None, vec![aside]));
+        assert_eq!((kept.read().unwrap(), kept.list_aside()), (None, vec![aside]));
         drop(lock);
         assert!(kept.lock(Some(Path::new("/run/b"))).unwrap().is_some());
     }

@@ -21,10 +21,10 @@ pub mod usage;
 /// The command line of this process.
 pub fn main() -> std::process::ExitCode {
     if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
-        args::complete();
+        args::answer_completion();
     }
     limits::survive_file_size_limit();
-    let code = cmd::run(&std::env::args_os().collect::<Vec<_>>());
+    let code = cmd::run_command_line(&std::env::args_os().collect::<Vec<_>>());
     nudge_os::process::end_all();
     code
 }

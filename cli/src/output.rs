@@ -13,16 +13,19 @@ mod time;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use nudge_core::text::{escaped, is_hidden};
+use nudge_core::text::{escape_hidden, is_hidden};
 use serde_json::Value;
 
-use crate::server::session::keeper::Ending;
+use crate::server::session::keeper::EndSummary;
 
-pub use doctor::doctor;
-pub use nudge_core::text::visible;
-pub use plain::{plain, report};
-pub use server::{files_put_back, members, stats, status};
-pub use tables::{ago, all_hints, components, deletions, findings, hints, rows, seeds, why};
+pub use doctor::render_doctor;
+pub use nudge_core::text::make_visible;
+pub use plain::{render_plain, render_report};
+pub use server::{files_put_back, render_members, render_stats, render_status};
+pub use tables::{
+    all_hints, describe_age, render_components, render_deletions, render_findings, render_hints, render_matches,
+    render_seeds, render_why,
+};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -40,11 +43,11 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
     }
 }
 
-/// As [`visible`], with line breaks and tabs kept.
+/// As [`make_visible`], with line breaks and tabs kept.
 pub fn visible_lines(text: &str) -> String {
     text.split_inclusive(['\n', '\t']).fold(String::new(), |mut out, part| {
         let kept = part.len() - usize::from(part.ends_with(['\n', '\t']));
-        out.push_str(&visible(&part[..kept]));
+        out.push_str(&make_visible(&part[..kept]));
         out.push_str(&part[kept..]);
         out
     })
@@ -53,7 +56,7 @@ pub fn visible_lines(text: &str) -> String {
 /// Escapes hidden characters in JSON with `\u`, which does not change its meaning. Line breaks stay, as they occur
 /// only between strings.
 pub fn visible_json(json: &str) -> String {
-    escaped(
+    escape_hidden(
         json,
         |c| c != '\n' && is_hidden(c),
         |out, c| {
@@ -65,12 +68,12 @@ pub fn visible_json(json: &str) -> String {
 }
 
 /// As [`visible`], with line breaks kept and the lines after the first indented by `indent`.
-fn block(text: &str, indent: usize) -> String {
-    let lines: Vec<_> = text.trim_end_matches('\n').split('\n').map(visible).collect();
+fn indent_block(text: &str, indent: usize) -> String {
+    let lines: Vec<_> = text.trim_end_matches('\n').split('\n').map(make_visible).collect();
     lines.join(&format!("\n{:indent$}", ""))
 }
 
-fn styled(style: Style, text: impl std::fmt::Display) -> String {
+fn with_style(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
@@ -89,59 +92,63 @@ pub fn value_text(hint: &Value, reveal: bool) -> String {
     exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), visible)
+fn to_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), make_visible)
 }
 
 /// Returns a hint's component and key.
 pub fn name(hint: &Value) -> String {
-    format!("{}/{}", text(&hint["component"]), text(&hint["key"]))
+    format!("{}/{}", to_text(&hint["component"]), to_text(&hint["key"]))
 }
 
-fn list(value: &Value) -> Option<String> {
-    value.as_array().map(|list| list.iter().map(text).collect::<Vec<_>>().join(","))
+fn join_list(value: &Value) -> Option<String> {
+    value.as_array().map(|list| list.iter().map(to_text).collect::<Vec<_>>().join(","))
 }
 
 /// Quotes an argument for a shell.
-pub fn quoted(arg: &str) -> String {
+pub fn quote_argument(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }
 
-fn plural(count: u64, one: &str) -> String {
+fn count_noun(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// The output of `set` and `edit`.
-pub fn stored(result: &Value) -> String {
+pub fn render_stored(result: &Value) -> String {
     let hint = &result["hint"];
     let same = if result["unchanged"] == true { ", unchanged" } else { "" };
-    let mut out =
-        format!("{} upserted hint {} (v{}){same}\n", styled(GOOD, "✔"), styled(STRONG, name(hint)), hint["version"]);
+    let mut out = format!(
+        "{} upserted hint {} (v{}){same}\n",
+        with_style(GOOD, "✔"),
+        with_style(STRONG, name(hint)),
+        hint["version"]
+    );
     let meta = &hint["meta"];
     let mut facts = Vec::new();
     facts.extend(meta["priority"].as_u64().map(|priority| format!("priority={priority}")));
     facts.extend(meta["confidence"].as_f64().map(|confidence| format!("confidence={confidence}")));
-    facts.extend(list(&meta["tags"]).map(|tags| format!("tags={tags}")));
-    facts.push(format!("ttl={}", text(&meta["ttl"])));
+    facts.extend(join_list(&meta["tags"]).map(|tags| format!("tags={tags}")));
+    facts.push(format!("ttl={}", to_text(&meta["ttl"])));
     let fields = meta["scope"].as_object().map(|scope| scope.keys().cloned().collect::<Vec<_>>().join(","));
     facts.push(format!("scope={}", fields.unwrap_or_else(|| "everywhere".into())));
     let _ = writeln!(out, "  score base: {}", facts.join(" "));
     if let Some(path) = hint["value"]["abs"].as_str() {
-        let _ = writeln!(out, "  path: {}", visible(path));
+        let _ = writeln!(out, "  path: {}", make_visible(path));
     }
-    let end = match time::end(hint) {
+    let end = match time::describe_end(hint) {
         Some(end) => end,
         None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
         None => "the session ends".into(),
     };
     // The note on a limit to a repository says where the hint applies.
     let _ = match result["reach"].as_str() {
-        Some(told) => writeln!(out, "  {}\n  until {end}", visible(told)),
-        None => writeln!(out, "  applies {}, until {end}", tables::place(hint)),
+        Some(told) => writeln!(out, "  {}\n  until {end}", make_visible(told)),
+        None => writeln!(out, "  applies {}, until {end}", tables::describe_place(hint)),
     };
     if let Some(told) = result["keeping"].as_str() {
-        let _ = writeln!(out, "  {}", visible(told));
+        let _ = writeln!(out, "  {}", make_visible(told));
     }
     if result["previous"].is_object() {
         let value = tables::one_line(&value_text(&result["previous"], false));
@@ -154,76 +161,77 @@ pub fn stored(result: &Value) -> String {
 }
 
 /// The output of `get`.
-pub fn found(result: &Value, reveal: bool) -> String {
+pub fn render_found(result: &Value, reveal: bool) -> String {
     let hint = &result["hint"];
-    let mut out = format!("value: {}\n", styled(STRONG, block(&value_text(hint, reveal), 7)));
+    let mut out = format!("value: {}\n", with_style(STRONG, indent_block(&value_text(hint, reveal), 7)));
     if let Some(reason) = hint["meta"]["reason"].as_str() {
-        let _ = writeln!(out, "reason: {}", block(reason, 8));
+        let _ = writeln!(out, "reason: {}", indent_block(reason, 8));
     }
-    let _ = writeln!(out, "scope: {}", tables::scope(hint));
-    let _ = writeln!(out, "stored: {}", ago(&hint["updated_at"]));
-    let _ = writeln!(out, "expires: {}", time::end(hint).unwrap_or_else(|| "with the session".into()));
+    let _ = writeln!(out, "scope: {}", tables::describe_scope(hint));
+    let _ = writeln!(out, "stored: {}", describe_age(&hint["updated_at"]));
+    let _ = writeln!(out, "expires: {}", time::describe_end(hint).unwrap_or_else(|| "with the session".into()));
     let explain = &result["match_explain"];
     let _ = writeln!(out, "match:\n  score: {:.2}\n  reasons:", explain["score"].as_f64().unwrap_or_default());
     for reason in explain["reasons"].as_array().into_iter().flatten() {
-        let _ = writeln!(out, "    - {}", text(reason));
+        let _ = writeln!(out, "    - {}", to_text(reason));
     }
     out
 }
 
 /// The output of `bump`.
-pub fn bumped(result: &Value) -> String {
+pub fn render_bumped(result: &Value) -> String {
     let hint = &result["hint"];
-    let mut out = format!("{} bumped frecency: use_count={} last_used_at=now\n", styled(GOOD, "↑"), hint["use_count"]);
+    let mut out =
+        format!("{} bumped frecency: use_count={} last_used_at=now\n", with_style(GOOD, "↑"), hint["use_count"]);
     let value = tables::one_line(&value_text(hint, false));
-    let _ = writeln!(out, "  {}: {value} (applies {})", styled(STRONG, name(hint)), tables::place(hint));
+    let _ = writeln!(out, "  {}: {value} (applies {})", with_style(STRONG, name(hint)), tables::describe_place(hint));
     out
 }
 
 /// The output of `delete`.
-pub fn deleted(result: &Value) -> String {
+pub fn render_deleted(result: &Value) -> String {
     let hint = &result["previous"];
     let count = match result["deleted_count"].as_u64() {
         Some(count @ 2..) => format!("{count} variants"),
         _ => format!("v{}", hint["version"]),
     };
-    let mark = styled(GOOD, "✔");
-    format!("{mark} deleted hint {} ({count}); `nudge undo` brings it back\n", styled(STRONG, name(hint)))
+    let mark = with_style(GOOD, "✔");
+    format!("{mark} deleted hint {} ({count}); `nudge undo` brings it back\n", with_style(STRONG, name(hint)))
 }
 
 /// The output of `undo`.
-pub fn undone(result: &Value) -> String {
+pub fn render_undone(result: &Value) -> String {
     let restored = result["restored"].as_u64().unwrap_or_default();
-    let mut out = format!("{} brought back {}\n", styled(GOOD, "✔"), plural(restored, "hint"));
+    let mut out = format!("{} brought back {}\n", with_style(GOOD, "✔"), count_noun(restored, "hint"));
     for hint in result["hints"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "  {}", name(hint));
     }
-    let _ = writeln!(out, "  {}", styled(FAINT, tables::how_and_who(result)));
+    let _ = writeln!(out, "  {}", with_style(FAINT, tables::how_and_who(result)));
     if let Some(skipped @ 1..) = result["skipped"].as_u64() {
-        let _ = writeln!(out, "  {} not: expired or stored anew since", plural(skipped, "hint"));
+        let _ = writeln!(out, "  {} not: expired or stored anew since", count_noun(skipped, "hint"));
     }
     out
 }
 
 /// The output of `stop`: the hints that are kept or gone.
-pub fn stopped(result: &Value) -> String {
+pub fn render_stopped(result: &Value) -> String {
     let number = |name: &str| result[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
     let place = match result["file"].as_str() {
-        Some(file) => Ok(visible(file)),
-        None => Err(visible(result["why"].as_str().unwrap_or_default())),
+        Some(file) => Ok(make_visible(file)),
+        None => Err(make_visible(result["why"].as_str().unwrap_or_default())),
     };
-    match (Ending { hints: number("hints"), kept: number("kept"), place }).told() {
+    match (EndSummary { hints: number("hints"), kept: number("kept"), place }).to_text() {
         told if told.is_empty() => "stopped\n".into(),
         told => format!("stopped; {told}\n"),
     }
 }
 
 /// The output of `import`.
-pub fn imported(result: &Value) -> String {
+pub fn render_imported(result: &Value) -> String {
     let imported = result["imported"].as_u64().unwrap_or_default();
     let is_empty = imported == 0 && result["skipped"] == 0 && result["errors"].as_array().is_none_or(Vec::is_empty);
-    let mark = if is_empty { styled(BAD, "!") } else { styled(GOOD, "✔") };
-    let mut out = format!("{mark} imported {}, skipped {}\n", plural(imported, "hint"), result["skipped"]);
+    let mark = if is_empty { with_style(BAD, "!") } else { with_style(GOOD, "✔") };
+    let mut out = format!("{mark} imported {}, skipped {}\n", count_noun(imported, "hint"), result["skipped"]);
     if is_empty {
         let form = r#"{"components": {"api": {"hints": {"build": "make"}}}}"#;
         let _ = writeln!(out, "  there are no hints in it; the form is {form}");
@@ -232,34 +240,36 @@ pub fn imported(result: &Value) -> String {
         let _ = writeln!(
             out,
             "  removed {} that {} stored before",
-            plural(removed, "hint"),
+            count_noun(removed, "hint"),
             if removed == 1 { "was" } else { "were" }
         );
     }
     for error in result["errors"].as_array().into_iter().flatten() {
-        let _ = writeln!(out, "  {} {} {}", styled(BAD, "✘"), name(error), text(&error["reason"]));
+        let _ = writeln!(out, "  {} {} {}", with_style(BAD, "✘"), name(error), to_text(&error["reason"]));
     }
     out
 }
 
 /// A line of `watch`.
-pub fn change(change: &Value) -> String {
+pub fn render_change(change: &Value) -> String {
     // Only the time of day is shown, as the date is today's.
     let at = change["at"].as_str();
-    let time = at.and_then(nudge::parse_time).map_or_else(|| text(&change["at"]), time::local_time_of_day);
-    let what = text(&change["what"]);
-    let by = change["by"].as_str().map(|by| format!("  {}", styled(FAINT, format!("({})", visible(by)))));
-    let source = text(&change["source"]);
+    let time = at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
+    let what = to_text(&change["what"]);
+    let by = change["by"].as_str().map(|by| format!("  {}", with_style(FAINT, format!("({})", make_visible(by)))));
+    let source = to_text(&change["source"]);
     let about = if source != nudge::HINTS {
         // The changes of the other sources say which of their parts it was by `name`.
-        let part =
-            change["name"].as_str().map(|part| format!(" {}", styled(STRONG, visible(part)))).unwrap_or_default();
+        let part = change["name"]
+            .as_str()
+            .map(|part| format!(" {}", with_style(STRONG, make_visible(part))))
+            .unwrap_or_default();
         format!("{source}{part}")
     } else if let Some(count) = change["count"].as_u64() {
-        plural(count, "hint")
+        count_noun(count, "hint")
     } else {
         let value = tables::one_line(change["value"].as_str().unwrap_or_default());
-        format!("{} v{}  {value}", styled(STRONG, name(change)), change["version"])
+        format!("{} v{}  {value}", with_style(STRONG, name(change)), change["version"])
     };
     format!("{time}  {what:<7}  {about}{}\n", by.unwrap_or_default())
 }
@@ -267,43 +277,43 @@ pub fn change(change: &Value) -> String {
 /// The command that makes a call: the verb for the hints', `nudge call` for any other.
 fn call(more: &Value) -> String {
     let method = more["method"].as_str().unwrap_or_default();
-    let param = |name: &str| more["params"][name].as_str().map(quoted);
+    let param = |name: &str| more["params"][name].as_str().map(quote_argument);
     // The recalled variant of a key is the one that `get` returns here.
     if let ("nudge.get_hint", Some(component), Some(key)) = (method, param("component"), param("key")) {
         return format!("nudge get {component} {key}");
     }
-    let params = quoted(&more["params"].to_string());
+    let params = quote_argument(&more["params"].to_string());
     format!("nudge call {} {params}", method.strip_prefix("nudge.").unwrap_or(method))
 }
 
 /// The output of `recall`: for each item a line, its source, the reason, and the call that returns all of it.
-pub fn recalled(result: &Value) -> String {
+pub fn render_recalled(result: &Value) -> String {
     let mut out = String::new();
     for item in result["items"].as_array().into_iter().flatten() {
         let call = call(&item["more"]);
-        let why = format!("{}: {}; {}", text(&item["source"]), text(&item["why"]), visible(&call));
-        let _ = writeln!(out, "{}\n  {}", text(&item["line"]), styled(FAINT, why));
+        let why = format!("{}: {}; {}", to_text(&item["source"]), to_text(&item["why"]), make_visible(&call));
+        let _ = writeln!(out, "{}\n  {}", to_text(&item["line"]), with_style(FAINT, why));
     }
     if let Some(omitted @ 1..) = result["omitted"].as_u64() {
-        let _ = writeln!(out, "{}", styled(FAINT, format!("{omitted} more; --limit and --max-bytes make room")));
+        let _ = writeln!(out, "{}", with_style(FAINT, format!("{omitted} more; --limit and --max-bytes make room")));
     }
-    if let Some(late) = list(&result["late"]) {
-        let _ = writeln!(out, "{}", styled(FAINT, format!("no answer in time: {late}")));
+    if let Some(late) = join_list(&result["late"]) {
+        let _ = writeln!(out, "{}", with_style(FAINT, format!("no answer in time: {late}")));
     }
     out
 }
 
 /// The output of `config`: each setting with its value and origin; those that are not defaults are bold.
-pub fn settings(result: &Value) -> String {
+pub fn render_settings(result: &Value) -> String {
     let rows: Vec<_> = result["settings"].as_array().into_iter().flatten().collect();
-    let width = |name: &str| rows.iter().map(|row| text(&row[name]).chars().count()).max().unwrap_or_default();
+    let width = |name: &str| rows.iter().map(|row| to_text(&row[name]).chars().count()).max().unwrap_or_default();
     let (names, values) = (width("name"), width("value").min(24));
-    let mut out = format!("file  {}\n", text(&result["file"]));
+    let mut out = format!("file  {}\n", to_text(&result["file"]));
     for row in rows {
-        let (name, value) = (text(&row["name"]), text(&row["value"]));
-        let line = format!("{name:names$}  {value:values$}  {}", text(&row["from"]));
+        let (name, value) = (to_text(&row["name"]), to_text(&row["value"]));
+        let line = format!("{name:names$}  {value:values$}  {}", to_text(&row["from"]));
         let style = if row["default"] == true { FAINT } else { STRONG };
-        let _ = writeln!(out, "{}", styled(style, line));
+        let _ = writeln!(out, "{}", with_style(style, line));
     }
     out
 }
@@ -317,10 +327,10 @@ mod tests {
     /// Promise (command line): Printed text from the store cannot control the terminal.
     #[test]
     fn nothing_steers_the_terminal() {
-        assert_eq!(visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");
+        assert_eq!(make_visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");
         let hint = json!({"component": "a\u{7}", "key": "k", "value": "x\n\u{1b}]52;y", "meta": {}});
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
-        let plain = anstream::adapter::strip_str(&rows(&row, false)).to_string();
+        let plain = anstream::adapter::strip_str(&render_matches(&row, false)).to_string();
         assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
     }
 
@@ -329,7 +339,7 @@ mod tests {
         let row = |key: &str| json!({"hint": {"component": "a", "key": key, "value": "x"}, "score": 0.5, "match_explain": {"matched": true}});
         let result = json!({"hints": [row("日本"), row("k")]});
         assert_eq!(
-            anstream::adapter::strip_str(&rows(&result, false)).to_string(),
+            anstream::adapter::strip_str(&render_matches(&result, false)).to_string(),
             "a/日本  0.50  x\na/k     0.50  x\n"
         );
     }
@@ -346,7 +356,7 @@ mod tests {
 
     #[test]
     fn an_import_of_nothing_says_what_the_form_is() {
-        let plain = |result: Value| anstream::adapter::strip_str(&imported(&result)).to_string();
+        let plain = |result: Value| anstream::adapter::strip_str(&render_imported(&result)).to_string();
         let nothing = plain(json!({"imported": 0, "skipped": 0, "errors": []}));
         assert!(
             nothing.starts_with("! imported 0 hints, skipped 0\n  there are no hints in it; the form is {"),
@@ -362,7 +372,7 @@ mod tests {
         let now = chrono::Utc::now().to_rfc3339();
         let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}, "updated_at": now});
         let result = json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"]}});
-        let plain = |reveal| anstream::adapter::strip_str(&found(&result, reveal)).to_string();
+        let plain = |reveal| anstream::adapter::strip_str(&render_found(&result, reveal)).to_string();
         assert_eq!(
             plain(false),
             "value: [secret]\nscope: everywhere\nstored: just now\nexpires: with the session\nmatch:\n  score: 0.50\n  reasons:\n    - x\n"

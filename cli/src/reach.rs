@@ -4,7 +4,7 @@
 //!
 //! Params are changed as text: key order, duplicate keys and the digits of numbers stay.
 
-use nudge_core::settings::Values;
+use nudge_core::settings::SettingValues;
 use nudge_core::wire;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,8 +17,8 @@ const SETTING: &str = "default_reach";
 pub const EVERYWHERE: &str = "everywhere";
 
 /// Returns true when hints without a scope are limited to the caller's repository.
-pub fn is_of_repository(values: &Values) -> bool {
-    values.text(SETTING) != EVERYWHERE
+pub fn is_of_repository(values: &SettingValues) -> bool {
+    values.get_text(SETTING) != EVERYWHERE
 }
 
 /// Returns true for params of [`SET_HINT`] that leave open where the hint applies: no scope, no variant, no reach.
@@ -27,35 +27,35 @@ pub fn is_open(params: &str) -> bool {
     if !params.starts_with('{') {
         return false;
     }
-    let Some(members) = members(params) else { return false };
+    let Some(members) = read_members(params) else { return false };
     let given = |name: &str| members.iter().any(|(known, value)| known == name && !is_nothing(value.get()));
     if given("variant") || given("reach") {
         return false;
     }
-    let Some(meta) = member(&members, "meta") else { return true };
-    is_nothing(meta) || (meta.starts_with('{') && self::members(meta).is_some_and(|meta| scope_is_open(&meta)))
+    let Some(meta) = find_member(&members, "meta") else { return true };
+    is_nothing(meta) || (meta.starts_with('{') && self::read_members(meta).is_some_and(|meta| scope_is_open(&meta)))
 }
 
 fn scope_is_open(meta: &[(String, &RawValue)]) -> bool {
-    let Some(scope) = member(meta, "scope") else { return true };
+    let Some(scope) = find_member(meta, "scope") else { return true };
     is_nothing(scope)
         || (scope.starts_with('{')
-            && members(scope).is_some_and(|scope| scope.iter().all(|(_, value)| is_nothing(value.get()))))
+            && read_members(scope).is_some_and(|scope| scope.iter().all(|(_, value)| is_nothing(value.get()))))
 }
 
 /// Returns open params ([`is_open`]) with a repository for the scope; `None` for others.
-pub fn limited(params: &str, repo: &str) -> Option<Box<RawValue>> {
+pub fn limit_to_repository(params: &str, repo: &str) -> Option<Box<RawValue>> {
     let scope = serde_json::json!({"repo": repo}).to_string();
-    let outer = members(params)?;
-    let text = match member(&outer, "meta") {
+    let outer = read_members(params)?;
+    let text = match find_member(&outer, "meta") {
         Some(meta) if !is_nothing(meta) => {
-            let inner = members(meta)?;
-            match member(&inner, "scope") {
-                Some(stands) => replaced(params, stands, &scope)?,
-                None => replaced(params, meta, &format!("{{\"scope\":{scope},{}", meta.strip_prefix('{')?))?,
+            let inner = read_members(meta)?;
+            match find_member(&inner, "scope") {
+                Some(stands) => replace_part(params, stands, &scope)?,
+                None => replace_part(params, meta, &format!("{{\"scope\":{scope},{}", meta.strip_prefix('{')?))?,
             }
         }
-        Some(nothing) => replaced(params, nothing, &format!("{{\"scope\":{scope}}}"))?,
+        Some(nothing) => replace_part(params, nothing, &format!("{{\"scope\":{scope}}}"))?,
         None => {
             let rest = params.strip_prefix('{')?;
             let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
@@ -66,18 +66,18 @@ pub fn limited(params: &str, repo: &str) -> Option<Box<RawValue>> {
 }
 
 /// The pattern of a folder and all below it.
-pub fn below(folder: &str) -> String {
-    format!("{}/**", literal(folder.trim_end_matches('/')))
+pub fn pattern_below(folder: &str) -> String {
+    format!("{}/**", escape_pattern(folder.trim_end_matches('/')))
 }
 
 /// The pattern of one folder alone, whatever characters its name has.
-pub fn literal(folder: &str) -> String {
+pub fn escape_pattern(folder: &str) -> String {
     let plain = |c: char| if "*?[]{}".contains(c) { format!("[{c}]") } else { c.to_string() };
     folder.chars().map(plain).collect()
 }
 
 /// Explains to the caller that the stored hint was limited.
-pub fn told(repo: &str, how_else: &str) -> String {
+pub fn explain_limit(repo: &str, how_else: &str) -> String {
     format!("it applies in {repo} alone, as it was stored there without a scope; {how_else} stores it for everywhere")
 }
 
@@ -89,13 +89,13 @@ pub fn with_member(result: &RawValue, name: &str, value: &Value) -> Option<Box<R
 }
 
 /// The members of an object; `None` for anything else, and when a name occurs twice.
-fn members(json: &str) -> Option<Vec<(String, &RawValue)>> {
-    let members = wire::members(json).ok()?;
+fn read_members(json: &str) -> Option<Vec<(String, &RawValue)>> {
+    let members = wire::read_members(json).ok()?;
     let twice = |(at, (name, _)): (usize, &(String, &RawValue))| members[..at].iter().any(|(known, _)| known == name);
     if members.iter().enumerate().any(twice) { None } else { Some(members) }
 }
 
-fn member<'a>(members: &[(String, &'a RawValue)], name: &str) -> Option<&'a str> {
+fn find_member<'a>(members: &[(String, &'a RawValue)], name: &str) -> Option<&'a str> {
     members.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
 }
 
@@ -107,7 +107,7 @@ fn is_nothing(json: &str) -> bool {
 }
 
 /// Replaces `part`, which is borrowed from `whole`.
-fn replaced(whole: &str, part: &str, by: &str) -> Option<String> {
+fn replace_part(whole: &str, part: &str, by: &str) -> Option<String> {
     let from = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     Some(format!("{}{by}{}", whole.get(..from)?, whole.get(from + part.len()..)?))
 }
@@ -129,7 +129,7 @@ mod tests {
             (r#"{"variant":null,"reach":null}"#, format!(r#"{{"meta":{{{scope}}},"variant":null,"reach":null}}"#)),
         ] {
             assert!(is_open(params), "{params}");
-            assert_eq!(limited(params, "h/o/r").unwrap().get(), limited_to, "{params}");
+            assert_eq!(limit_to_repository(params, "h/o/r").unwrap().get(), limited_to, "{params}");
         }
         for given in [
             r#"{"variant":""}"#,

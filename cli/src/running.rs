@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use nudge::{Caller, ContextUse, EnvNames, Error, Result, Service as _};
-use nudge_client::{Remote, RuntimeDir, process_cwd};
+use nudge_client::{RemoteServer, RuntimeDir, process_cwd};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::args::{ContextFlags, Global};
-use crate::context::Inference;
+use crate::args::{ContextFlags, GlobalFlags};
+use crate::context::ContextInference;
 use crate::sources;
 
 /// The caller name of the command line, for `nudge undo --list` and `nudge watch`.
@@ -19,10 +19,10 @@ const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when no server runs there, or not on the port that the flags name.
-pub fn connect(global: &Global) -> Result<Remote> {
+pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
-    let Some(asked) = global.port else { return Ok(Remote::connect(&dir)?.named(NAME)) };
-    let remote = Remote::connect_by_port(&dir)?.named(NAME);
+    let Some(asked) = global.port else { return Ok(RemoteServer::connect(&dir)?.with_name(NAME)) };
+    let remote = RemoteServer::connect_by_port(&dir)?.with_name(NAME);
     // The port cannot be chosen: the token is sent only to the port in server.pid.
     match dir.read_server_file() {
         Some(file) if file.port != asked => Err(Error::unavailable(format!(
@@ -36,10 +36,10 @@ pub fn connect(global: &Global) -> Result<Remote> {
 /// A connection to the running session.
 pub struct RunningSession {
     /// The connection.
-    pub remote: Remote,
+    pub remote: RemoteServer,
     /// Set when results are wanted as JSON.
     pub json: bool,
-    inference: Inference,
+    inference: ContextInference,
 }
 
 impl RunningSession {
@@ -47,24 +47,24 @@ impl RunningSession {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs.
-    pub fn open(global: &Global) -> Result<Self> {
-        Ok(Self { remote: connect(global)?, json: global.json, inference: Inference::default() })
+    pub fn open(global: &GlobalFlags) -> Result<Self> {
+        Ok(Self { remote: connect_session(global)?, json: global.json, inference: ContextInference::default() })
     }
 
     /// The same, which never starts git: for a caller that ends soon and must leave nothing behind.
     #[must_use]
     pub fn without_git(self) -> Self {
-        Self { inference: Inference::of_files_alone(), ..self }
+        Self { inference: ContextInference::of_files_alone(), ..self }
     }
 
     /// Has later calls send these environment variables.
-    pub fn learn(&self, names: EnvNames) {
-        self.inference.learn(names);
+    pub fn learn_env_names(&self, names: EnvNames) {
+        self.inference.learn_env_names(names);
     }
 
     /// The repository that a folder lies in, if any.
-    pub fn repository(&self, cwd: &Path) -> Option<String> {
-        self.inference.repository(cwd)
+    pub fn find_repository(&self, cwd: &Path) -> Option<String> {
+        self.inference.find_repository(cwd)
     }
 
     /// Calls a method that takes no context.
@@ -72,7 +72,7 @@ impl RunningSession {
     /// # Errors
     /// The method's own error; `E_UNAVAILABLE`.
     pub fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        self.remote.call(name, &raw(params)?)
+        self.remote.call(name, &to_raw(params)?)
     }
 
     /// Calls a method, filling in the context that `here` leaves out.
@@ -80,7 +80,7 @@ impl RunningSession {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_here(&self, name: &str, mut params: Map<String, Value>, here: &ContextFlags) -> Result<Box<RawValue>> {
-        params.insert("context".into(), Value::Object(given(here)));
+        params.insert("context".into(), Value::Object(to_context(here)));
         self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
     }
 
@@ -114,13 +114,13 @@ impl RunningSession {
         let filled = || {
             let mut params = params.clone();
             self.inference.fill_in(usage, &mut params, cwd);
-            raw(&params)
+            to_raw(&params)
         };
         let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
             Err(refused) => refused,
             answered => return answered,
         };
-        self.inference.learn(refused.env_names().ok_or(refused)?);
+        self.inference.learn_env_names(refused.env_names().ok_or(refused)?);
         self.remote.call_by(caller, name, &filled()?)
     }
 }
@@ -129,7 +129,7 @@ impl RunningSession {
 ///
 /// # Errors
 /// `E_INVALID` when they have no form in JSON.
-pub fn raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
+pub fn to_raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(params).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
@@ -144,11 +144,11 @@ pub fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
 
 /// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
 fn context_use(name: &str) -> ContextUse {
-    sources::method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
+    sources::find_method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
 }
 
 /// Converts the flags to a context; an empty flag means unknown.
-pub fn given(here: &ContextFlags) -> Map<String, Value> {
+pub fn to_context(here: &ContextFlags) -> Map<String, Value> {
     let fields = [("cwd", &here.cwd), ("repo", &here.repo), ("branch", &here.branch), ("os", &here.os)];
     let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     let mut out: Map<_, _> =
@@ -157,14 +157,14 @@ pub fn given(here: &ContextFlags) -> Map<String, Value> {
     if env.contains_key("") {
         out.insert("env".into(), Value::Null);
     } else {
-        add(&mut out, "env", env);
+        add_field(&mut out, "env", env);
     }
-    add(&mut out, "files_open", here.files_open.clone());
+    add_field(&mut out, "files_open", here.files_open.clone());
     out
 }
 
 /// Adds a field unless it is empty.
-pub fn add(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+pub fn add_field(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     let value = value.into();
     let empty = match &value {
         Value::Null => true,

@@ -8,17 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, ErrorKind, Result};
-use nudge_core::foreign::{self, Links};
-use nudge_seed::{Limits, Manifest, Report};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_seed::{SeedLimits, SeedManifest, SeedReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::agents::alone::Alone;
+use crate::agents::alone::ProcessLock;
 use crate::agents::record;
-use crate::context::Inference;
+use crate::context::ContextInference;
 use crate::settings;
 
-pub use plan::{ADDED_BY, Made, Plan, Source, Stored, Wanted};
+pub use plan::{ADDED_BY, Made, SeedPlan, SeedSource, StoredSeed, WantedSeed};
 
 const FILE: &str = "seeds.json";
 const LOCK: &str = "seeds.lock";
@@ -33,7 +33,7 @@ pub type Call<'a> = &'a dyn Fn(&str, &Map<String, Value>) -> Result<Value>;
 
 /// A clone that is seeded.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Seeded {
+pub struct SeededClone {
     /// The name of its repository.
     pub repo: String,
     /// The files that were read, each with the SHA-256 of its bytes.
@@ -45,11 +45,11 @@ pub struct Seeded {
     pub by_init: bool,
 }
 
-impl Seeded {
+impl SeededClone {
     /// The hints of which their file says something else now, as `component/key`, with the file: somebody has changed them,
     /// so they do not follow it.
-    pub fn others(&self) -> impl Iterator<Item = (String, String)> {
-        let of = |(component, keys): (&String, &BTreeMap<String, Source>)| {
+    pub fn list_changed(&self) -> impl Iterator<Item = (String, String)> {
+        let of = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
             let others = keys.iter().filter(|(_, source)| source.is_other);
             others.map(|(key, source)| (format!("{component}/{key}"), source.file.clone())).collect::<Vec<_>>()
         };
@@ -59,26 +59,26 @@ impl Seeded {
 
 /// The clones of this user that are seeded, by the absolute folder of each.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Clones {
+pub struct SeededClones {
     #[serde(rename = "clones", default)]
-    by_top: BTreeMap<String, Seeded>,
+    by_top: BTreeMap<String, SeededClone>,
     #[serde(skip)]
     path: PathBuf,
     #[serde(skip)]
-    _alone: Option<Alone>,
+    _alone: Option<ProcessLock>,
 }
 
 /// The outcome of a refresh.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct SeedOutcome {
     /// The report on the files.
-    pub report: Report,
+    pub report: SeedReport,
     /// The hints that were made or refreshed.
-    pub set: Vec<Wanted>,
+    pub set: Vec<WantedSeed>,
     /// The number of hints that are gone with their source.
     pub deleted: usize,
     /// All that the files name.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedSeed>,
     /// Hints that were left as people or agents made them.
     pub left: Vec<(String, String)>,
     /// Hints that were refused, with why.
@@ -92,7 +92,7 @@ pub fn top_of(cwd: &Path) -> Option<PathBuf> {
 }
 
 /// The short name of a repository: the last part of its name.
-pub fn short(repo: &str) -> &str {
+pub fn short_name(repo: &str) -> &str {
     let name = repo.trim_end_matches('/').rsplit('/').next().unwrap_or(repo);
     name.strip_suffix(".git").unwrap_or(name)
 }
@@ -101,34 +101,34 @@ pub fn short(repo: &str) -> &str {
 ///
 /// # Errors
 /// `E_INVALID` outside of one, and where it has no name.
-pub fn here() -> Result<(PathBuf, String)> {
+pub fn find_repository() -> Result<(PathBuf, String)> {
     let outside = || Error::invalid("This folder is in no git repository; go into one.");
     let top = nudge_client::process_cwd().and_then(|cwd| top_of(&cwd)).ok_or_else(outside)?;
     let nameless = || Error::invalid("This repository has no name; make a commit, or add a remote.");
-    let repo = Inference::default().repository(&top).ok_or_else(nameless)?;
+    let repo = ContextInference::default().find_repository(&top).ok_or_else(nameless)?;
     Ok((top, repo))
 }
 
-fn folder() -> Result<PathBuf> {
+fn find_folder() -> Result<PathBuf> {
     settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))
 }
 
-impl Clones {
+impl SeededClones {
     /// Reads which clones are seeded, without a lock: for a look.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` for a file that cannot be read.
-    pub fn look() -> Result<Self> {
-        Self::read(folder()?.join(FILE))
+    pub fn read_unlocked() -> Result<Self> {
+        Self::read(find_folder()?.join(FILE))
     }
 
     /// The same, and keeps others from it as long as it lives.
     ///
     /// # Errors
-    /// As [`look`](Self::look); where somebody else keeps it for long.
+    /// As [`read_unlocked`](Self::read_unlocked); where somebody else keeps it for long.
     pub fn open() -> Result<Self> {
-        let folder = folder()?;
-        let alone = Alone::wait(&folder.join(LOCK))?;
+        let folder = find_folder()?;
+        let alone = ProcessLock::acquire(&folder.join(LOCK))?;
         Ok(Self { _alone: Some(alone), ..Self::read(folder.join(FILE))? })
     }
 
@@ -136,7 +136,7 @@ impl Clones {
         let unreadable = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away and seed again.", path.display()))
         };
-        match foreign::read(&path, Links::Refused, MAX_BYTES) {
+        match foreign::read(&path, LinkPolicy::Refused, MAX_BYTES) {
             Ok(text) => {
                 let clones: Self = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
                 Ok(Self { path, ..clones })
@@ -152,15 +152,15 @@ impl Clones {
     }
 
     /// The clone at this folder, if it is seeded.
-    pub fn get(&self, top: &Path) -> Option<&Seeded> {
+    pub fn get(&self, top: &Path) -> Option<&SeededClone> {
         self.by_top.get(top.to_str()?)
     }
 
-    /// Has a clone seeded from now on; the next [`refresh`] reads its files.
+    /// Has a clone seeded from now on; the next [`refresh_clone`] reads its files.
     ///
     /// # Errors
     /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
-    pub fn add(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
+    pub fn add_clone(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
         let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
         let clone = self.by_top.entry(name.to_owned()).or_default();
         repo.clone_into(&mut clone.repo);
@@ -172,7 +172,7 @@ impl Clones {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
-    pub fn remove(&mut self, top: &Path) -> Result<Option<Seeded>> {
+    pub fn remove_clone(&mut self, top: &Path) -> Result<Option<SeededClone>> {
         let gone = top.to_str().and_then(|name| self.by_top.remove(name));
         self.save()?;
         Ok(gone)
@@ -194,7 +194,7 @@ impl Clones {
 
     fn save(&self) -> Result<()> {
         if self.by_top.is_empty() {
-            return record::remove(&self.path);
+            return record::remove_file(&self.path);
         }
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         record::write_private(&self.path, &text)
@@ -202,13 +202,13 @@ impl Clones {
 }
 
 /// A clone that is not seeded and could be: its top, the name of its repository, and the number of commands.
-pub fn offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
+pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
     let top = top_of(cwd)?;
-    if Clones::look().ok()?.get(&top).is_some() {
+    if SeededClones::read_unlocked().ok()?.get(&top).is_some() {
         return None;
     }
-    let repo = Inference::default().repository(&top)?;
-    let count = nudge_seed::read(&top, &Limits::default()).seeds.len();
+    let repo = ContextInference::default().find_repository(&top)?;
+    let count = nudge_seed::read(&top, &SeedLimits::default()).seeds.len();
     (count > 0).then_some((top, repo, count))
 }
 
@@ -217,28 +217,32 @@ pub fn offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
 ///
 /// # Errors
 /// The errors of the file of clones and of calls; the refusal of one seed is told with the others.
-pub fn refresh(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Done>> {
-    let limits = Limits::default();
-    let Some(known) = Clones::look()?.get(top).cloned() else { return Ok(None) };
-    let manifests: Vec<_> =
-        known.manifests.iter().map(|(file, sha256)| Manifest { file: file.clone(), sha256: sha256.clone() }).collect();
-    let is_changed = || manifests.is_empty() || nudge_seed::changed(top, &manifests, &limits);
-    if !must && !is_changed() && !stored(&known.made, call)?.is_empty() {
+pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
+    let limits = SeedLimits::default();
+    let Some(known) = SeededClones::read_unlocked()?.get(top).cloned() else { return Ok(None) };
+    let manifests: Vec<_> = known
+        .manifests
+        .iter()
+        .map(|(file, sha256)| SeedManifest { file: file.clone(), sha256: sha256.clone() })
+        .collect();
+    let is_changed = || manifests.is_empty() || nudge_seed::has_changed(top, &manifests, &limits);
+    if !must && !is_changed() && !read_stored(&known.made, call)?.is_empty() {
         return Ok(None);
     }
-    let mut clones = Clones::open()?;
+    let mut clones = SeededClones::open()?;
     // Another process may have done it meanwhile.
     let Some(known) = clones.get(top).cloned() else { return Ok(None) };
     let report = nudge_seed::read(top, &limits);
-    let wanted = Wanted::of(short(&known.repo), &report.seeds);
+    let wanted = WantedSeed::from_seeds(short_name(&known.repo), &report.seeds);
     let mut looked_at = known.made.clone();
     for one in &wanted {
         looked_at.entry(one.component.clone()).or_default();
     }
-    let Plan { set, delete, left, mut made } = plan::plan(wanted.clone(), &stored(&looked_at, call)?, &known.made);
-    let mut done = Done { wanted, left, ..Done::default() };
+    let SeedPlan { set, delete, left, mut made } =
+        plan::plan_changes(wanted.clone(), &read_stored(&looked_at, call)?, &known.made);
+    let mut done = SeedOutcome { wanted, left, ..SeedOutcome::default() };
     for one in set {
-        match call(crate::reach::SET_HINT, &one.params(&known.repo)) {
+        match call(crate::reach::SET_HINT, &one.to_params(&known.repo)) {
             Ok(_) => done.set.push(one),
             Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
             Err(error) => {
@@ -265,12 +269,12 @@ pub fn refresh(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Done>> {
 ///
 /// # Errors
 /// The errors of the calls.
-pub fn forget(seeded: &Seeded, call: Call<'_>) -> Result<usize> {
-    let Plan { delete, .. } = plan::plan(Vec::new(), &stored(&seeded.made, call)?, &seeded.made);
+pub fn forget_clone(seeded: &SeededClone, call: Call<'_>) -> Result<usize> {
+    let SeedPlan { delete, .. } = plan::plan_changes(Vec::new(), &read_stored(&seeded.made, call)?, &seeded.made);
     delete.iter().try_fold(0, |count, one| Ok(count + usize::from(delete_one(call, one)?)))
 }
 
-fn delete_one(call: Call<'_>, one: &Stored) -> Result<bool> {
+fn delete_one(call: Call<'_>, one: &StoredSeed) -> Result<bool> {
     let params = json!({"component": one.component, "key": one.key, "variant": one.variant});
     match call("nudge.delete_hint", &params.as_object().cloned().unwrap_or_default()) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -279,13 +283,13 @@ fn delete_one(call: Call<'_>, one: &Stored) -> Result<bool> {
 }
 
 /// Reads the stored hints in the components of these hints.
-fn stored(made: &Made, call: Call<'_>) -> Result<Vec<Stored>> {
+fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
     let mut all = Vec::new();
     for component in made.keys() {
         let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
         let answer = call("nudge.query", &params.as_object().cloned().unwrap_or_default())?;
         let hints = answer["hints"].as_array().into_iter().flatten();
-        all.extend(hints.filter_map(|row| Stored::of(row.get("hint").unwrap_or(row))));
+        all.extend(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))));
     }
     Ok(all)
 }

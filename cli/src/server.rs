@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::time::{Duration, Instant};
 
-use nudge::{Error, Result, Service, Services};
-use nudge_client::{Client, LifeSign, Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge::{Error, JoinedServices, Result, Service};
+use nudge_client::{Client, LifeSign, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
 use nudge_core::dir::FileId;
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use tokio::net::TcpListener;
@@ -39,26 +39,26 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use http::accept::{Connections, Listeners};
-use http::door::Door;
+use http::accept::{OpenConnections, ServerListeners};
+use http::door::HttpDoor;
 use http::mcp::McpHttp;
-use http::ports::Ports;
-use mcp::Tools;
+use http::ports::ServerPorts;
+use mcp::ClientTools;
 use mcp::fill_in::FillIn;
-use mcp::profile::Profile;
-use page::{ForPage, Page};
-use session::backend::Backend;
-use session::changes::{self, Changes, Touched};
-use session::control::Control;
-use session::history::History;
+use mcp::profile::ServerProfile;
+use page::{ForPage, SessionPage};
+use session::backend::CallBackend;
+use session::changes::{self, ChangeFeeds, TouchedThing};
+use session::control::SessionControl;
+use session::history::ChangeHistory;
 use session::journal::SessionJournal;
-use session::keeper::{self, Keeper};
+use session::keeper::{self, HintKeeper};
 use session::open::OpenSources;
-use session::proxies::Proxies;
-use session::role::{self, Primary, Proxy, Role, ServeSettings, Turn, Waiting};
+use session::proxies::ConnectedProxies;
+use session::role::{self, LockWait, ProxyMember, ReadyPrimary, RoleTurn, ServeSettings, ServerRole};
 use session::status::{AskedSources, ServerStatus};
 use session::time::SessionTime;
-use token::Token;
+use token::AccessToken;
 use watchdog::Watchdog;
 use work::{CallerId, WorkPool};
 
@@ -66,13 +66,13 @@ use work::{CallerId, WorkPool};
 pub const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// The use of stdin and stdout.
-pub enum Stdio {
+pub enum StdioUse {
     /// An MCP client; when it closes stdin the server ends.
     Mcp {
         /// Infers the contexts that it leaves out.
         fill_in: Arc<dyn FillIn>,
         /// The profile offered in place of everything else.
-        profile: Option<&'static Profile>,
+        profile: Option<&'static ServerProfile>,
     },
     /// Stdin is not read: the server runs until it is told to stop.
     Off,
@@ -99,12 +99,17 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 /// # Errors
 /// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
 /// the client on stdin does not speak MCP.
-pub fn run(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
+pub fn run_server(
+    role: ServerRole,
+    settings: &Arc<ServeSettings>,
+    history: &Arc<ChangeHistory>,
+    stdio: StdioUse,
+) -> Result<()> {
     nudge_malloc::keep_little();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let mut event_loop = EventLoop(Some(runtime.map_err(|error| failed("start the event loop", &error))?));
+    let mut event_loop = EventLoop(Some(runtime.map_err(|error| describe_failure("start the event loop", &error))?));
     let EventLoop(Some(runtime)) = &mut event_loop else { return Ok(()) };
-    runtime.block_on(serve(role, settings, history, stdio))
+    runtime.block_on(run_event_loop(role, settings, history, stdio))
 }
 
 /// A runtime that is dropped in the background: a thread may be blocked in a read of stdin for ever, which must not
@@ -119,68 +124,73 @@ impl Drop for EventLoop {
     }
 }
 
-async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>, stdio: Stdio) -> Result<()> {
-    let mut signal = std::pin::pin!(stop_signal().map_err(|error| failed("listen for signals", &error))?);
+async fn run_event_loop(
+    role: ServerRole,
+    settings: &Arc<ServeSettings>,
+    history: &Arc<ChangeHistory>,
+    stdio: StdioUse,
+) -> Result<()> {
+    let mut signal = std::pin::pin!(stop_signal().map_err(|error| describe_failure("listen for signals", &error))?);
     let (stop, mut stopped) = watch::channel(false);
     let work = Arc::<WorkPool>::default();
-    let shared = Shared { settings, history, stop: &stop, work: &work };
-    let desk = work.desk(CallerId::OwnClient);
-    let people = matches!(stdio, Stdio::Off);
+    let shared = ServerParts { settings, history, stop: &stop, work: &work };
+    let desk = work.desk_for(CallerId::OwnClient);
+    let people = matches!(stdio, StdioUse::Off);
     let (mut serving, backend) = match role {
-        Role::Primary(primary) => {
+        ServerRole::Primary(primary) => {
             let calls = PrimaryCalls::new(&primary, history, &work);
-            let backend = Arc::new(Backend::here(calls.service(), desk));
-            let server = shared.open(*primary, None, calls).await?;
+            let backend = Arc::new(CallBackend::from_service(calls.to_service(), desk));
+            let server = shared.open_primary(*primary, None, calls).await?;
             if people {
-                say(&server.invitation(&settings.dir));
-                say(HOW_IT_ENDS);
-                server.keeper.notice().iter().for_each(|notice| say(notice));
+                print_line(&server.describe_address(&settings.dir));
+                print_line(HOW_IT_ENDS);
+                server.keeper.start_notice().iter().for_each(|notice| print_line(notice));
             }
-            (Serving::AsPrimary(Box::new(server)), backend)
+            (ServingRole::AsPrimary(Box::new(server)), backend)
         }
-        Role::Proxy(proxy) => {
+        ServerRole::Proxy(proxy) => {
             if people {
                 let ServerFile { pid, port, .. } = proxy.first;
-                say(&format!(
+                print_line(&format!(
                     "standing by: http://127.0.0.1:{port} (pid {pid}) serves, and this one goes on when it ends"
                 ));
-                say("Ctrl-C ends this one, `nudge stop` all of them");
+                print_line("Ctrl-C ends this one, `nudge stop` all of them");
             }
-            let client = Client::new(&settings.dir, NAME).of_session(proxy.id());
-            (shared.stand_by(proxy), Arc::new(Backend::there(Arc::new(client), desk)))
+            let client = Client::new(&settings.dir, NAME).of_session(proxy.session_id());
+            (shared.stand_by(proxy), Arc::new(CallBackend::from_client(Arc::new(client), desk)))
         }
     };
     // It ends with the event loop.
     tokio::spawn(memory::give_back());
-    let changes = Changes::gather(history.touched(), Arc::clone(&backend), stopped.clone());
-    seeds::follow(&stdio, &backend);
-    let mut client = std::pin::pin!(client(stdio, Arc::clone(&backend), changes));
+    let changes = ChangeFeeds::start_gathering(history.touched(), Arc::clone(&backend), stopped.clone());
+    seeds::follow_clone_files(&stdio, &backend);
+    let mut client = std::pin::pin!(serve_client(stdio, Arc::clone(&backend), changes));
     let ended = loop {
         tokio::select! {
-            turn = serving.turn(&settings.dir) => match (turn, serving) {
-                (Turn::Primary(primary), Serving::AsProxy(StandingBy { member, feed, .. })) => {
+            turn = serving.wait_for_turn(&settings.dir) => match (turn, serving) {
+                (RoleTurn::Primary(primary), ServingRole::AsProxy(StandingBy { member, feed, .. })) => {
                     feed.abort();
-                    history.begin();
+                    history.begin_numbers();
                     let calls = PrimaryCalls::new(&primary, history, &work);
-                    backend.promote(calls.service());
+                    backend.promote(calls.to_service());
                     // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
-                    for touched in [Touched::Everything, Touched::Tools] {
+                    for touched in [TouchedThing::Everything, TouchedThing::Tools] {
                         let _ = history.touched().send(touched);
                     }
-                    let server = shared.open(*primary, Some(member), calls).await?;
+                    let server = shared.open_primary(*primary, Some(member), calls).await?;
                     if people {
-                        say(&server.invitation(&settings.dir));
+                        print_line(&server.describe_address(&settings.dir));
                     }
-                    serving = Serving::AsPrimary(Box::new(server));
+                    serving = ServingRole::AsPrimary(Box::new(server));
                 }
-                (Turn::SessionOver, Serving::AsProxy(left)) if left.is_displaced(&settings.dir) => {
+                (RoleTurn::SessionOver, ServingRole::AsProxy(left)) if left.is_displaced(&settings.dir) => {
                     tracing::warn!("{UNSEATED}; this process goes over to it");
                     left.feed.abort();
-                    left.waiting.leave();
+                    left.waiting.stop_waiting();
                     drop(left.member);
                     serving = shared.go_over(&backend).await?;
                 }
-                (Turn::Unseated, left) => {
+                (RoleTurn::Unseated, left) => {
                     serving = left;
                     break Ok(());
                 }
@@ -199,39 +209,40 @@ async fn serve(role: Role, settings: &Arc<ServeSettings>, history: &Arc<History>
                 break Ok(());
             }
             ended = &mut client => break ended,
-            () = panics() => panic!("told to"),
+            () = wait_for_panic() => panic!("told to"),
         }
     };
     stop.send_replace(true);
-    history.close();
-    let told = ended.and(serving.leave(&settings.dir).await)?;
+    history.end_waits();
+    let told = ended.and(serving.leave_session(&settings.dir).await)?;
     if people && !told.is_empty() {
-        say(&told);
+        print_line(&told);
     }
     Ok(())
 }
 
 /// Resolves when a test asks the server to panic.
 #[cfg(feature = "test-clock")]
-fn panics() -> impl Future<Output = ()> {
+fn wait_for_panic() -> impl Future<Output = ()> {
     session::test_clock::PANICS.notified()
 }
 
 #[cfg(not(feature = "test-clock"))]
-fn panics() -> impl Future<Output = ()> {
+fn wait_for_panic() -> impl Future<Output = ()> {
     std::future::pending()
 }
 
 /// Serves the MCP client until it closes stdin; never returns without a client.
-async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result<()> {
+async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: ChangeFeeds) -> Result<()> {
     match stdio {
-        Stdio::Mcp { fill_in, profile: Some(profile) } => {
-            Box::pin(mcp::serve(async { Tools::of_profile(profile, backend, Some(fill_in)) })).await
+        StdioUse::Mcp { fill_in, profile: Some(profile) } => {
+            Box::pin(mcp::serve_stdio(async { ClientTools::of_profile(profile, backend, Some(fill_in)) })).await
         }
-        Stdio::Mcp { fill_in, profile: None } => {
-            Box::pin(mcp::serve(async { Tools::new(backend, Some(fill_in)).await.with_changes(changes) })).await
+        StdioUse::Mcp { fill_in, profile: None } => {
+            Box::pin(mcp::serve_stdio(async { ClientTools::new(backend, Some(fill_in)).await.with_changes(changes) }))
+                .await
         }
-        Stdio::Off => std::future::pending().await,
+        StdioUse::Off => std::future::pending().await,
     }
 }
 
@@ -239,23 +250,23 @@ async fn client(stdio: Stdio, backend: Arc<Backend>, changes: Changes) -> Result
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// The state that all parts of the server share.
-struct Shared<'a> {
+struct ServerParts<'a> {
     settings: &'a Arc<ServeSettings>,
-    history: &'a Arc<History>,
+    history: &'a Arc<ChangeHistory>,
     stop: &'a watch::Sender<bool>,
     work: &'a Arc<WorkPool>,
 }
 
 /// The current role of this process.
-enum Serving {
+enum ServingRole {
     AsPrimary(Box<PrimaryServer>),
     AsProxy(StandingBy),
 }
 
 /// A PROXY that forwards.
 struct StandingBy {
-    member: Member,
-    waiting: Waiting,
+    member: SessionMember,
+    waiting: LockWait,
     feed: JoinHandle<()>,
     session: Option<String>,
     /// The lock file of its session, as seen last.
@@ -266,7 +277,7 @@ impl StandingBy {
     /// Returns true when the session is over; else remembers its lock file.
     fn is_over(&mut self, dir: &RuntimeDir) -> bool {
         let Some(id) = &self.session else { return false };
-        match dir.session() {
+        match dir.read_session() {
             SessionState::Stopped => true,
             SessionState::Lives(session) if session.id != *id => true,
             SessionState::Lives(_) => {
@@ -285,16 +296,16 @@ impl StandingBy {
 
 /// A PRIMARY that answers.
 struct PrimaryServer {
-    connections: Connections,
+    connections: OpenConnections,
     housekeeping: JoinHandle<()>,
     watchdog: Watchdog,
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
-    keeper: Arc<Keeper>,
+    keeper: Arc<HintKeeper>,
     time: Arc<SessionTime>,
     file: ServerFile,
     session: SessionFile,
-    member: Member,
+    member: SessionMember,
     /// The sign of life; `None` where the system has none, or the PRIMARY before still has it.
     life: Option<LifeSign>,
     /// When the files were touched last.
@@ -306,14 +317,14 @@ struct PrimaryServer {
 /// The services that answer the methods of a PRIMARY.
 struct PrimaryCalls {
     all: Vec<Arc<dyn Service>>,
-    proxies: Arc<Proxies>,
+    proxies: Arc<ConnectedProxies>,
 }
 
 impl PrimaryCalls {
     /// Collects the services: the server's own come first, then those over all sources, then each source's.
-    fn new(primary: &Primary, history: &Arc<History>, work: &Arc<WorkPool>) -> Self {
+    fn new(primary: &ReadyPrimary, history: &Arc<ChangeHistory>, work: &Arc<WorkPool>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
-        let proxies = Arc::<Proxies>::default();
+        let proxies = Arc::<ConnectedProxies>::default();
         let status = ServerStatus {
             session: SessionIdentity { id, created_at },
             clock: Arc::clone(&primary.clock) as _,
@@ -329,50 +340,66 @@ impl PrimaryCalls {
         let mut all: Vec<Arc<dyn Service>> = vec![Arc::new(status), Arc::clone(history) as _];
         #[cfg(feature = "test-clock")]
         all.push(Arc::new(session::test_clock::TestClock(Arc::clone(&primary.clock))));
-        all.extend(primary.sources.services());
+        all.extend(primary.sources.list_services());
         Self { all, proxies }
     }
 
     /// Returns all services as one.
-    fn service(&self) -> Arc<dyn Service> {
-        Arc::new(log::Logged(Services::new(self.all.clone())))
+    fn to_service(&self) -> Arc<dyn Service> {
+        Arc::new(log::LoggedServices(JoinedServices::new(self.all.clone())))
     }
 
     /// Returns all services as one, with those that exist only over HTTP.
-    fn with(&self, control: Control, page: &Arc<Page>) -> Arc<dyn Service> {
+    fn to_http_service(&self, control: SessionControl, page: &Arc<SessionPage>) -> Arc<dyn Service> {
         let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>, Arc::clone(page) as _]);
-        Arc::new(log::Logged(Services::new(all.collect())))
+        Arc::new(log::LoggedServices(JoinedServices::new(all.collect())))
     }
 }
 
-impl Shared<'_> {
+impl ServerParts<'_> {
     /// Starts to answer calls as PRIMARY.
-    async fn open(&self, primary: Primary, member: Option<Member>, calls: PrimaryCalls) -> Result<PrimaryServer> {
-        let Primary { lock, member: joined, listeners, token, sources, journal, keeper, clock, time, file, session } =
-            primary;
+    async fn open_primary(
+        &self,
+        primary: ReadyPrimary,
+        member: Option<SessionMember>,
+        calls: PrimaryCalls,
+    ) -> Result<PrimaryServer> {
+        let ReadyPrimary {
+            lock,
+            member: joined,
+            listeners,
+            token,
+            sources,
+            journal,
+            keeper,
+            clock,
+            time,
+            file,
+            session,
+        } = primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
             Some(member) => member,
-            None => dir.join()?,
+            None => dir.join_session()?,
         };
-        let (ports, further) = Ports::new(file.port);
+        let (ports, further) = ServerPorts::new(file.port);
         let ports = Arc::new(ports);
-        let door = Door::new(Arc::clone(&ports), token, &self.settings.allow_host, dir.server_file_path())?;
+        let door = HttpDoor::new(Arc::clone(&ports), token, &self.settings.allow_host, dir.server_file_path())?;
         let tcp = listeners.into_iter().map(TcpListener::from_std).collect::<std::io::Result<_>>();
-        let tcp = tcp.map_err(|error| failed("listen", &error))?;
+        let tcp = tcp.map_err(|error| describe_failure("listen", &error))?;
         let local = dir.listen(&lock).inspect_err(|error| {
             tracing::warn!(error = error.message(), "there is no local channel; clients use the port");
         });
         let stopped = self.stop.subscribe();
         // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
-        let desk = self.work.desk(CallerId::OwnClient);
-        let backend = Arc::new(Backend::here(calls.service(), desk));
-        let changes = Changes::gather(self.history.touched(), Arc::clone(&backend), stopped.clone());
-        let tools = Tools::new(backend, None).await.with_changes(changes).with_structured_results();
+        let desk = self.work.desk_for(CallerId::OwnClient);
+        let backend = Arc::new(CallBackend::from_service(calls.to_service(), desk));
+        let changes = ChangeFeeds::start_gathering(self.history.touched(), Arc::clone(&backend), stopped.clone());
+        let tools = ClientTools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
         let watchdog = Watchdog::start(Arc::clone(&calls.proxies), Arc::clone(self.work));
-        let control = Control {
+        let control = SessionControl {
             dir: dir.clone(),
             journal: Arc::clone(&journal),
             sources: Arc::clone(&sources),
@@ -382,32 +409,33 @@ impl Shared<'_> {
             ended: AtomicBool::new(false),
         };
         // The session's own token, also where callers need another or none: every PRIMARY of the session knows it.
-        let key = session.token.clone().map_or_else(Token::random, Token::fixed)?;
-        let page = Arc::new(Page::new(clock as _, key, ports));
-        let endpoint = http::Endpoint {
+        let key = session.token.clone().map_or_else(AccessToken::new_random, AccessToken::from_text)?;
+        let page = Arc::new(SessionPage::new(clock as _, key, ports));
+        let endpoint = http::HttpEndpoint {
             door,
-            for_page: Arc::new(ForPage(calls.service())),
-            service: calls.with(control, &page),
+            for_page: Arc::new(ForPage(calls.to_service())),
+            service: calls.to_http_service(control, &page),
             page,
             history: Arc::clone(self.history),
             proxies: calls.proxies,
             work: Arc::clone(self.work),
             mcp,
-            refused: http::Refused::default(),
+            refused: http::RefusalLog::default(),
         };
         if let Err(error) = dir.write_server_file(&lock, &file) {
             if first {
                 return Err(error);
             }
-            // A promoted PROXY goes on: `Serving::turn` writes the file as soon as that is possible.
+            // A promoted PROXY goes on: `ServingRole::wait_for_turn` writes the file as soon as that is possible.
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
-        let connections = http::spawn(Listeners { tcp, further, local: local.ok() }, endpoint, &stopped);
+        let connections =
+            http::serve_connections(ServerListeners { tcp, further, local: local.ok() }, endpoint, &stopped);
         sources.begin_work();
-        keeper.start();
+        keeper.start_writer();
         let housekeeping =
-            tokio::spawn(housekeeping(Arc::clone(&sources), Arc::clone(self.history), Arc::clone(&time)));
+            tokio::spawn(run_housekeeping(Arc::clone(&sources), Arc::clone(self.history), Arc::clone(&time)));
         let server = PrimaryServer {
             connections,
             housekeeping,
@@ -427,64 +455,64 @@ impl Shared<'_> {
     }
 
     /// Belongs to the session that took the place of an earlier one, as any server does that starts now.
-    async fn go_over(&self, backend: &Backend) -> Result<Serving> {
+    async fn go_over(&self, backend: &CallBackend) -> Result<ServingRole> {
         let (settings, history) = (Arc::clone(self.settings), Arc::clone(self.history));
-        let entered = spawn_blocking(move || role::enter(&settings, &history)).await;
-        let serving = match entered.map_err(|error| failed("start a thread", &error.into()))?? {
-            Role::Primary(primary) => {
-                self.history.begin();
+        let entered = spawn_blocking(move || role::take_role(&settings, &history)).await;
+        let serving = match entered.map_err(|error| describe_failure("start a thread", &error.into()))?? {
+            ServerRole::Primary(primary) => {
+                self.history.begin_numbers();
                 let calls = PrimaryCalls::new(&primary, self.history, self.work);
-                backend.promote(calls.service());
-                Serving::AsPrimary(Box::new(self.open(*primary, None, calls).await?))
+                backend.promote(calls.to_service());
+                ServingRole::AsPrimary(Box::new(self.open_primary(*primary, None, calls).await?))
             }
-            Role::Proxy(proxy) => {
-                let client = Client::new(&self.settings.dir, NAME).of_session(proxy.id());
+            ServerRole::Proxy(proxy) => {
+                let client = Client::new(&self.settings.dir, NAME).of_session(proxy.session_id());
                 backend.go_over(Arc::new(client));
                 self.stand_by(proxy)
             }
         };
-        for touched in [Touched::Everything, Touched::Tools] {
+        for touched in [TouchedThing::Everything, TouchedThing::Tools] {
             let _ = self.history.touched().send(touched);
         }
         Ok(serving)
     }
 
     /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
-    fn stand_by(&self, proxy: Proxy) -> Serving {
-        let waiting = Waiting::begin(self.settings, self.history, &proxy);
+    fn stand_by(&self, proxy: ProxyMember) -> ServingRole {
+        let waiting = LockWait::start_waiting(self.settings, self.history, &proxy);
         let pid = std::process::id();
         tracing::info!(pid, primary = proxy.first.pid, "standing by");
         let client = Client::new(&self.settings.dir, NAME).with_header(http::PROXY_HEADER, pid.to_string());
-        let (client, dir, id) = (client.of_session(proxy.id()), self.settings.dir.clone(), proxy.id());
+        let (client, dir, id) = (client.of_session(proxy.session_id()), self.settings.dir.clone(), proxy.session_id());
         let is_over = move || id.as_ref().is_some_and(|id| dir.is_over(id));
-        let feed = tokio::spawn(changes::relay(client, self.history.touched().clone(), is_over));
-        let (session, lock) = (proxy.id(), self.settings.dir.lock_id());
-        Serving::AsProxy(StandingBy { member: proxy.member, waiting, feed, session, lock })
+        let feed = tokio::spawn(changes::relay_changes(client, self.history.touched().clone(), is_over));
+        let (session, lock) = (proxy.session_id(), self.settings.dir.lock_id());
+        ServingRole::AsProxy(StandingBy { member: proxy.member, waiting, feed, session, lock })
     }
 }
 
 impl PrimaryServer {
     /// Returns the line that tells people the address.
-    fn invitation(&self, dir: &RuntimeDir) -> String {
+    fn describe_address(&self, dir: &RuntimeDir) -> String {
         let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
         format!("serving http://127.0.0.1:{} ({}{hint})", self.file.port, dir.server_file_path().display())
     }
 }
 
-impl Serving {
+impl ServingRole {
     /// Resolves when a PROXY's wait is over. As PRIMARY, keeps the files of the session in place, and resolves only when
     /// another server has begun a session in their place.
-    async fn turn(&mut self, dir: &RuntimeDir) -> Turn {
+    async fn wait_for_turn(&mut self, dir: &RuntimeDir) -> RoleTurn {
         match self {
             Self::AsProxy(proxy) => loop {
                 tokio::select! {
-                    turn = proxy.waiting.turn() => return turn,
+                    turn = proxy.waiting.wait_for_turn() => return turn,
                     // The relay ends only when the session is over; the lock belongs to another session now.
-                    _ = &mut proxy.feed => return Turn::SessionOver,
+                    _ = &mut proxy.feed => return RoleTurn::SessionOver,
                     () = sleep(LOOK) => {
                         dir.follow_path();
                         if proxy.is_over(dir) {
-                            return Turn::SessionOver;
+                            return RoleTurn::SessionOver;
                         }
                         dir.stay_member(&proxy.member);
                     }
@@ -497,7 +525,7 @@ impl Serving {
                         &mut **server;
                     if let Err(error) = journal.keep_seat(dir) {
                         tracing::error!(error = error.message(), "the files of the session cannot be put back");
-                        return Turn::Unseated;
+                        return RoleTurn::Unseated;
                     }
                     dir.stay_member(member);
                     if !dir.has_channel()
@@ -514,7 +542,7 @@ impl Serving {
                     }
                     let named =
                         dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
-                    if dir.session() == SessionState::Unknown {
+                    if dir.read_session() == SessionState::Unknown {
                         // Something removed the file; should writing fail, the next round tries again.
                         let _ = dir.write_session(lock, session);
                     }
@@ -523,13 +551,13 @@ impl Serving {
                     let pause = if named { TICK } else { NAMING_PAUSE };
                     let asked = async {
                         match life {
-                            Some(life) => life.asked().await,
+                            Some(life) => life.wait_for_question().await,
                             None => std::future::pending().await,
                         }
                     };
                     tokio::select! {
                         () = sleep(pause) => {}
-                        () = journal.retaken() => {}
+                        () = journal.wait_for_retake() => {}
                         server = asked => asking = Some(server),
                     }
                 }
@@ -539,7 +567,7 @@ impl Serving {
 
     /// Stops answering, and then leaves the session to its other members. If there are none, returns a line for people
     /// about the hints that are kept or gone.
-    async fn leave(self, dir: &RuntimeDir) -> Result<String> {
+    async fn leave_session(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
                 let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
@@ -549,21 +577,21 @@ impl Serving {
                 // Closing the sources may take its time.
                 drop(watchdog);
                 housekeeping.abort();
-                connections.drained(DRAIN_TIMEOUT).await;
+                connections.wait_until_drained(DRAIN_TIMEOUT).await;
                 sources.close();
                 let journal = journal.close();
                 // Before the next PRIMARY can be there.
                 keeper.close();
-                time.leave(true);
+                time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
-                if is_named && dir.end(Some(lock), member, journal)? {
-                    return Ok(keeper.ending(sources.hints()).told());
+                if is_named && dir.end_session(Some(lock), member, journal)? {
+                    return Ok(keeper.summarize_end(sources.count_hints()).to_text());
                 }
                 if is_named {
                     return Ok(String::new());
                 }
                 // The files in the directory are another PRIMARY's and stay.
-                let hints = sources.hints();
+                let hints = sources.count_hints();
                 let file = if hints == 0 { Ok(String::new()) } else { keeper::write_out(&sources, &session.id) };
                 let left = match file {
                     Ok(file) if file.is_empty() => String::new(),
@@ -574,15 +602,17 @@ impl Serving {
             }
             Self::AsProxy(StandingBy { member, waiting, feed, .. }) => {
                 feed.abort();
-                match waiting.leave() {
-                    Some(Turn::Primary(won)) => {
-                        let Primary { lock, sources, journal, keeper, .. } = *won;
+                match waiting.stop_waiting() {
+                    Some(RoleTurn::Primary(won)) => {
+                        let ReadyPrimary { lock, sources, journal, keeper, .. } = *won;
                         sources.close();
                         let journal = journal.close();
                         keeper.close();
-                        dir.end(Some(lock), member, journal)?;
+                        dir.end_session(Some(lock), member, journal)?;
                     }
-                    Some(Turn::SessionOver | Turn::Unseated) | None => drop(dir.end(None, member, None)?),
+                    Some(RoleTurn::SessionOver | RoleTurn::Unseated) | None => {
+                        dir.end_session(None, member, None)?;
+                    }
                 }
             }
         }
@@ -592,7 +622,7 @@ impl Serving {
 
 /// Runs the sources' periodic work off the event loop, and reports sources that come into use or go out of it, as
 /// this changes the list of tools.
-async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>, time: Arc<SessionTime>) {
+async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>, time: Arc<SessionTime>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut in_use: Option<Vec<&'static str>> = None;
@@ -602,14 +632,14 @@ async fn housekeeping(sources: Arc<OpenSources>, history: Arc<History>, time: Ar
         // After a panic the loop goes on: the source still answers calls, or reports its own failure.
         let ticked = spawn_blocking(move || {
             ticking.tick();
-            time.leave(false);
+            time.leave_time(false);
             ticking.in_use()
         });
         let Ok(now) = ticked.await else { continue };
         let before = in_use.get_or_insert_with(|| now.clone());
         let names = sources.iter().map(|(spec, _)| spec.name);
         let changed = names.filter(|name| before.contains(name) != now.contains(name));
-        history.tell(&changed.map(|name| sources.in_use_event(name)).collect::<Vec<_>>());
+        history.tell_changes(&changed.map(|name| sources.in_use_event(name)).collect::<Vec<_>>());
         in_use = Some(now);
     }
 }
@@ -646,10 +676,10 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
 }
 
 /// Prints a line for people on stderr; a closed stderr is ignored.
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-fn failed(what: &str, error: &std::io::Error) -> Error {
+fn describe_failure(what: &str, error: &std::io::Error) -> Error {
     Error::unavailable(format!("The server cannot {what}: {error}; free some resources and try again."))
 }

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use etcetera::BaseStrategy as _;
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, Links};
-use nudge_core::near::nearest;
-use nudge_core::settings::{Flag, Kind, Origin, Setting, Values};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::near::find_nearest;
+use nudge_core::settings::{ServeFlag, Setting, SettingKind, SettingValues, ValueOrigin};
 use nudge_core::source::DataDir;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use crate::agents::config::{Config, Form};
+use crate::agents::config::{ConfigFile, ConfigFormat};
 use crate::agents::record;
 use crate::sources;
 
@@ -31,146 +31,146 @@ const FILE: &str = "config.toml";
 static OWN: &[Setting] = &[
     Setting {
         name: "port",
-        kind: Kind::Count,
+        kind: SettingKind::Count,
         default: "8765",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Port that `nudge serve` tries first; 0 for any",
     },
     Setting {
         name: "auth",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "1",
-        flag: Flag::Off,
+        flag: ServeFlag::Off,
         about: "Ask callers over HTTP for the token",
     },
     Setting {
         name: "token",
-        kind: Kind::Secret,
+        kind: SettingKind::Secret,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "A constant token of 16 characters or more, in place of the session's own; the environment alone may hold it",
     },
     Setting {
         name: "token_file",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "",
-        flag: Flag::Value("FILE"),
+        flag: ServeFlag::Value("FILE"),
         about: "Read a constant token from this file, which only you can read",
     },
     Setting {
         name: "allow_host",
-        kind: Kind::List,
+        kind: SettingKind::List,
         default: "",
-        flag: Flag::Value("NAME"),
+        flag: ServeFlag::Value("NAME"),
         about: "Also accept this name in the Host header (may be repeated)",
     },
     Setting {
         name: "log_level",
-        kind: Kind::OneOf(&["error", "warn", "info", "debug"]),
+        kind: SettingKind::OneOf(&["error", "warn", "info", "debug"]),
         default: "info",
-        flag: Flag::Value("LEVEL"),
+        flag: ServeFlag::Value("LEVEL"),
         about: "How much is logged: to stderr, or to server.log in the runtime directory when stdin carries MCP",
     },
     Setting {
         name: "journal",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "1",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Keep a journal; 0: what a PRIMARY knows dies with it",
     },
     Setting {
         name: "data_dir",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Folder in which sources keep files (default: nudge in the system's folder for data)",
     },
     Setting {
         name: "cache_dir",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Folder in which sources keep what can be made again (default: nudge in the system's folder for caches)",
     },
     Setting {
         name: "model",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Name of the embedding model, where several were added",
     },
     Setting {
         name: "model_dir",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Folder of one embedding model, in the place of those that were added",
     },
     Setting {
         name: "default_reach",
-        kind: Kind::OneOf(&["repo", "everywhere"]),
+        kind: SettingKind::OneOf(&["repo", "everywhere"]),
         default: "repo",
-        flag: Flag::Value("REACH"),
+        flag: ServeFlag::Value("REACH"),
         about: "Where a hint stored without a scope applies: in the repository it is stored in, or everywhere",
     },
     Setting {
         name: "keep",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "0",
-        flag: Flag::On,
+        flag: ServeFlag::On,
         about: "Keep hints for next time, in nudge/kept.json in the system's folder for state; those stored without a ttl last for P365D then, unless another default is set",
     },
     Setting {
         name: "suggest_max",
-        kind: Kind::Count,
+        kind: SettingKind::Count,
         default: "20",
-        flag: Flag::Value("N"),
+        flag: ServeFlag::Value("N"),
         about: "Most suggestions to one client session in 10 minutes",
     },
     Setting {
         name: "learn",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "0",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Learn from hooks: a command that failed and a near one that then worked become a hint",
     },
     Setting {
         name: "capture",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "0",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Make knowledge of sessions that end, on a branch of your brain for you to review; a model reads them for it",
     },
     Setting {
         name: "capture_deny",
-        kind: Kind::List,
+        kind: SettingKind::List,
         default: "",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Folders of projects whose sessions are never captured",
     },
     Setting {
         name: "hook.bytes",
-        kind: Kind::Count,
+        kind: SettingKind::Count,
         default: "2000",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Most bytes that `nudge hook` says",
     },
     Setting {
         name: "hook.ms",
-        kind: Kind::Count,
+        kind: SettingKind::Count,
         default: "45",
-        flag: Flag::None,
+        flag: ServeFlag::None,
         about: "Most milliseconds that `nudge hook` takes",
     },
 ];
 
 /// The whole table: the server's own settings, then those of each source.
-pub fn table() -> impl Iterator<Item = &'static Setting> {
-    OWN.iter().chain(sources::all().iter().flat_map(|source| source.settings))
+pub fn list_settings() -> impl Iterator<Item = &'static Setting> {
+    OWN.iter().chain(sources::list_sources().iter().flat_map(|source| source.settings))
 }
 
 /// The settings file, whether it is there or not; `None` where the system has no folder for it.
-pub fn file() -> Option<PathBuf> {
+pub fn file_path() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nudge").join(FILE))
 }
 
@@ -178,38 +178,38 @@ pub fn file() -> Option<PathBuf> {
 ///
 /// # Errors
 /// `E_INVALID` for a file or a variable that makes no sense: limits and protections must not count as not set.
-pub fn read() -> Result<Values> {
-    with(&SettingFlags::default())
+pub fn read() -> Result<SettingValues> {
+    read_with_flags(&SettingFlags::default())
 }
 
 /// The values of all settings, with the flags of a command.
 ///
 /// # Errors
 /// As [`read`].
-pub fn with(flags: &SettingFlags) -> Result<Values> {
-    let text = file().map_or(Ok(None), |path| read_file(&path))?;
-    layered(text.as_deref(), variable, flags)
+pub fn read_with_flags(flags: &SettingFlags) -> Result<SettingValues> {
+    let text = file_path().map_or(Ok(None), |path| read_file(&path))?;
+    read_layers(text.as_deref(), read_variable, flags)
 }
 
 /// Writes a value into the settings file. Everything else in it stays.
 ///
 /// # Errors
 /// `E_INVALID` for a file that makes no sense; `E_UNAVAILABLE` for one that cannot be written.
-pub fn keep(setting: &Setting, value: &str) -> Result<()> {
+pub fn write_setting(setting: &Setting, value: &str) -> Result<()> {
     read()?;
-    let path = file().ok_or_else(|| {
-        Error::unavailable(format!("The system has no folder for settings; set {} instead.", setting.variable()))
+    let path = file_path().ok_or_else(|| {
+        Error::unavailable(format!("The system has no folder for settings; set {} instead.", setting.env_variable()))
     })?;
-    let mut config = Config::read(&path, Form::Toml)?;
+    let mut config = ConfigFile::read(&path, ConfigFormat::Toml)?;
     let place: Vec<_> = setting.name.split('.').collect();
     config.set(&place, &value.into())?;
-    record::write_own(&path, &config.after())
+    record::write_own(&path, &config.to_text())
 }
 
 /// The default of every setting.
-pub fn defaults() -> Values {
-    let mut values = Values::default();
-    table().for_each(|setting| values.or_default(setting));
+pub fn load_defaults() -> SettingValues {
+    let mut values = SettingValues::default();
+    list_settings().for_each(|setting| values.or_default(setting));
     values
 }
 
@@ -221,41 +221,41 @@ pub fn state_dir() -> Option<PathBuf> {
 }
 
 /// The folder in which sources keep files.
-pub fn data_dir(values: &Values) -> DataDir {
-    folder(values.text("data_dir"), || Some(etcetera::choose_base_strategy().ok()?.data_dir()))
+pub fn data_dir(values: &SettingValues) -> DataDir {
+    resolve_folder(values.get_text("data_dir"), || Some(etcetera::choose_base_strategy().ok()?.data_dir()))
 }
 
 /// Returns the folder in which sources keep files that can be made again.
-pub fn cache_dir(values: &Values) -> DataDir {
-    folder(values.text("cache_dir"), || Some(etcetera::choose_base_strategy().ok()?.cache_dir()))
+pub fn cache_dir(values: &SettingValues) -> DataDir {
+    resolve_folder(values.get_text("cache_dir"), || Some(etcetera::choose_base_strategy().ok()?.cache_dir()))
 }
 
-fn folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDir {
+fn resolve_folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDir {
     if !given.is_empty() {
         return DataDir::new(given);
     }
-    base().map_or_else(DataDir::nowhere, |base| DataDir::new(base.join("nudge")))
+    base().map_or_else(DataDir::unavailable, |base| DataDir::new(base.join("nudge")))
 }
 
-fn layered(
+fn read_layers(
     file: Option<&str>,
     variable: impl Fn(&str) -> Result<Option<String>>,
     flags: &SettingFlags,
-) -> Result<Values> {
-    let mut values = Values::default();
+) -> Result<SettingValues> {
+    let mut values = SettingValues::default();
     if let Some(text) = file {
         from_file(text, &mut values)?;
     }
-    for setting in table() {
-        for name in setting.variables() {
+    for setting in list_settings() {
+        for name in setting.env_variables() {
             // An empty variable is one that is not set.
             if let Some(text) = variable(&name)?.filter(|text| !text.is_empty()) {
-                values.set(setting, Origin::Variable, &name, text)?;
+                values.set(setting, ValueOrigin::Variable, &name, text)?;
             }
         }
         if let Some((_, text)) = flags.0.iter().find(|(name, _)| *name == setting.name) {
-            let long = format!("--{}", setting.long().unwrap_or_default());
-            values.set(setting, Origin::Flag, &long, text.clone())?;
+            let long = format!("--{}", setting.long_flag().unwrap_or_default());
+            values.set(setting, ValueOrigin::Flag, &long, text.clone())?;
         }
         values.or_default(setting);
     }
@@ -263,7 +263,7 @@ fn layered(
 }
 
 /// Reads a variable as text. A value that cannot be read must not count as not set.
-fn variable(name: &str) -> Result<Option<String>> {
+fn read_variable(name: &str) -> Result<Option<String>> {
     std::env::var_os(name)
         .map(OsString::into_string)
         .transpose()
@@ -278,54 +278,54 @@ fn read_file(path: &Path) -> Result<Option<String>> {
     {
         return Ok(None);
     }
-    let read = foreign::read_text(path, Links::Followed, MAX_FILE_BYTES);
+    let read = foreign::read_text(path, LinkPolicy::Followed, MAX_FILE_BYTES);
     read.map(Some).map_err(|error| unusable(&format!("cannot be read ({error})")))
 }
 
-fn from_file(text: &str, values: &mut Values) -> Result<()> {
+fn from_file(text: &str, values: &mut SettingValues) -> Result<()> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
         let line = before.matches('\n').count() + 1;
         Error::invalid(format!("{FILE} is not TOML in line {line}; correct it."))
     })?;
-    each(document.as_table(), "", &mut |name, value| {
-        let Some(setting) = table().find(|setting| setting.name == name) else {
-            let meant = nearest(name, table().map(|setting| setting.name));
+    visit_values(document.as_table(), "", &mut |name, value| {
+        let Some(setting) = list_settings().find(|setting| setting.name == name) else {
+            let meant = find_nearest(name, list_settings().map(|setting| setting.name));
             let advice = match meant {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "correct it, or take it out.".to_owned(),
             };
-            let path = file().map_or_else(|| FILE.to_owned(), |path| path.display().to_string());
+            let path = file_path().map_or_else(|| FILE.to_owned(), |path| path.display().to_string());
             let name = nudge_core::text::one_line(name, 80);
             return Err(Error::invalid(format!("{path} sets `{name}`, which is no setting; {advice}")));
         };
         let given_by = format!("{name} in {FILE}");
-        if setting.kind == Kind::Secret {
-            let message = format!("{given_by} would lie on the disk; set {} instead.", setting.variable());
+        if setting.kind == SettingKind::Secret {
+            let message = format!("{given_by} would lie on the disk; set {} instead.", setting.env_variable());
             return Err(Error::invalid(message));
         }
         let text = match (value, setting.kind) {
-            (Value::String(text), kind) if kind != Kind::Count => text.value().clone(),
-            (Value::Integer(number), Kind::Count | Kind::Switch) => number.value().to_string(),
-            (Value::Boolean(on), Kind::Switch) => if *on.value() { "1" } else { "0" }.into(),
-            (Value::Array(list), Kind::List) => {
+            (Value::String(text), kind) if kind != SettingKind::Count => text.value().clone(),
+            (Value::Integer(number), SettingKind::Count | SettingKind::Switch) => number.value().to_string(),
+            (Value::Boolean(on), SettingKind::Switch) => if *on.value() { "1" } else { "0" }.into(),
+            (Value::Array(list), SettingKind::List) => {
                 let texts: Option<Vec<_>> = list.iter().map(Value::as_str).collect();
                 texts.ok_or_else(|| Error::invalid(format!("{given_by} must be a list of texts.")))?.join(",")
             }
             _ => return Err(Error::invalid(format!("{given_by} has the wrong type; see `nudge config`."))),
         };
-        values.set(setting, Origin::File, &given_by, text)
+        values.set(setting, ValueOrigin::File, &given_by, text)
     })
 }
 
 /// Every value in a table and the tables in it, by its whole name.
-fn each(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str, &Value) -> Result<()>) -> Result<()> {
+fn visit_values(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str, &Value) -> Result<()>) -> Result<()> {
     for (key, item) in table.iter() {
         let name = if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
         match item {
-            Item::Value(Value::InlineTable(inner)) => each(inner, &name, take)?,
+            Item::Value(Value::InlineTable(inner)) => visit_values(inner, &name, take)?,
             Item::Value(value) => take(&name, value)?,
-            Item::Table(inner) => each(inner, &name, take)?,
+            Item::Table(inner) => visit_values(inner, &name, take)?,
             Item::None => {}
             Item::ArrayOfTables(_) => {
                 return Err(Error::invalid(format!("{FILE}: `{name}` may not be a list of tables.")));
@@ -341,24 +341,24 @@ pub struct SettingFlags(Vec<(&'static str, String)>);
 
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        table().fold(command, |command, setting| {
-            let Some(long) = setting.long() else { return command };
+        list_settings().fold(command, |command, setting| {
+            let Some(long) = setting.long_flag() else { return command };
             let arg = Arg::new(setting.name).long(long);
             let arg = match setting.flag {
-                Flag::On => {
-                    arg.action(ArgAction::SetTrue).help(format!("{} ({}=1)", setting.about, setting.variable()))
+                ServeFlag::On => {
+                    arg.action(ArgAction::SetTrue).help(format!("{} ({}=1)", setting.about, setting.env_variable()))
                 }
-                Flag::Off => arg.action(ArgAction::SetTrue).help(format!(
+                ServeFlag::Off => arg.action(ArgAction::SetTrue).help(format!(
                     "Do not {} ({}=0)",
-                    lower(setting.about),
-                    setting.variable()
+                    lower_first(setting.about),
+                    setting.env_variable()
                 )),
-                _ => arg.help(format!("{} ({})", setting.about, setting.variable())),
+                _ => arg.help(format!("{} ({})", setting.about, setting.env_variable())),
             };
             command.arg(match (setting.flag, setting.kind) {
-                (Flag::Value(word), Kind::Count) => arg.value_name(word).value_parser(value_parser!(usize)),
-                (Flag::Value(word), Kind::List) => arg.value_name(word).action(ArgAction::Append),
-                (Flag::Value(word), _) => arg.value_name(word),
+                (ServeFlag::Value(word), SettingKind::Count) => arg.value_name(word).value_parser(value_parser!(usize)),
+                (ServeFlag::Value(word), SettingKind::List) => arg.value_name(word).action(ArgAction::Append),
+                (ServeFlag::Value(word), _) => arg.value_name(word),
                 _ => arg,
             })
         })
@@ -372,12 +372,12 @@ impl Args for SettingFlags {
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut flags = Vec::new();
-        for setting in table().filter(|setting| setting.long().is_some()) {
+        for setting in list_settings().filter(|setting| setting.long_flag().is_some()) {
             let text = match (setting.flag, setting.kind) {
-                (Flag::On, _) => matches.get_flag(setting.name).then(|| "1".to_owned()),
-                (Flag::Off, _) => matches.get_flag(setting.name).then(|| "0".to_owned()),
-                (_, Kind::Count) => matches.get_one::<usize>(setting.name).map(usize::to_string),
-                (_, Kind::List) => {
+                (ServeFlag::On, _) => matches.get_flag(setting.name).then(|| "1".to_owned()),
+                (ServeFlag::Off, _) => matches.get_flag(setting.name).then(|| "0".to_owned()),
+                (_, SettingKind::Count) => matches.get_one::<usize>(setting.name).map(usize::to_string),
+                (_, SettingKind::List) => {
                     matches.get_many::<String>(setting.name).map(|names| names.cloned().collect::<Vec<_>>().join(","))
                 }
                 _ => matches.get_one::<String>(setting.name).cloned(),
@@ -393,21 +393,21 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
-fn lower(about: &str) -> String {
+fn lower_first(about: &str) -> String {
     let mut chars = about.chars();
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// The origin of a value, in words.
-pub fn origin(setting: &Setting, origin: Origin) -> String {
+pub fn describe_origin(setting: &Setting, origin: ValueOrigin) -> String {
     match origin {
-        Origin::Default => "default".into(),
-        Origin::File => file().map_or_else(|| FILE.into(), |path| path.display().to_string()),
-        Origin::Variable => {
+        ValueOrigin::Default => "default".into(),
+        ValueOrigin::File => file_path().map_or_else(|| FILE.into(), |path| path.display().to_string()),
+        ValueOrigin::Variable => {
             let is_set = |name: &String| std::env::var_os(name).is_some_and(|text| !text.is_empty());
-            setting.variables().filter(is_set).last().unwrap_or_else(|| setting.variable())
+            setting.env_variables().filter(is_set).last().unwrap_or_else(|| setting.env_variable())
         }
-        Origin::Flag => format!("--{}", setting.long().unwrap_or_default()),
+        ValueOrigin::Flag => format!("--{}", setting.long_flag().unwrap_or_default()),
     }
 }
 
@@ -415,11 +415,11 @@ pub fn origin(setting: &Setting, origin: Origin) -> String {
 mod tests {
     use super::*;
 
-    fn values(file: &str, variables: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<Values> {
+    fn values(file: &str, variables: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Result<SettingValues> {
         let variable =
             |name: &str| Ok(variables.iter().find(|(own, _)| *own == name).map(|(_, text)| (*text).to_owned()));
         let flags = SettingFlags(flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-        layered(Some(file), variable, &flags)
+        read_layers(Some(file), variable, &flags)
     }
 
     /// Promise (server): A flag counts before a variable, and a variable before the settings file. A senseless value
@@ -430,16 +430,16 @@ mod tests {
         let variables = [("NUDGE_MAX_HINTS", "8"), ("NUDGE_MAX_COMPONENTS", "9"), ("NUDGE_MAX_BYTES", "")];
         let values = values(file, &variables, &[("max_components", "10")]).unwrap();
         for (name, text, origin) in [
-            ("max_hints", "8", Origin::Variable),
-            ("max_components", "10", Origin::Flag),
-            ("max_bytes", "25165824", Origin::Default),
-            ("secret_guard", "0", Origin::File),
-            ("hook.ms", "60", Origin::File),
-            ("hook.bytes", "2000", Origin::Default),
+            ("max_hints", "8", ValueOrigin::Variable),
+            ("max_components", "10", ValueOrigin::Flag),
+            ("max_bytes", "25165824", ValueOrigin::Default),
+            ("secret_guard", "0", ValueOrigin::File),
+            ("hook.ms", "60", ValueOrigin::File),
+            ("hook.bytes", "2000", ValueOrigin::Default),
         ] {
-            assert_eq!((values.text(name), values.origin(name)), (text, origin), "{name}");
+            assert_eq!((values.get_text(name), values.get_origin(name)), (text, origin), "{name}");
         }
-        assert_eq!(values.list("allow_host"), ["a", "b"]);
+        assert_eq!(values.get_list("allow_host"), ["a", "b"]);
         assert!(!values.is_on("secret_guard"));
     }
 
@@ -454,7 +454,7 @@ mod tests {
 
     /// Promise: see `flags_come_before_variables_before_the_file_before_defaults`.
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn a_setting_without_sense_is_refused_by_name() {
         for (file, says) in [
             ("max_hint = 7", "config.toml sets `max_hint`, which is no setting; did you mean `max_hints`?"),
             ("colour = 7", "correct it, or take it out."),
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn names_are_used_once() {
-        let mut names: Vec<_> = table().flat_map(Setting::variables).collect();
+        let mut names: Vec<_> = list_settings().flat_map(Setting::env_variables).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nudge::Method;
+use nudge::MethodSpec;
 use nudge_core::clock::Clock;
-use nudge_core::embed::Models;
-use nudge_core::settings::Values;
-use nudge_core::source::{DataDir, Resources, SourceSpec};
+use nudge_core::embed::ModelProvider;
+use nudge_core::settings::SettingValues;
+use nudge_core::source::{DataDir, SourceResources, SourceSpec};
 
 /// The work of hooks at the ends of sessions.
 pub use nudge_brain::capture;
@@ -32,73 +32,73 @@ pub fn model_folder(data: &DataDir) -> nudge_embed::ModelFolder {
 /// The model that sources may ask, if its user has added one: in the folder named by `model_dir`, else that of the name
 /// `model` among those that were added.
 #[cfg(feature = "model")]
-pub fn models(values: &Values, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn Models> {
-    Arc::new(nudge_embed::Models::new(choice(values, data), clock))
+pub fn open_models(values: &SettingValues, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
+    Arc::new(nudge_embed::ModelLender::new(choose_model(values, data), clock))
 }
 
 /// The id of that model by its files, of which none is loaded.
 #[cfg(feature = "model")]
-pub fn model_id(values: &Values, data: &DataDir) -> nudge::Result<Option<String>> {
-    choice(values, data).id()
+pub fn model_id(values: &SettingValues, data: &DataDir) -> nudge::Result<Option<String>> {
+    choose_model(values, data).find_id()
 }
 
 #[cfg(feature = "model")]
-fn choice(values: &Values, data: &DataDir) -> nudge_embed::Choice {
-    use nudge_embed::Choice;
-    match (values.text("model_dir"), values.text("model")) {
-        ("", "") => Choice::Added(model_folder(data), None),
-        ("", name) => Choice::Added(model_folder(data), Some(name.to_owned())),
-        (folder, _) => Choice::Folder(folder.into()),
+fn choose_model(values: &SettingValues, data: &DataDir) -> nudge_embed::ModelChoice {
+    use nudge_embed::ModelChoice;
+    match (values.get_text("model_dir"), values.get_text("model")) {
+        ("", "") => ModelChoice::Added(model_folder(data), None),
+        ("", name) => ModelChoice::Added(model_folder(data), Some(name.to_owned())),
+        (folder, _) => ModelChoice::Folder(folder.into()),
     }
 }
 
 /// This binary can run none.
 #[cfg(not(feature = "model"))]
-pub fn models(_: &Values, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn Models> {
+pub fn open_models(_: &SettingValues, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
     Arc::new(nudge_core::embed::NoModels)
 }
 
 /// There is none.
 #[cfg(not(feature = "model"))]
-pub fn model_id(_: &Values, _: &DataDir) -> nudge::Result<Option<String>> {
+pub fn model_id(_: &SettingValues, _: &DataDir) -> nudge::Result<Option<String>> {
     Ok(None)
 }
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 
 /// Every source. A PROXY opens none of them, but lists them all.
-pub fn all() -> &'static [&'static SourceSpec] {
+pub fn list_sources() -> &'static [&'static SourceSpec] {
     LIST.get_or_init(|| SOURCES)
 }
 
 /// Replaces the list, for a binary of the tests that has one source more. Without effect once the list was read.
-pub fn set(list: &'static [&'static SourceSpec]) {
+pub fn replace_sources(list: &'static [&'static SourceSpec]) {
     let _ = LIST.set(list);
 }
 
 /// The source of this name, if there is one.
-pub fn named(name: &str) -> Option<&'static SourceSpec> {
-    all().iter().copied().find(|source| source.name == name)
+pub fn find_source(name: &str) -> Option<&'static SourceSpec> {
+    list_sources().iter().copied().find(|source| source.name == name)
 }
 
 /// The sources that have resources.
-pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static Resources)> {
-    all().iter().filter_map(|source| Some((*source, source.resources?)))
+pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static SourceResources)> {
+    list_sources().iter().filter_map(|source| Some((*source, source.resources?)))
 }
 
 /// The environment variables of a caller that some source's answers depend on.
-pub fn env() -> impl Iterator<Item = &'static str> {
-    all().iter().flat_map(|source| source.env).copied()
+pub fn list_env_names() -> impl Iterator<Item = &'static str> {
+    list_sources().iter().flat_map(|source| source.env).copied()
 }
 
 /// The methods of every source.
-pub fn methods() -> Vec<&'static Method> {
-    all().iter().flat_map(|source| (source.methods)()).collect()
+pub fn list_methods() -> Vec<&'static MethodSpec> {
+    list_sources().iter().flat_map(|source| (source.methods)()).collect()
 }
 
 /// The method of this name, if a source has it.
-pub fn method(name: &str) -> Option<&'static Method> {
-    methods().into_iter().find(|row| row.name == name)
+pub fn find_method(name: &str) -> Option<&'static MethodSpec> {
+    list_methods().into_iter().find(|row| row.name == name)
 }
 
 #[cfg(test)]
@@ -110,12 +110,12 @@ mod tests {
     /// Promise (sources): The specs of sources keep to their names and lengths.
     #[test]
     fn specs_keep_to_the_rules() {
-        for (at, source) in all().iter().enumerate() {
+        for (at, source) in list_sources().iter().enumerate() {
             let name = source.name;
             assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
             assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
             // Hooks name it to models.
-            assert!(method(source.list).is_some_and(|row| row.tool), "{name}");
+            assert!(find_method(source.list).is_some_and(|row| row.tool), "{name}");
             // The hints were there first, and have no prefix.
             if at > 0 {
                 assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");

@@ -5,9 +5,9 @@ mod flags;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use nudge::{Error, SecretGuard};
-use nudge_core::near::nearest;
+use nudge_core::near::find_nearest;
 
-use crate::args::{Args, command, quick};
+use crate::args::{CliArgs, build_command, parse_quick};
 
 pub use flags::in_flags;
 
@@ -31,11 +31,11 @@ const MEANT: [(&str, &str); 15] = [
 ];
 
 /// A parsed command line.
-pub enum CommandLine {
+pub enum ParsedCommandLine {
     /// A command to run.
     Run {
         /// The parsed arguments.
-        args: Box<Args>,
+        args: Box<CliArgs>,
         /// The name of the command.
         verb: String,
     },
@@ -51,15 +51,15 @@ pub enum CommandLine {
 }
 
 /// Parses a command line, which begins with the program's name.
-pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
+pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    if let Some((args, verb)) = quick(words) {
-        return CommandLine::Run { args: Box::new(args), verb: verb.into() };
+    if let Some((args, verb)) = parse_quick(words) {
+        return ParsedCommandLine::Run { args: Box::new(args), verb: verb.into() };
     }
     if words.len() < 2 {
-        return CommandLine::Tell(command().render_help());
+        return ParsedCommandLine::Tell(build_command().render_help());
     }
-    let mut plain = Args::command();
+    let mut plain = CliArgs::command();
     let is_verb = |word: &&std::ffi::OsString| word.to_str().is_some_and(|word| plain.find_subcommand(word).is_some());
     let before = words[1..].iter().take_while(|word| !is_verb(word)).map(|word| word.to_string_lossy().into_owned());
     let before: Vec<_> = before.collect();
@@ -68,32 +68,32 @@ pub fn read(words: &[std::ffi::OsString]) -> CommandLine {
             Some((verb, inner)) => inner.subcommand_name().map_or(verb.to_owned(), |own| format!("{verb} {own}")),
             None => String::new(),
         };
-        Args::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
+        CliArgs::from_arg_matches(&matches).map(|args| (Box::new(args), verb))
     });
     match parsed {
-        Ok((args, verb)) => CommandLine::Run { args, verb },
+        Ok((args, verb)) => ParsedCommandLine::Run { args, verb },
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
             // The list of all commands has its groups only now: they take longer than the rest.
-            let told = command().try_get_matches_from(words).err().unwrap_or(error);
-            CommandLine::Tell(told.render())
+            let told = build_command().try_get_matches_from(words).err().unwrap_or(error);
+            ParsedCommandLine::Tell(told.render())
         }
         Err(error) => {
             // A source's own commands are built when the words before them were read.
-            let verb = named(&plain, &words[1..]);
+            let verb = name_command(&plain, &words[1..]);
             let said = no_command(&error, &plain, &before).or_else(|| no_verb(&error, &plain, &verb));
-            let said = said.unwrap_or_else(|| sentence(&error, &verb));
+            let said = said.unwrap_or_else(|| to_sentence(&error, &verb));
             // A misplaced word may be a secret, and the message goes to logs and transcripts.
             let said = match SecretGuard::new().check(None, &said) {
                 None => said,
                 Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
             };
-            CommandLine::Wrong { error: Error::invalid(said), json }
+            ParsedCommandLine::Wrong { error: Error::invalid(said), json }
         }
     }
 }
 
 /// The command that the words name, and a source's own behind it, each with a space after it.
-fn named(command: &clap::Command, words: &[std::ffi::OsString]) -> String {
+fn name_command(command: &clap::Command, words: &[std::ffi::OsString]) -> String {
     let (mut within, mut verb) = (command, String::new());
     for word in words.iter().filter_map(|word| word.to_str()) {
         if let Some(found) = within.find_subcommand(word) {
@@ -115,7 +115,7 @@ fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -
     let names = command.get_subcommands().filter(|command| !command.is_hide_set());
     let names: Vec<_> = names.flat_map(|command| command.get_name_and_visible_aliases()).collect();
     let known = MEANT.iter().find(|(said, _)| said == word).map(|(_, meant)| *meant);
-    let meant = known.or_else(|| nearest(word, names.iter().copied())).filter(|name| is_verb(name))?;
+    let meant = known.or_else(|| find_nearest(word, names.iter().copied())).filter(|name| is_verb(name))?;
     Some(format!("There is no command `{word}`; did you mean `nudge {meant}`?"))
 }
 
@@ -131,7 +131,7 @@ fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<S
 }
 
 /// Turns clap's paragraphs into one sentence: the error, its tips, and where to read on.
-fn sentence(error: &clap::Error, verb: &str) -> String {
+fn to_sentence(error: &clap::Error, verb: &str) -> String {
     let text = error.render().to_string();
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -158,7 +158,7 @@ mod tests {
 
     fn wrong(line: &str) -> (String, bool) {
         match read(&line.split(' ').map(Into::into).collect::<Vec<_>>()) {
-            CommandLine::Wrong { error, json } => (error.message().to_owned(), json),
+            ParsedCommandLine::Wrong { error, json } => (error.message().to_owned(), json),
             _ => panic!("{line} is understood"),
         }
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_people_try_is_no_command_and_leads_to_one() {
-        let command = super::command();
+        let command = super::build_command();
         for (said, meant) in MEANT {
             assert!(command.find_subcommand(said).is_none(), "{said} is a command");
             assert!(command.find_subcommand(meant).is_some(), "{meant} is none");
@@ -210,7 +210,7 @@ mod tests {
             [("nudge show a b", "get"), ("nudge list", "ls"), ("nudge search x", "recall"), ("nudge rm a b", "delete")]
         {
             let read = read(&line.split(' ').map(Into::into).collect::<Vec<_>>());
-            assert!(matches!(read, CommandLine::Run { verb: ran, .. } if ran == verb), "{line}");
+            assert!(matches!(read, ParsedCommandLine::Run { verb: ran, .. } if ran == verb), "{line}");
         }
     }
 }

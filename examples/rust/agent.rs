@@ -4,7 +4,7 @@
 
 use std::process::{Command, ExitStatus};
 
-use nudge::{Context, Match, Nudge, Outcome, ScopeSpec, SetHint};
+use nudge::{Context, Match, Nudge, OutcomeParams, ScopeSpec, SetHint};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -52,6 +52,6 @@ fn run(store: &Nudge, branch: &str, found: &Match) -> Result<()> {
 fn report(store: &Nudge, branch: &str, command: String, status: ExitStatus) -> Result<()> {
     let context = Context::builder().branch(branch);
     let exit_code = status.code().map(i64::from);
-    store.outcome(Outcome { command, ok: status.success(), exit_code, context, ..Outcome::default() })?;
+    store.outcome(OutcomeParams { command, ok: status.success(), exit_code, context, ..OutcomeParams::default() })?;
     Ok(())
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use nudge_core::clock::{Clock, Millis, SystemClock};
 use nudge_core::context::Context;
-use nudge_core::embed::Models;
+use nudge_core::embed::ModelProvider;
 use nudge_core::error::Result;
-use nudge_core::once::{Calls, Known, Recordable};
+use nudge_core::once::{CallMemory, MadeCall, RecordableResult};
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::service::Caller;
 use nudge_core::suggest::Suggester;
@@ -20,16 +20,16 @@ use nudge_core::sync::Mutex;
 use nudge_core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use serde_json::value::RawValue;
 
-use crate::choice::{Match, pick};
+use crate::choice::{Match, pick_variant};
 use crate::config::Config;
 use crate::guard;
-use crate::hint::{Hint, HintMeta, HintValue, Source, check_name};
-use crate::log::{Applied, Entry, Log, NoLog};
-use crate::method::suggest::{Meanings, WordIndex};
-use crate::record::{self, Read};
-use crate::store::{Change, Store, Variants};
-use crate::trash::{Deleted, Gone, Trash};
-use writer::Writer;
+use crate::hint::{Hint, HintMeta, HintOrigin, HintValue, check_name};
+use crate::log::{AppliedWrite, ChangeLog, LogEntry, NoLog};
+use crate::method::suggest::{HintMeanings, WordIndex};
+use crate::record::{self, ReadRecord};
+use crate::store::{HintStore, StoreChange, Variants};
+use crate::trash::{DeletionKind, HintTrash, TrashEntry};
+use writer::WriterState;
 
 /// Most bytes of cached compiled scopes, each counted with the text that it was compiled from.
 const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
@@ -39,7 +39,7 @@ const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
 ///
 /// It has one method per verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
 pub struct Nudge {
-    pub(crate) store: Store,
+    pub(crate) store: HintStore,
     pub(crate) config: Config,
     pub(crate) session_id: String,
     pub(crate) created_at: Millis,
@@ -47,22 +47,22 @@ pub struct Nudge {
     /// The words of the hints, as soon as somebody asks in words.
     pub(crate) words: Mutex<WordIndex>,
     /// Their meanings, where there is a model.
-    pub(crate) meanings: Meanings,
+    pub(crate) meanings: HintMeanings,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// Number of scopes in use that have conditions on the environment.
     env_scopes: AtomicUsize,
     /// Number of calls that found something.
     hits: AtomicU64,
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallMemory,
     clock: Arc<dyn Clock>,
-    log: Box<dyn Log>,
-    writer: Mutex<Writer>,
-    compiled: Mutex<Compiled>,
+    log: Box<dyn ChangeLog>,
+    writer: Mutex<WriterState>,
+    compiled: Mutex<CompiledScopes>,
 }
 
 /// Compiled scopes, so that a scope that is stored repeatedly is compiled once.
 #[derive(Default)]
-struct Compiled {
+struct CompiledScopes {
     scopes: HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>,
     bytes: usize,
 }
@@ -91,19 +91,19 @@ impl Nudge {
     }
 
     /// Makes an empty store whose changes are recorded before they are visible.
-    pub fn with_log(config: Config, clock: Arc<dyn Clock>, log: Box<dyn Log>) -> Self {
+    pub fn with_log(config: Config, clock: Arc<dyn Clock>, log: Box<dyn ChangeLog>) -> Self {
         Self {
-            store: Store::default(),
+            store: HintStore::default(),
             session_id: uuid::Uuid::new_v4().to_string(),
             created_at: clock.now(),
             suggester: Suggester::new(config.suggest_max),
             words: Mutex::default(),
-            meanings: Meanings::default(),
+            meanings: HintMeanings::default(),
             config,
             regexes: Mutex::default(),
             env_scopes: AtomicUsize::new(0),
             hits: AtomicU64::new(0),
-            calls: Calls::default(),
+            calls: CallMemory::default(),
             clock,
             log,
             writer: Mutex::default(),
@@ -120,8 +120,8 @@ impl Nudge {
 
     /// Lets hints be found by meaning, by the model that there is.
     #[must_use]
-    pub(crate) fn with_models(self, models: Arc<dyn Models>) -> Self {
-        Self { meanings: Meanings::of(models), ..self }
+    pub(crate) fn with_models(self, models: Arc<dyn ModelProvider>) -> Self {
+        Self { meanings: HintMeanings::new(models), ..self }
     }
 
     /// Returns the session's id, which is random.
@@ -137,11 +137,12 @@ impl Nudge {
     /// Finds the best hint of a key that fits. For repeated lookups from one place use a [`View`](crate::View). It
     /// compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
-        let variants = self.store.variants(component, key).1;
+        let variants = self.store.find_variants(component, key).1;
         if variants.is_empty() {
             return None;
         }
-        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        let Ok(found) =
+            pick_variant(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
         found
     }
 
@@ -150,14 +151,15 @@ impl Nudge {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn hits(&self) -> u64 {
+    pub(crate) fn hit_count(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
     /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
-        let variants = [self.store.variant(component, key, variant)?];
-        let Ok(found) = pick(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
+        let variants = [self.store.find_variant(component, key, variant)?];
+        let Ok(found) =
+            pick_variant(&variants, context, self.now(), |hint| Ok::<_, Infallible>(hint.scope.matches(context)));
         found
     }
 
@@ -199,7 +201,7 @@ impl Nudge {
         if bytes <= MAX_CACHED_SCOPE_BYTES / 64 {
             let mut compiled = self.compiled.lock();
             if compiled.bytes + bytes > MAX_CACHED_SCOPE_BYTES {
-                *compiled = Compiled::default();
+                *compiled = CompiledScopes::default();
             }
             compiled.bytes += bytes;
             compiled.scopes.insert(spec.clone(), Arc::clone(&scope));
@@ -208,7 +210,7 @@ impl Nudge {
     }
 
     /// Checks everything about a hint that does not depend on the store, in the order of semantics section 5.
-    pub(crate) fn check(
+    pub(crate) fn check_input(
         &self,
         component: &str,
         key: &str,
@@ -218,8 +220,8 @@ impl Nudge {
     ) -> Result<Arc<Scope>> {
         check_name("component", component)?;
         check_name("key", key)?;
-        value.check()?;
-        meta.check()?;
+        value.check_sizes()?;
+        meta.check_limits()?;
         let scope = self.compile_scope(&meta.scope)?;
         value.normalize()?;
         if self.config.secret_guard && !allow_secret {
@@ -235,110 +237,111 @@ impl Nudge {
     }
 
     /// Plans changes, records them, then applies them. All changes are made through this method.
-    pub(crate) fn write<T: Recordable>(
+    pub(crate) fn write<T: RecordableResult>(
         &self,
-        act: Act<'_>,
-        body: impl FnOnce(&mut Plan<'_>) -> Result<T>,
+        act: WriteAct<'_>,
+        body: impl FnOnce(&mut WritePlan<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
         let by_agent = act.by.agent;
-        let mut plan = Plan { store: &self.store, writer: &mut writer, now, by_agent, changes: Vec::new() };
+        let mut plan = WritePlan { store: &self.store, writer: &mut writer, now, by_agent, changes: Vec::new() };
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
             if let Some(made) = act.by.made.filter(|_| !changes.is_empty()) {
-                made.check()?;
+                made.refuse_change()?;
             }
             if act.adds {
                 self.check_quotas(&mut writer, by_agent, &changes, now)?;
             }
             if !changes.is_empty() {
-                let secret = || changes.iter().find_map(Change::version_of_secret);
-                let known = act.by.key.map(|_| Known::new(act.by.call, &out, secret())).transpose()?;
-                let applied = Applied { verb: act.verb, by: act.by, at: now, changes: &changes };
-                let (result, version, call) = known.as_ref().map(Known::recorded).unwrap_or_default();
-                self.record(&writer, &Entry { applied, result, version, call })?;
+                let secret = || changes.iter().find_map(StoreChange::version_of_secret);
+                let known = act.by.key.map(|_| MadeCall::new(act.by.call, &out, secret())).transpose()?;
+                let applied = AppliedWrite { verb: act.verb, by: act.by, at: now, changes: &changes };
+                let (result, version, call) = known.as_ref().map(MadeCall::to_record_fields).unwrap_or_default();
+                self.record_write(&writer, &LogEntry { applied, result, version, call })?;
                 if let (Some(key), Some(known)) = (act.by.key, known) {
-                    self.calls.note(key, known);
+                    self.calls.remember(key, known);
                 }
             }
             Ok(out)
         });
         if recorded.is_err() {
             for change in &changes {
-                if let Change::Put(hint) = change {
-                    writer.release(&hint.scope);
+                if let StoreChange::Put(hint) = change {
+                    writer.release_scope(&hint.scope);
                 }
             }
             return recorded;
         }
-        self.apply(&mut writer, act, now, &changes);
+        self.apply_write(&mut writer, act, now, &changes);
         recorded
     }
 
     /// Records a write. A log that another process has shortened refuses it and returns true from `is_long`; then
     /// the log begins anew and the write is recorded in it.
-    fn record(&self, writer: &Writer, entry: &Entry<'_>) -> Result<()> {
+    fn record_write(&self, writer: &WriterState, entry: &LogEntry<'_>) -> Result<()> {
         self.log.append(entry).or_else(|refusal| {
             if !self.log.is_long() {
                 return Err(refusal);
             }
-            self.log.begin_anew(&self.records(writer));
+            self.log.begin_anew(&self.to_records(writer));
             self.log.append(entry)
         })
     }
 
     /// Runs `look` on the last deletions.
-    pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&Trash) -> T) -> T {
+    pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&HintTrash) -> T) -> T {
         look(&self.writer.lock().trash)
     }
 
     /// Applies changes whose scopes are acquired, and releases the scopes of removed hints.
-    fn change(&self, writer: &mut Writer, changes: &[Change]) {
+    fn apply_changes(&self, writer: &mut WriterState, changes: &[StoreChange]) {
         for change in changes {
-            if let Change::Extra(extra) = change {
+            if let StoreChange::Extra(extra) = change {
                 writer.extra = Some(Arc::clone(extra));
             }
         }
         // Stored before new hints are visible, so that no reader finds an environment condition uncounted.
         self.env_scopes.store(writer.env_scopes, Ordering::Release);
-        for hint in self.store.apply(changes) {
-            writer.release(&hint.scope);
+        for hint in self.store.apply_changes(changes) {
+            writer.release_scope(&hint.scope);
         }
         self.env_scopes.store(writer.env_scopes, Ordering::Release);
         if std::mem::take(&mut writer.recycled) {
-            self.store.renumber();
+            self.store.renumber_scopes();
         }
     }
 
     /// Makes a write visible, and reports it to the log.
-    fn apply(&self, writer: &mut Writer, act: Act<'_>, now: Millis, changes: &[Change]) {
-        self.change(writer, changes);
+    fn apply_write(&self, writer: &mut WriterState, act: WriteAct<'_>, now: Millis, changes: &[StoreChange]) {
+        self.apply_changes(writer, changes);
         if !changes.is_empty() {
-            let applied = Applied { verb: act.verb, by: act.by, at: now, changes };
-            writer.trash.note(&applied);
+            let applied = AppliedWrite { verb: act.verb, by: act.by, at: now, changes };
+            writer.trash.note_deletions(&applied);
             self.fit_trash(writer);
-            self.log.applied(&applied);
+            self.log.on_applied(&applied);
             if self.log.is_long() {
-                self.log.begin_anew(&self.records(writer));
+                self.log.begin_anew(&self.to_records(writer));
             }
         }
     }
 
     /// Forgets deletions until the rest fits beside the stored hints.
-    fn fit_trash(&self, writer: &mut Writer) {
+    fn fit_trash(&self, writer: &mut WriterState) {
         if !writer.trash.is_empty() {
-            writer.trash.fit(self.room_for_trash());
+            writer.trash.shrink_to(self.room_for_trash());
         }
     }
 
     /// Returns the whole store, except for secrets, as records.
-    fn records(&self, writer: &Writer) -> Vec<Vec<u8>> {
-        let mut hints = self.store.all();
+    fn to_records(&self, writer: &WriterState) -> Vec<Vec<u8>> {
+        let mut hints = self.store.list_all();
         hints.retain(|hint| !self.has_ended(hint));
-        let now = self.clock.plausible();
-        self.calls.look(|calls| record::snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
+        let now = self.clock.plausible_time();
+        self.calls
+            .visit_records(|calls| record::write_snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
     /// Restores the changes of records, in their order, as if they had been there all the time: nothing is
@@ -348,30 +351,36 @@ impl Nudge {
         records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
     }
 
-    fn restore_one(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
-        let read = Read::parse(record)?;
+    fn restore_one(&self, writer: &mut WriterState, record: &[u8]) -> Result<()> {
+        let read = ReadRecord::parse(record)?;
         let mut hints = Vec::with_capacity(read.put.len());
         for (component, key, body) in read.put {
             hints.push(self.recorded_hint(&component.into(), &key, body)?);
         }
         if let Some(id) = read.deleted {
             hints.iter_mut().for_each(Hint::measure);
-            let what = if read.verb == Gone::Replaced.as_str() { Gone::Replaced } else { Gone::Deleted };
+            let what = if read.verb == DeletionKind::Replaced.as_str() {
+                DeletionKind::Replaced
+            } else {
+                DeletionKind::Deleted
+            };
             let hints = hints.into_iter().map(Arc::new).collect();
-            writer.trash.restore(Deleted { id, at: read.at, by: read.by.into(), what, hints });
+            writer.trash.restore_entry(TrashEntry { id, at: read.at, by: read.by.into(), what, hints });
             self.fit_trash(writer);
             return Ok(());
         }
-        let mut plan = Plan { store: &self.store, writer, now: Millis::MIN, by_agent: false, changes: Vec::new() };
-        for (names, change) in [(&read.gone, Change::Delete as fn(_) -> _), (&read.replaced, Change::Replaced)] {
+        let mut plan = WritePlan { store: &self.store, writer, now: Millis::MIN, by_agent: false, changes: Vec::new() };
+        for (names, change) in
+            [(&read.gone, StoreChange::Delete as fn(_) -> _), (&read.replaced, StoreChange::Replaced)]
+        {
             for (component, key, variant) in names {
-                if let Some(hint) = plan.variants(component, key).iter().find(|hint| hint.variant() == variant) {
+                if let Some(hint) = plan.find_variants(component, key).iter().find(|hint| hint.variant() == variant) {
                     plan.changes.push(change(Arc::clone(hint)));
                 }
             }
         }
         for hint in hints {
-            plan.put(hint);
+            plan.put_hint(hint);
         }
         if let Some(extra) = read.extra {
             plan.set_extra(extra.to_owned().into());
@@ -380,20 +389,25 @@ impl Nudge {
         for done in read.done {
             self.calls.restore(&done);
         }
-        self.change(writer, &changes);
+        self.apply_changes(writer, &changes);
         writer.trash.count_from(read.deletions);
         let verb = if read.verb == "undo" { "undo" } else { "restore" };
-        writer.trash.note(&Applied { verb, by: Caller::named(&read.by), at: read.at, changes: &changes });
+        writer.trash.note_deletions(&AppliedWrite {
+            verb,
+            by: Caller::with_name(&read.by),
+            at: read.at,
+            changes: &changes,
+        });
         self.fit_trash(writer);
         Ok(())
     }
 
-    fn sweep_locked(&self, writer: &mut Writer) -> usize {
-        let mut expired = self.store.expired(self.now());
+    fn sweep_locked(&self, writer: &mut WriterState) -> usize {
+        let mut expired = self.store.list_expired(self.now());
         expired.retain(|hint| self.has_ended(hint));
-        let expired: Vec<_> = expired.into_iter().map(Change::Delete).collect();
+        let expired: Vec<_> = expired.into_iter().map(StoreChange::Delete).collect();
         if !expired.is_empty() {
-            self.apply(writer, Act::new("expire", Caller::default()), self.clock.plausible(), &expired);
+            self.apply_write(writer, WriteAct::new("expire", Caller::default()), self.clock.plausible_time(), &expired);
         }
         expired.len()
     }
@@ -401,61 +415,61 @@ impl Nudge {
 
 /// The verb of a write, and its caller.
 #[derive(Clone, Copy)]
-pub(crate) struct Act<'a> {
+pub(crate) struct WriteAct<'a> {
     verb: &'static str,
     by: Caller<'a>,
     /// True for verbs that add hints, which must check the quotas.
     adds: bool,
 }
 
-impl<'a> Act<'a> {
+impl<'a> WriteAct<'a> {
     pub fn new(verb: &'static str, by: Caller<'a>) -> Self {
         Self { verb, by, adds: false }
     }
 
-    pub fn adds(verb: &'static str, by: Caller<'a>) -> Self {
+    pub fn new_adding(verb: &'static str, by: Caller<'a>) -> Self {
         Self { verb, by, adds: true }
     }
 }
 
 /// A planned write: the state it may read, and the changes it wants.
-pub(crate) struct Plan<'a> {
-    store: &'a Store,
-    writer: &'a mut Writer,
+pub(crate) struct WritePlan<'a> {
+    store: &'a HintStore,
+    writer: &'a mut WriterState,
     pub now: Millis,
     by_agent: bool,
-    changes: Vec<Change>,
+    changes: Vec<StoreChange>,
 }
 
-impl Plan<'_> {
+impl WritePlan<'_> {
     /// Returns the live variants of a key.
-    pub fn variants(&self, component: &str, key: &str) -> Variants {
-        let mut variants = self.store.variants(component, key).1;
+    pub fn find_variants(&self, component: &str, key: &str) -> Variants {
+        let mut variants = self.store.find_variants(component, key).1;
         variants.retain(|hint| !hint.is_expired(self.now));
         variants
     }
 
     /// Returns one variant of a key, even if it has expired.
-    pub fn stored(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
-        self.store.variant(component, key, variant)
+    pub fn find_stored(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
+        self.store.find_variant(component, key, variant)
     }
 
     /// Returns every live hint.
-    pub fn all(&self) -> Vec<Arc<Hint>> {
-        self.store.all().into_iter().filter(|hint| !hint.is_expired(self.now)).collect()
+    pub fn list_live(&self) -> Vec<Arc<Hint>> {
+        self.store.list_all().into_iter().filter(|hint| !hint.is_expired(self.now)).collect()
     }
 
     pub fn extra(&self) -> Option<&RawValue> {
         self.writer.extra.as_deref()
     }
 
-    pub fn trash(&self) -> &Trash {
+    pub fn trash(&self) -> &HintTrash {
         &self.writer.trash
     }
 
     /// Plans to store a hint, new or in place of the one with an equal scope.
-    pub fn put(&mut self, mut hint: Hint) -> Arc<Hint> {
-        hint.scope = self.writer.acquire(&hint.scope);
+    pub fn put_hint(&mut self, mut hint: Hint) -> Arc<Hint> {
+        hint.scope = self.writer.acquire_scope(&hint.scope);
         for tag in &mut hint.tags {
             if let Some(stored) = self.store.intern(tag) {
                 *tag = stored;
@@ -466,28 +480,28 @@ impl Plan<'_> {
         }
         hint.measure();
         let hint = Arc::new(hint);
-        self.changes.push(Change::Put(Arc::clone(&hint)));
+        self.changes.push(StoreChange::Put(Arc::clone(&hint)));
         hint
     }
 
     /// Keeps `old`, which another hint replaces, for `undo`. Returns the id under which it is kept, if the call deletes
     /// nothing besides.
-    pub fn keep(&mut self, old: &Arc<Hint>) -> u64 {
-        self.changes.push(Change::Replaced(Arc::clone(old)));
+    pub fn keep_replaced(&mut self, old: &Arc<Hint>) -> u64 {
+        self.changes.push(StoreChange::Replaced(Arc::clone(old)));
         self.trash().last_id() + 1
     }
 
     /// True for a hint that the call must not lose: a person's, when the caller is an agent.
     pub fn must_keep(&self, old: &Hint) -> bool {
-        self.by_agent && old.source() == Some(Source::User)
+        self.by_agent && old.source() == Some(HintOrigin::User)
     }
 
-    pub fn delete(&mut self, hint: &Arc<Hint>) {
-        self.changes.push(Change::Delete(Arc::clone(hint)));
+    pub fn delete_hint(&mut self, hint: &Arc<Hint>) {
+        self.changes.push(StoreChange::Delete(Arc::clone(hint)));
     }
 
     pub fn set_extra(&mut self, extra: Arc<RawValue>) {
-        self.changes.push(Change::Extra(extra));
+        self.changes.push(StoreChange::Extra(extra));
     }
 }
 
@@ -496,7 +510,7 @@ mod tests {
     use nudge_core::clock::{ManualClock, PlausibleClock};
 
     use super::*;
-    use crate::{Export, Import, ImportMode, SetHint};
+    use crate::{ExportHints, ImportHints, ImportMode, SetHint};
 
     const DAY_MS: Millis = 86_400_000;
 
@@ -513,20 +527,21 @@ mod tests {
         let store = Nudge::with_clock(Config { max_hints: 2, ..Config::default() }, clock);
         set(&store, "one").unwrap();
         set(&store, "two").unwrap();
-        let waiting = Export { with_waiting: true, ..Export::default() };
-        let payload = |asked: &Export| serde_json::value::to_raw_value(&store.export(asked).unwrap().payload).unwrap();
+        let waiting = ExportHints { with_waiting: true, ..ExportHints::default() };
+        let payload =
+            |asked: &ExportHints| serde_json::value::to_raw_value(&store.export(asked).unwrap().payload).unwrap();
         for jump in [DAY_MS, 31 * DAY_MS, 3650 * DAY_MS] {
-            manual.jump(jump);
-            manual.advance(8000);
+            manual.jump_by(jump);
+            manual.advance_by(8000);
             let gone = jump > 30 * DAY_MS;
             assert_eq!(store.get("a", "one", &Context::default()).is_none(), gone, "reads follow the clock");
             assert_eq!((store.sweep(), payload(&waiting).get().contains("\"two\"")), (0, true));
-            assert_eq!(payload(&Export::default()).get().contains("\"two\""), !gone);
+            assert_eq!(payload(&ExportHints::default()).get().contains("\"two\""), !gone);
             if gone {
                 // They take no place, and are stored when they are read from a file.
                 let other = Nudge::with_clock(Config::default(), Arc::clone(&store.clock));
                 let kept = payload(&waiting);
-                let import = Import { payload: kept.clone(), mode: ImportMode::Merge, allow_secret: false };
+                let import = ImportHints { payload: kept.clone(), mode: ImportMode::Merge, allow_secret: false };
                 assert_eq!(other.import(&import).unwrap().imported, 0);
                 let again = serde_json::value::to_raw_value(&other.export(&waiting).unwrap().payload).unwrap();
                 assert_eq!(again.get().len(), kept.get().len());
@@ -534,13 +549,13 @@ mod tests {
                 assert!(store.get("a", "three", &Context::default()).is_some());
                 store.delete(&serde_json::from_str(r#"{"component": "a", "key": "three"}"#).unwrap()).unwrap();
             }
-            manual.jump(-jump);
+            manual.jump_by(-jump);
             assert!(["one", "two"].iter().all(|key| store.get("a", key, &Context::default()).is_some()), "right again");
         }
         // A clock that stays is believed.
-        manual.jump(31 * DAY_MS);
+        manual.jump_by(31 * DAY_MS);
         store.sweep();
-        manual.advance(3_600_000);
+        manual.advance_by(3_600_000);
         assert_eq!(store.sweep(), 2);
     }
 

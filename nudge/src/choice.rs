@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
-use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::steps::Steps;
+use nudge_core::explain::{MatchExplain, ScoreParts};
+use nudge_core::steps::StepBudget;
 use smallvec::SmallVec;
 
 use crate::explain;
@@ -14,7 +14,7 @@ use crate::hint::Hint;
 use crate::scoring;
 
 /// Returns the best of `variants` that is live and `eligible`.
-pub(crate) fn pick<E>(
+pub(crate) fn pick_variant<E>(
     variants: &[Arc<Hint>],
     context: &Context,
     now: Millis,
@@ -27,19 +27,19 @@ pub(crate) fn pick<E>(
         }
     }
     let open_file = fitting.first().is_some_and(|hint| context.open_file_in(&hint.component).is_some());
-    let chosen = best(&fitting, open_file, now);
+    let chosen = pick_best(&fitting, open_file, now);
     Ok(chosen.map(|hint| Match { hint: Arc::clone(hint), open_file, context: context.clone(), now }))
 }
 
 /// Returns the best of `hints`, variants of one key, that is live. Doubt and specificity decide before the score, which
 /// is therefore computed only for those that are equal in both.
-pub(crate) fn best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
+pub(crate) fn pick_best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
-    let score = |hint: &Hint| scoring::score(hint, open_file, now);
+    let score = |hint: &Hint| scoring::score_hint(hint, open_file, now);
     let mut live = hints.iter().copied().filter(|hint| !hint.is_expired(now));
     let mut best = live.next()?;
     for hint in live {
-        let by_score = || match scoring::plainly(hint, best) {
+        let by_score = || match scoring::compare_plainly(hint, best) {
             // Variants of a key differ only in the name of the variant; the smaller name wins.
             Some(Ordering::Equal) => best.variant().cmp(hint.variant()),
             Some(plain) => plain,
@@ -70,18 +70,18 @@ impl Match {
 
     /// Returns the score, 0 to 1, unrounded.
     pub fn score(&self) -> f64 {
-        scoring::score(&self.hint, self.open_file, self.now)
+        scoring::score_hint(&self.hint, self.open_file, self.now)
     }
 
     /// Returns the addends of the score, unrounded.
-    pub fn parts(&self) -> Parts {
-        scoring::parts(&self.hint, self.open_file, self.now)
+    pub fn parts(&self) -> ScoreParts {
+        scoring::score_parts(&self.hint, self.open_file, self.now)
     }
 
     /// Returns the reasons for the match and for its score.
     pub fn reasons(&self) -> Vec<String> {
         // Unlimited steps suffice: it is one scope, and the choice has compared as much already.
-        explain::reasons(&self.hint, &self.context, self.now, &mut Steps::unlimited()).unwrap_or_default()
+        explain::collect_reasons(&self.hint, &self.context, self.now, &mut StepBudget::unlimited()).unwrap_or_default()
     }
 
     /// Returns the whole explanation, as `nudge.get_hint` sends it.

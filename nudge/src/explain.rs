@@ -2,13 +2,18 @@
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
-use nudge_core::steps::{Steps, TooMany};
+use nudge_core::steps::{StepBudget, TooMany};
 
 use crate::hint::Hint;
 
 /// Returns the reasons for an eligible hint.
-pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
-    let conditions = hint.scope().conditions(context, steps)?;
+pub(crate) fn collect_reasons(
+    hint: &Hint,
+    context: &Context,
+    now: Millis,
+    steps: &mut StepBudget,
+) -> Result<Vec<String>, TooMany> {
+    let conditions = hint.scope().evaluate_conditions(context, steps)?;
     // Room for the reasons that may follow, so that the list need not grow.
     let mut out = Vec::with_capacity(conditions.len() + 6);
     out.extend(conditions.into_iter().map(|condition| condition.reason));
@@ -46,7 +51,7 @@ pub(crate) fn reasons(hint: &Hint, context: &Context, now: Millis, steps: &mut S
 }
 
 /// Returns the one reason against a hint that did not match: its first failed condition.
-pub(crate) fn failed_reason(hint: &Hint, context: &Context, steps: &mut Steps) -> Result<Vec<String>, TooMany> {
-    let failed = hint.scope().conditions(context, steps)?.into_iter().find(|condition| !condition.met);
+pub(crate) fn failed_reason(hint: &Hint, context: &Context, steps: &mut StepBudget) -> Result<Vec<String>, TooMany> {
+    let failed = hint.scope().evaluate_conditions(context, steps)?.into_iter().find(|condition| !condition.met);
     Ok(failed.map(|condition| condition.reason).into_iter().collect())
 }

@@ -1,7 +1,7 @@
 //! The secret guard on every write: selects the texts of a hint that it scans.
 
 use nudge_core::error::{Error, Result};
-use nudge_core::safety::refusal::{check as scan, check_json};
+use nudge_core::safety::refusal::{check_json, check_text as scan};
 use nudge_core::scope::Scope;
 
 use crate::hint::{HintMeta, HintValue, Sensitivity};

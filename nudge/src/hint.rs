@@ -20,7 +20,7 @@ pub const NAME: &str = "hints";
 mod size;
 mod value;
 
-pub use value::{Command, Format, HintValue, PathValue, Shell, Template};
+pub use value::{CommandShell, CommandValue, HintValue, PathValue, TemplateFormat, TemplateValue};
 
 /// Longest component or key.
 const MAX_NAME_BYTES: usize = 256;
@@ -44,7 +44,7 @@ pub enum Sensitivity {
 /// The origin of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum HintOrigin {
     /// A person.
     User,
     /// A coding agent.
@@ -55,7 +55,7 @@ pub enum Source {
     FileImport,
 }
 
-impl Source {
+impl HintOrigin {
     /// Returns the word used in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ pub struct HintMeta {
     /// The origin.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(description = "")]
-    pub source: Option<Source>,
+    pub source: Option<HintOrigin>,
     /// Such as `agent:codex`.
     #[serde(deserialize_with = "wire::given")]
     pub added_by: Option<String>,
@@ -109,7 +109,7 @@ pub struct HintMeta {
 
 impl HintMeta {
     /// Checks sizes and ranges (semantics section 5).
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check_limits(&self) -> Result<()> {
         if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
             return Err(Error::invalid("`meta.reason` may have 2 KiB at most."));
         }
@@ -142,7 +142,7 @@ pub fn check_name(field: &str, name: &str) -> Result<()> {
 
 /// A stored hint. It is immutable: every change makes a new one, so a reader's copy never changes.
 ///
-/// Serializes in full, even a secret value; [`Hint::redacted`] hides secrets.
+/// Serializes in full, even a secret value; [`Hint::as_redacted`] hides secrets.
 #[derive(Clone)]
 pub struct Hint {
     pub(crate) component: Arc<str>,
@@ -157,7 +157,7 @@ pub struct Hint {
     /// The priority; 0 for "not given".
     priority: u8,
     sensitivity: Option<Sensitivity>,
-    source: Option<Source>,
+    source: Option<HintOrigin>,
     pub(crate) version: u64,
     pub(crate) created_at: Millis,
     pub(crate) updated_at: Millis,
@@ -169,13 +169,13 @@ pub struct Hint {
     /// Bytes of memory, its scope and tags included as if no other hint had them.
     pub(crate) held: u32,
     /// Fields that few hints have.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareFields>>,
 }
 
 const NEVER: Millis = Millis::MIN;
 
 #[derive(Clone, Default)]
-struct Rare {
+struct RareFields {
     added_by: Option<Box<str>>,
     failure_count: u32,
     last_failed_at: Option<Millis>,
@@ -183,7 +183,7 @@ struct Rare {
 
 /// Counters and times of a hint.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Use {
+pub(crate) struct HintUsage {
     pub count: u64,
     pub last: Option<Millis>,
     pub failures: u32,
@@ -219,7 +219,9 @@ impl Hint {
             use_count: 0,
             bytes: 0,
             held: 0,
-            rare: meta.added_by.map(|name| Box::new(Rare { added_by: Some(name.into()), ..Rare::default() })),
+            rare: meta
+                .added_by
+                .map(|name| Box::new(RareFields { added_by: Some(name.into()), ..RareFields::default() })),
         }
     }
 
@@ -294,7 +296,7 @@ impl Hint {
     }
 
     /// Returns the kind of source, if given.
-    pub fn source(&self) -> Option<Source> {
+    pub fn source(&self) -> Option<HintOrigin> {
         self.source
     }
 
@@ -306,7 +308,7 @@ impl Hint {
     /// Returns true when the hint was learned and has worked in one client session alone. It is told beside the failure
     /// that it mended and nowhere else (semantics section 10).
     pub(crate) fn is_unproven(&self) -> bool {
-        self.source == Some(Source::ToolOutput) && self.tags().any(unproven::is_tag)
+        self.source == Some(HintOrigin::ToolOutput) && self.tags().any(unproven::is_tag)
     }
 
     /// Returns the version, which grows by one with every set.
@@ -355,7 +357,7 @@ impl Hint {
     }
 
     /// Returns true when the ttl is a duration, not the session.
-    pub fn expires(&self) -> bool {
+    pub fn has_expiry(&self) -> bool {
         *self.ttl() != Ttl::SESSION
     }
 
@@ -363,8 +365,8 @@ impl Hint {
         self.ttl.expires_at(self.updated_at)
     }
 
-    pub(crate) fn usage(&self) -> Use {
-        Use {
+    pub(crate) fn usage(&self) -> HintUsage {
+        HintUsage {
             count: self.use_count,
             last: self.last_used_at(),
             failures: self.failure_count(),
@@ -372,7 +374,7 @@ impl Hint {
         }
     }
 
-    pub(crate) fn set_usage(&mut self, usage: Use) {
+    pub(crate) fn set_usage(&mut self, usage: HintUsage) {
         self.use_count = usage.count;
         self.last_used_at = usage.last.unwrap_or(NEVER);
         if self.rare.is_some() || usage.failures > 0 || usage.last_failed.is_some() {
@@ -382,11 +384,11 @@ impl Hint {
     }
 
     /// Returns a wrapper that serializes a secret value as `"[secret]"`.
-    pub fn redacted(&self) -> Redacted<'_> {
-        Redacted(self)
+    pub fn as_redacted(&self) -> RedactedHint<'_> {
+        RedactedHint(self)
     }
 
-    fn fields<M: SerializeMap>(&self, map: &mut M, redact: bool, named: bool) -> Result<(), M::Error> {
+    fn serialize_fields<M: SerializeMap>(&self, map: &mut M, redact: bool, named: bool) -> Result<(), M::Error> {
         if named {
             map.serialize_entry("component", &*self.component)?;
             map.serialize_entry("key", &*self.key)?;
@@ -399,12 +401,12 @@ impl Hint {
         } else {
             map.serialize_entry("value", &self.value)?;
         }
-        map.serialize_entry("meta", &Meta(self))?;
+        map.serialize_entry("meta", &SerializedMeta(self))?;
         map.serialize_entry("version", &self.version)?;
-        map.serialize_entry("created_at", &rfc3339::Stamp::of(self.created_at))?;
-        map.serialize_entry("updated_at", &rfc3339::Stamp::of(self.updated_at))?;
+        map.serialize_entry("created_at", &rfc3339::TimeText::from_millis(self.created_at))?;
+        map.serialize_entry("updated_at", &rfc3339::TimeText::from_millis(self.updated_at))?;
         if let Some(at) = self.last_used_at() {
-            map.serialize_entry("last_used_at", &rfc3339::Stamp::of(at))?;
+            map.serialize_entry("last_used_at", &rfc3339::TimeText::from_millis(at))?;
         }
         if self.use_count > 0 {
             map.serialize_entry("use_count", &self.use_count)?;
@@ -413,15 +415,15 @@ impl Hint {
             map.serialize_entry("failure_count", &self.failure_count())?;
         }
         if let Some(at) = self.last_failed_at() {
-            map.serialize_entry("last_failed_at", &rfc3339::Stamp::of(at))?;
+            map.serialize_entry("last_failed_at", &rfc3339::TimeText::from_millis(at))?;
         }
         Ok(())
     }
 }
 
-struct Meta<'a>(&'a Hint);
+struct SerializedMeta<'a>(&'a Hint);
 
-impl Serialize for Meta<'_> {
+impl Serialize for SerializedMeta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let hint = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -429,13 +431,13 @@ impl Serialize for Meta<'_> {
             map.serialize_entry("reason", reason)?;
         }
         if !hint.tags.is_empty() {
-            struct Tags<'a>(&'a Hint);
-            impl Serialize for Tags<'_> {
+            struct SerializedTags<'a>(&'a Hint);
+            impl Serialize for SerializedTags<'_> {
                 fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                     serializer.collect_seq(self.0.tags())
                 }
             }
-            map.serialize_entry("tags", &Tags(hint))?;
+            map.serialize_entry("tags", &SerializedTags(hint))?;
         }
         if let Some(priority) = hint.priority() {
             map.serialize_entry("priority", &priority)?;
@@ -462,7 +464,7 @@ impl Serialize for Meta<'_> {
 
 fn serialize<S: Serializer>(hint: &Hint, serializer: S, redact: bool, named: bool) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
-    hint.fields(&mut map, redact, named)?;
+    hint.serialize_fields(&mut map, redact, named)?;
     map.end()
 }
 
@@ -473,18 +475,18 @@ impl Serialize for Hint {
 }
 
 /// A hint whose secret value serializes as `"[secret]"`.
-pub struct Redacted<'a>(&'a Hint);
+pub struct RedactedHint<'a>(&'a Hint);
 
-impl Serialize for Redacted<'_> {
+impl Serialize for RedactedHint<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize(self.0, serializer, true, true)
     }
 }
 
 /// A hint in the format of an export, where component and key are object keys.
-pub(crate) struct Exported<'a>(pub &'a Hint);
+pub(crate) struct HintInExport<'a>(pub &'a Hint);
 
-impl Serialize for Exported<'_> {
+impl Serialize for HintInExport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize(self.0, serializer, false, false)
     }

@@ -55,37 +55,38 @@ pub use nudge_core::{context, near, safety};
 pub use cache::Nudge;
 pub use choice::Match;
 pub use config::Config;
-pub use hint::{Hint, HintMeta, HintValue, NAME as HINTS, Redacted, check_name};
-pub use log::{Applied, Entry, Log};
+pub use hint::{Hint, HintMeta, HintValue, NAME as HINTS, RedactedHint, check_name};
+pub use log::{AppliedWrite, ChangeLog, LogEntry};
 pub use nudge_core::clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
 pub use nudge_core::context::{Context, ContextSpec, EnvNames};
 pub use nudge_core::error::{Error, ErrorKind, Result};
-pub use nudge_core::explain::{MatchExplain, Parts};
+pub use nudge_core::explain::{MatchExplain, ScoreParts};
 pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{
-    Caller, ContextUse, Cost, METHODS, Method, MethodInfo, MethodInfos, Service, Services, unknown_method,
+    CallCost, Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
 };
-pub use snapshot::Payload;
+pub use snapshot::ExportPayload;
 pub use source::SOURCE;
-pub use store::Change;
+pub use store::StoreChange;
 pub use ttl::Ttl;
 pub use view::View;
 
 // Short names for the verbs' params and results, which are documented in `method`.
 #[doc(no_inline)]
 pub use method::{
-    Bump, Bumped, ComponentCount, Components, ConditionMet, Confirmed, Counts, Delete, Deleted, Deletion, Deletions,
-    DigestText, EnvNamesAsked, Export, Exported, GetHint, Gone, GotHint, Import, ImportError, ImportMode, Imported,
-    Limits, Matched, MatchedHint, NoParams, Outcome, Query, QueryRow, QueryRows, Reach, Recall, Recalled, SessionStats,
-    SetHint, SetResult, Stats, Status, Suggest, SuggestEvent, SuggestedHint, Suggestion, Suggestions, Told, Undo,
-    Undone, Why, WhyVariant, Whys, methods,
+    BumpHint, BumpResult, ComponentCount, ComponentList, ConditionMet, DeleteHint, DeleteResult, Deletion,
+    DeletionKind, DeletionList, DigestText, EnvNamesAsked, ExportHints, ExportResult, GetHint, GotHint, HintReach,
+    HintStats, ImportError, ImportHints, ImportMode, ImportResult, MatchedHint, NoParams, OutcomeMatches,
+    OutcomeParams, QueryHints, QueryRow, QueryRows, RecallAnswer, RecallParams, SessionStats, SetHint, SetResult,
+    StoreLimits, StoreStatus, SuggestCounts, SuggestEvent, SuggestParams, SuggestedHint, Suggestion, Suggestions,
+    ToldAnswer, ToldParams, UndoDeletion, UndoResult, WhyQuestion, WhyResult, WhyVariant, methods,
 };
 #[doc(no_inline)]
-pub use value::{Command, Format, PathValue, Sensitivity, Shell, Source, Template};
+pub use value::{CommandShell, CommandValue, HintOrigin, PathValue, Sensitivity, TemplateFormat, TemplateValue};
 
 /// Runs the README's example with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
-struct Readme;
+struct ReadmeExample;

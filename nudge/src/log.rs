@@ -9,22 +9,22 @@ use nudge_core::service::Caller;
 use serde_json::value::RawValue;
 
 use crate::hint::Hint;
-use crate::store::Change;
+use crate::store::StoreChange;
 
 /// Records changes before anyone can see them.
 ///
 /// `append` is called by one writer at a time, before the change is applied. When it fails the call
 /// is refused and nothing changes.
-pub trait Log: Send + Sync {
+pub trait ChangeLog: Send + Sync {
     /// Records a write.
     ///
     /// # Errors
     /// The reason why the change cannot be recorded.
-    fn append(&self, entry: &Entry<'_>) -> Result<()>;
+    fn append(&self, entry: &LogEntry<'_>) -> Result<()>;
 
     /// Called with changes that are visible now, in their order. It must be quick, and must not call
     /// the store.
-    fn applied(&self, _: &Applied<'_>) {}
+    fn on_applied(&self, _: &AppliedWrite<'_>) {}
 
     /// Returns true when the log should begin anew: it has grown long, or another process has shortened it. Asked
     /// after a write, and after a failed `append`, which is then tried once more.
@@ -36,13 +36,13 @@ pub trait Log: Send + Sync {
     fn begin_anew(&self, _: &[Vec<u8>]) {}
 }
 
-impl<L: Log + ?Sized> Log for Arc<L> {
-    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
+    fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         (**self).append(entry)
     }
 
-    fn applied(&self, applied: &Applied<'_>) {
-        (**self).applied(applied);
+    fn on_applied(&self, applied: &AppliedWrite<'_>) {
+        (**self).on_applied(applied);
     }
 
     fn is_long(&self) -> bool {
@@ -54,11 +54,11 @@ impl<L: Log + ?Sized> Log for Arc<L> {
     }
 }
 
-/// A planned write, as a [`Log`](crate::Log) records it before it is applied.
+/// A planned write, as a [`ChangeLog`](crate::ChangeLog) records it before it is applied.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
-    /// The write, as [`Log::applied`](crate::Log::applied) gets it afterwards.
-    pub applied: Applied<'a>,
+pub struct LogEntry<'a> {
+    /// The write, as [`ChangeLog::on_applied`](crate::ChangeLog::on_applied) gets it afterwards.
+    pub applied: AppliedWrite<'a>,
     /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing else
     /// is in it.
     pub result: Option<&'a RawValue>,
@@ -71,7 +71,7 @@ pub struct Entry<'a> {
 /// A write that was made.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Applied<'a> {
+pub struct AppliedWrite<'a> {
     /// `set`, `bump`, `delete`, `import`, `outcome`, `undo`, or `expire` for dropped expired hints.
     pub verb: &'static str,
     /// The caller.
@@ -79,46 +79,49 @@ pub struct Applied<'a> {
     /// The time of the write.
     pub at: Millis,
     /// The changes, with hints as they are after the write; for deletions, as they were.
-    pub changes: &'a [Change],
+    pub changes: &'a [StoreChange],
 }
 
-impl Applied<'_> {
+impl AppliedWrite<'_> {
     /// Returns the hints that are gone: deleted, and not put back by the same call.
-    pub fn gone(&self) -> impl Iterator<Item = &Arc<Hint>> {
+    pub fn list_gone(&self) -> impl Iterator<Item = &Arc<Hint>> {
         fn name(hint: &Hint) -> (&str, &str, &str) {
             (hint.component(), hint.key(), hint.variant())
         }
         // The names are collected only when needed: most writes delete nothing, and an import may put very many.
-        let deletes = self.changes.iter().any(|change| matches!(change, Change::Delete(_)));
+        let deletes = self.changes.iter().any(|change| matches!(change, StoreChange::Delete(_)));
         // A hint that a secret has replaced is restored as gone and replaced at once.
-        let kept: HashSet<_> = self.put().chain(self.replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
+        let kept: HashSet<_> =
+            self.list_put().chain(self.list_replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
-            Change::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),
+            StoreChange::Delete(hint) if !kept.contains(&name(hint)) => Some(hint),
             _ => None,
         })
     }
 
     /// Returns the hints that others were put in place of and that `undo` can bring back, as they were.
-    pub fn replaced(&self) -> impl Iterator<Item = &Arc<Hint>> {
-        self.changes.iter().filter_map(|change| if let Change::Replaced(hint) = change { Some(hint) } else { None })
+    pub fn list_replaced(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        self.changes
+            .iter()
+            .filter_map(|change| if let StoreChange::Replaced(hint) = change { Some(hint) } else { None })
     }
 
     /// Returns the hints that were stored, as they are now.
-    pub fn put(&self) -> impl Iterator<Item = &Arc<Hint>> {
-        self.changes.iter().filter_map(|change| if let Change::Put(hint) = change { Some(hint) } else { None })
+    pub fn list_put(&self) -> impl Iterator<Item = &Arc<Hint>> {
+        self.changes.iter().filter_map(|change| if let StoreChange::Put(hint) = change { Some(hint) } else { None })
     }
 
-    /// Returns [`Applied::at`] as RFC 3339.
-    pub fn time(&self) -> String {
-        rfc3339::text(self.at)
+    /// Returns [`AppliedWrite::at`] as RFC 3339.
+    pub fn to_rfc3339(&self) -> String {
+        rfc3339::format_time(self.at)
     }
 }
 
 /// The log of a store that is not recorded anywhere.
 pub(crate) struct NoLog;
 
-impl Log for NoLog {
-    fn append(&self, _: &Entry<'_>) -> Result<()> {
+impl ChangeLog for NoLog {
+    fn append(&self, _: &LogEntry<'_>) -> Result<()> {
         Ok(())
     }
 }

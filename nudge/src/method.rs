@@ -18,36 +18,37 @@ mod undo;
 mod why;
 
 use nudge_core::error::Result;
-use nudge_core::once::Once;
-use nudge_core::service::Method;
-use nudge_core::table::{Table, TableService};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::MethodSpec;
+use nudge_core::table::{MethodTable, TableService};
 
 use serde_json::value::RawValue;
 
 use crate::cache::Nudge;
 
-pub use crate::trash::Gone;
-pub use bump::{Bump, Bumped};
-pub use delete::{Delete, Deleted};
+pub use crate::trash::DeletionKind;
+pub use bump::{BumpHint, BumpResult};
+pub use delete::{DeleteHint, DeleteResult};
 pub use env_names::EnvNamesAsked;
-pub use export::{Export, Exported};
+pub use export::{ExportHints, ExportResult};
 pub use get::{GetHint, GotHint};
-pub use import::{Import, ImportError, ImportMode, Imported};
-pub use list::{ComponentCount, Components};
+pub use import::{ImportError, ImportHints, ImportMode, ImportResult};
+pub use list::{ComponentCount, ComponentList};
 pub use nudge_core::suggest::{
-    Confirmed, Counts, DigestText, HourStats, Outcome, Recall, Recalled, SessionStats, Suggest, SuggestEvent, Told,
+    DigestText, HourStats, OutcomeParams, RecallAnswer, RecallParams, SessionStats, SuggestCounts, SuggestEvent,
+    SuggestParams, ToldAnswer, ToldParams,
 };
-pub use nudge_core::table::{NoParams, schema};
-pub use outcome::{Matched, MatchedHint};
-pub use query::{Query, QueryRow, QueryRows};
-pub use set::{Reach, SetHint, SetResult};
-pub use stats::Stats;
-pub use status::{Limits, Status};
+pub use nudge_core::table::{NoParams, build_schema};
+pub use outcome::{MatchedHint, OutcomeMatches};
+pub use query::{QueryHints, QueryRow, QueryRows};
+pub use set::{HintReach, SetHint, SetResult};
+pub use stats::HintStats;
+pub use status::{StoreLimits, StoreStatus};
 pub use suggest::{SuggestedHint, Suggestion, Suggestions};
-pub use undo::{Deletion, Deletions, Undo, Undone};
-pub use why::{ConditionMet, Why, WhyVariant, Whys};
+pub use undo::{Deletion, DeletionList, UndoDeletion, UndoResult};
+pub use why::{ConditionMet, WhyQuestion, WhyResult, WhyVariant};
 
-static TABLE: Table<Nudge> = Table(&[
+static TABLE: MethodTable<Nudge> = MethodTable(&[
     &get::ROW,
     &query::ROW,
     &set::ROW,
@@ -70,19 +71,19 @@ static TABLE: Table<Nudge> = Table(&[
 ]);
 
 impl TableService for Nudge {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         Some(&self.calls)
     }
 
-    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+    fn ask_env(&self, method: &MethodSpec, params: &RawValue) -> Result<()> {
         self.check_env_names(method.context, params)
     }
 }
 
 /// Returns the methods of the hints.
-pub fn methods() -> Vec<&'static Method> {
+pub fn methods() -> Vec<&'static MethodSpec> {
     TABLE.methods()
 }
 
@@ -102,7 +103,7 @@ mod tests {
             }
         }
         // cli/tests/mcp/server.rs limits the size of the whole answer to `tools/list`.
-        let bytes = |tool: &Method| (tool.params)().to_string().len() + tool.description.len();
+        let bytes = |tool: &MethodSpec| (tool.params)().to_string().len() + tool.description.len();
         let (recall, hints): (Vec<_>, Vec<_>) =
             methods().into_iter().filter(|method| method.tool).partition(|method| method.name == "nudge.recall");
         let hints: usize = hints.into_iter().map(bytes).sum();

@@ -1,9 +1,9 @@
 //! Suggests the hint that a caller may have meant, when it asks for one that is not stored.
 
 use nudge_core::error::Error;
-use nudge_core::near::nearest;
+use nudge_core::near::find_nearest;
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::wire::shorten;
+use nudge_core::wire::shorten_text;
 
 use crate::cache::Nudge;
 
@@ -15,34 +15,34 @@ impl Nudge {
     pub(crate) fn no_such_hint(&self, component: &str, key: &str) -> Error {
         let now = self.now();
         // A caller that names a variant may have the key right.
-        if self.store.variants(component, key).1.iter().any(|hint| !hint.is_expired(now)) {
+        if self.store.find_variants(component, key).1.iter().any(|hint| !hint.is_expired(now)) {
             return no_such_variant();
         }
-        Error::not_found(format!("No such hint is stored; {}", self.lead(component, key)))
+        Error::not_found(format!("No such hint is stored; {}", self.make_lead(component, key)))
     }
 
     /// Makes the refusal of a call whose component is not stored.
     pub(crate) fn no_such_component(&self, component: &str) -> Error {
         let names = self.component_names();
-        let near = nearest(component, names.iter().map(String::as_str));
-        let lead = near.and_then(|near| sayable(&format!("did you mean {near}?")));
+        let near = find_nearest(component, names.iter().map(String::as_str));
+        let lead = near.and_then(|near| check_lead(&format!("did you mean {near}?")));
         let lead = lead.unwrap_or_else(|| "`nudge.list_components` names them.".into());
         Error::not_found(format!("No such component is stored; {lead}"))
     }
 
     /// The rest of a sentence, which leads on from a component and key that are not stored.
-    pub(crate) fn lead(&self, component: &str, key: &str) -> String {
+    pub(crate) fn make_lead(&self, component: &str, key: &str) -> String {
         let list = || "list what there is with `nudge.list_components`, or set it.".to_owned();
-        self.meant(component, key).and_then(|lead| sayable(&lead)).unwrap_or_else(list)
+        self.find_meant(component, key).and_then(|lead| check_lead(&lead)).unwrap_or_else(list)
     }
 
-    fn meant(&self, component: &str, key: &str) -> Option<String> {
-        let keys = self.keys(component);
-        let near = |keys: &[String]| nearest(key, keys.iter().map(String::as_str)).map(str::to_owned);
+    fn find_meant(&self, component: &str, key: &str) -> Option<String> {
+        let keys = self.list_keys(component);
+        let near = |keys: &[String]| find_nearest(key, keys.iter().map(String::as_str)).map(str::to_owned);
         if keys.is_empty() {
             let names = self.component_names();
-            let component = nearest(component, names.iter().map(String::as_str))?;
-            let keys = self.keys(component);
+            let component = find_nearest(component, names.iter().map(String::as_str))?;
+            let keys = self.list_keys(component);
             let key = if keys.iter().any(|stored| stored == key) { Some(key.to_owned()) } else { near(&keys) };
             return Some(match key {
                 Some(key) => format!("did you mean {component}/{key}?"),
@@ -61,9 +61,9 @@ impl Nudge {
     }
 
     /// The keys of a component, by bytes.
-    fn keys(&self, component: &str) -> Vec<String> {
+    fn list_keys(&self, component: &str) -> Vec<String> {
         let now = self.now();
-        let live = self.store.component(component).into_iter().filter(|hint| !hint.is_expired(now));
+        let live = self.store.list_component(component).into_iter().filter(|hint| !hint.is_expired(now));
         let mut keys: Vec<_> = live.map(|hint| hint.key().to_owned()).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -77,22 +77,25 @@ pub(crate) fn no_such_variant() -> Error {
 }
 
 /// Returns the text unless it looks like a credential: a stored name may, when the guard was told to let it pass.
-fn sayable(lead: &str) -> Option<String> {
-    SecretGuard::new().check(None, lead).is_none().then(|| shorten(lead))
+fn check_lead(lead: &str) -> Option<String> {
+    SecretGuard::new().check(None, lead).is_none().then(|| shorten_text(lead))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Context, Delete, Export, Nudge, SetHint, Why};
+    use crate::{Context, DeleteHint, ExportHints, Nudge, SetHint, WhyQuestion};
 
     #[test]
     fn what_may_have_been_meant_is_named() {
         let store = Nudge::default();
         let said = |component: &str, key: &str| {
             let refused = store.find(component, key, &Context::default()).unwrap_err();
-            let also = store.delete(&Delete { component: component.into(), key: key.into(), ..Delete::default() });
+            let also =
+                store.delete(&DeleteHint { component: component.into(), key: key.into(), ..DeleteHint::default() });
             assert_eq!(also.unwrap_err().message(), refused.message());
-            let why = store.why(Why { component: component.into(), key: key.into(), ..Why::default() }).unwrap();
+            let why = store
+                .why(WhyQuestion { component: component.into(), key: key.into(), ..WhyQuestion::default() })
+                .unwrap();
             let lead = refused.message().strip_prefix("No such hint is stored; ").unwrap().to_owned();
             assert_eq!(why.verdict, format!("Nothing is stored under this key; {lead}"));
             lead
@@ -117,7 +120,7 @@ mod tests {
         }
         assert_eq!(said("http-proxy", "deploy"), "list the keys of http-proxy with `nudge.query`, or set it.");
         let export = |component: &str| {
-            let params = Export { component: Some(component.into()), ..Export::default() };
+            let params = ExportHints { component: Some(component.into()), ..ExportHints::default() };
             store.export(&params).unwrap_err().message().to_owned()
         };
         assert_eq!(export("http"), "No such component is stored; did you mean http-proxy?");

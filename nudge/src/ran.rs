@@ -4,14 +4,14 @@ use memchr::memmem::Finder;
 use nudge_core::context::Context;
 use nudge_core::error::Result;
 use nudge_core::shell::{self, Command, Folder, Line};
-use nudge_core::steps::Steps;
+use nudge_core::steps::StepBudget;
 use nudge_core::suggest::CommandOutcome;
 
 /// Steps for each byte of a line that is read: reading it takes longer than comparing it.
 const STEPS_PER_BYTE: usize = 16;
 
 /// A command line that ran, ready to be compared with thousands of hints.
-pub(crate) struct Ran<'a> {
+pub(crate) struct RanCommand<'a> {
     outcome: &'a CommandOutcome<'a>,
     line: Option<Line>,
     /// For each command of the line, where it ran: a number of `places`, `None` where that is not known.
@@ -24,20 +24,20 @@ pub(crate) struct Ran<'a> {
 
 /// The result of an end for a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct CommandEnd {
     pub ok: bool,
     pub exit_code: Option<i64>,
-    /// The number of the place in [`Ran::places`] where the hint must be eligible.
+    /// The number of the place in [`RanCommand::places`] where the hint must be eligible.
     pub place: usize,
 }
 
-impl<'a> Ran<'a> {
+impl<'a> RanCommand<'a> {
     /// Reads the line.
     ///
     /// # Errors
     /// When the steps do not suffice.
-    pub fn new(outcome: &'a CommandOutcome<'a>, steps: &mut Steps) -> Result<Self> {
-        steps.take(outcome.command.len() * STEPS_PER_BYTE)?;
+    pub fn new(outcome: &'a CommandOutcome<'a>, steps: &mut StepBudget) -> Result<Self> {
+        steps.take_steps(outcome.command.len() * STEPS_PER_BYTE)?;
         let line = shell::parse(outcome.command);
         let mut places = vec![outcome.context.clone()];
         let mut folders: Vec<(&str, Option<usize>)> = Vec::new();
@@ -50,7 +50,7 @@ impl<'a> Ran<'a> {
                     if let Some((_, place)) = folders.iter().find(|(known, _)| known == folder) {
                         *place
                     } else {
-                        let place = outcome.context.moved(folder).map(|context| {
+                        let place = outcome.context.after_cd(folder).map(|context| {
                             places.push(context);
                             places.len() - 1
                         });
@@ -60,7 +60,7 @@ impl<'a> Ran<'a> {
                 }
             });
         }
-        let needles = line.iter().flat_map(Line::heads).map(needles).collect();
+        let needles = line.iter().flat_map(Line::heads).map(make_needles).collect();
         Ok(Self { outcome, line, at, places, needles })
     }
 
@@ -73,16 +73,16 @@ impl<'a> Ran<'a> {
     ///
     /// # Errors
     /// When the steps do not suffice.
-    pub fn says_of(&self, hint: &str, steps: &mut Steps) -> Result<Option<Ended>> {
+    pub fn says_of(&self, hint: &str, steps: &mut StepBudget) -> Result<Option<CommandEnd>> {
         let CommandOutcome { command, ok, exit_code, .. } = *self.outcome;
-        let whole = Ended { ok, exit_code, place: 0 };
+        let whole = CommandEnd { ok, exit_code, place: 0 };
         let background = self.line.as_ref().is_some_and(|line| line.background);
         let mut words = command.split_whitespace().peekable();
         if words.peek().is_some() && words.eq(hint.split_whitespace()) {
             return Ok((!background).then_some(whole));
         }
         let Some(line) = self.line.as_ref().filter(|_| self.may_be_in(hint)) else { return Ok(None) };
-        steps.take(hint.len() * STEPS_PER_BYTE)?;
+        steps.take_steps(hint.len() * STEPS_PER_BYTE)?;
         let Some(hint) = shell::parse(hint).filter(|hint| !hint.background) else { return Ok(None) };
         let Some(only) = hint.only() else {
             return Ok((!background && hint.commands.len() > 1 && line.is_same(&hint)).then_some(whole));
@@ -91,7 +91,7 @@ impl<'a> Ran<'a> {
             let here = if only.folder == Folder::Here { *at } else { (only.folder == command.folder).then_some(0) };
             let (ok, exit_code) = command.ended(ok, exit_code)?;
             let place = here.filter(|_| !command.piped && command.is_same(only))?;
-            Some(Ended { ok, exit_code, place })
+            Some(CommandEnd { ok, exit_code, place })
         }))
     }
 
@@ -101,7 +101,7 @@ impl<'a> Ran<'a> {
     }
 }
 
-fn needles(command: &Command) -> Vec<Finder<'static>> {
+fn make_needles(command: &Command) -> Vec<Finder<'static>> {
     let plain = |word: &&String| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b));
     let mut words: Vec<_> = command.words.iter().filter(plain).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
@@ -116,8 +116,8 @@ mod tests {
     fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
         let context = Context::builder().cwd("/r").build().unwrap();
         let outcome = CommandOutcome { command: line, ok, exit_code, context: &context, client_session: None };
-        let mut steps = Steps::of_a_call();
-        let ran = Ran::new(&outcome, &mut steps).unwrap();
+        let mut steps = StepBudget::of_a_call();
+        let ran = RanCommand::new(&outcome, &mut steps).unwrap();
         ran.says_of(hint, &mut steps).unwrap().map_or("nothing".into(), |ended| {
             let code = ended.exit_code.map(|code| code.to_string()).unwrap_or_default();
             format!("{}{code} {}", if ended.ok { "+" } else { "-" }, ran.places()[ended.place].cwd().unwrap())
@@ -199,8 +199,8 @@ mod tests {
         let line = "npm test";
         let outcome =
             CommandOutcome { command: line, ok: true, exit_code: None, context: &context, client_session: None };
-        let mut steps = Steps::in_passing();
-        let ran = Ran::new(&outcome, &mut steps).unwrap();
+        let mut steps = StepBudget::in_passing();
+        let ran = RanCommand::new(&outcome, &mut steps).unwrap();
         let long = format!("npm test '{}'", "x".repeat(60_000));
         assert!(ran.says_of(&long, &mut steps).unwrap_err().takes_long());
         assert!(ran.says_of("make", &mut steps).unwrap().is_none(), "most need not be read");

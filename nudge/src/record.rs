@@ -7,31 +7,36 @@ use std::sync::Arc;
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Done;
+use nudge_core::once::CallRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::hint::{Exported, Hint};
-use crate::log::Entry;
-use crate::store::Change;
-use crate::trash::Trash;
+use crate::hint::{Hint, HintInExport};
+use crate::log::LogEntry;
+use crate::store::StoreChange;
+use crate::trash::HintTrash;
 
-impl Entry<'_> {
+impl LogEntry<'_> {
     /// Returns the record, for [`Nudge::restore`](crate::Nudge::restore).
     pub fn to_json(&self) -> Vec<u8> {
         let Self { applied, result, version, call } = *self;
-        let done = applied.by.key.map(|key| Done { key: key.into(), result, version, call: call.map(Into::into) });
-        let mut record =
-            Record { verb: applied.verb.into(), by: applied.by.name.into(), at: applied.at, ..Record::default() };
+        let done =
+            applied.by.key.map(|key| CallRecord { key: key.into(), result, version, call: call.map(Into::into) });
+        let mut record = WrittenRecord {
+            verb: applied.verb.into(),
+            by: applied.by.name.into(),
+            at: applied.at,
+            ..WrittenRecord::default()
+        };
         record.done.extend(done);
         for change in applied.changes {
             match change {
-                Change::Put(hint) if !hint.is_secret() => record.put.push(Named(hint)),
-                Change::Put(hint) | Change::Delete(hint) => {
+                StoreChange::Put(hint) if !hint.is_secret() => record.put.push(NamedHint(hint)),
+                StoreChange::Put(hint) | StoreChange::Delete(hint) => {
                     record.gone.push((hint.component(), hint.key(), hint.variant()));
                 }
-                Change::Replaced(hint) => record.replaced.push((hint.component(), hint.key(), hint.variant())),
-                Change::Extra(extra) => record.extra = Some(extra),
+                StoreChange::Replaced(hint) => record.replaced.push((hint.component(), hint.key(), hint.variant())),
+                StoreChange::Extra(extra) => record.extra = Some(extra),
             }
         }
         record.to_json()
@@ -40,13 +45,13 @@ impl Entry<'_> {
 
 /// The format of a record for writing.
 #[derive(Serialize, Default)]
-pub(crate) struct Record<'a> {
+pub(crate) struct WrittenRecord<'a> {
     pub verb: Box<str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
     pub at: Millis,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub put: Vec<Named<'a>>,
+    pub put: Vec<NamedHint<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<(&'a str, &'a str, &'a str)>,
     /// Names of hints that are in `put`, or secret now, and whose former value can be brought back.
@@ -55,7 +60,7 @@ pub(crate) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub done: Vec<Done<'a>>,
+    pub done: Vec<CallRecord<'a>>,
     /// In a snapshot, the id of a deletion that can be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<u64>,
@@ -64,7 +69,7 @@ pub(crate) struct Record<'a> {
     pub deletions: Option<u64>,
 }
 
-impl Record<'_> {
+impl WrittenRecord<'_> {
     pub fn to_json(&self) -> Vec<u8> {
         // Serializing strings and numbers cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
@@ -72,17 +77,17 @@ impl Record<'_> {
 }
 
 /// A hint with its component and key.
-pub(crate) struct Named<'a>(pub &'a Hint);
+pub(crate) struct NamedHint<'a>(pub &'a Hint);
 
-impl Serialize for Named<'_> {
+impl Serialize for NamedHint<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.0.component(), self.0.key(), Exported(self.0)).serialize(serializer)
+        (self.0.component(), self.0.key(), HintInExport(self.0)).serialize(serializer)
     }
 }
 
 /// The format of a record for reading.
 #[derive(Deserialize)]
-pub(crate) struct Read<'a> {
+pub(crate) struct ReadRecord<'a> {
     pub verb: String,
     #[serde(default)]
     pub by: String,
@@ -96,14 +101,14 @@ pub(crate) struct Read<'a> {
     #[serde(borrow, default)]
     pub extra: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub done: Vec<Done<'a>>,
+    pub done: Vec<CallRecord<'a>>,
     #[serde(default)]
     pub deleted: Option<u64>,
     #[serde(default)]
     pub deletions: u64,
 }
 
-impl<'a> Read<'a> {
+impl<'a> ReadRecord<'a> {
     pub fn parse(record: &'a [u8]) -> Result<Self> {
         serde_json::from_slice(record)
             .map_err(|_| Error::invalid("A record of the journal is not of this version; it is passed over."))
@@ -114,40 +119,47 @@ impl<'a> Read<'a> {
 const HINTS_OF_A_RECORD: usize = 256;
 
 /// Converts a whole store to records.
-pub(crate) fn snapshot<'a>(
+pub(crate) fn write_snapshot<'a>(
     hints: &'a [Arc<Hint>],
     extra: Option<&'a RawValue>,
-    trash: &'a Trash,
-    done: Vec<Done<'a>>,
+    trash: &'a HintTrash,
+    done: Vec<CallRecord<'a>>,
     now: Millis,
 ) -> Vec<Vec<u8>> {
     let open: Vec<_> = hints.iter().filter(|hint| !hint.is_secret()).collect();
     let mut out = Vec::new();
     for hints in open.chunks(HINTS_OF_A_RECORD) {
-        let put = hints.iter().map(|hint| Named(hint)).collect();
-        out.push(Record { verb: "snapshot".into(), at: now, put, ..Record::default() }.to_json());
+        let put = hints.iter().map(|hint| NamedHint(hint)).collect();
+        out.push(WrittenRecord { verb: "snapshot".into(), at: now, put, ..WrittenRecord::default() }.to_json());
     }
     for deleted in trash.iter().collect::<Vec<_>>().into_iter().rev() {
-        let put: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_secret()).map(|hint| Named(hint)).collect();
+        let put: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_secret()).map(|hint| NamedHint(hint)).collect();
         if !put.is_empty() {
             let by = deleted.by.clone();
             let (deleted_as, deleted) = (deleted.what, (deleted.id, deleted.at));
             out.push(
-                Record {
+                WrittenRecord {
                     verb: deleted_as.as_str().into(),
                     by,
                     at: deleted.1,
                     put,
                     deleted: Some(deleted.0),
-                    ..Record::default()
+                    ..WrittenRecord::default()
                 }
                 .to_json(),
             );
         }
     }
     out.push(
-        Record { verb: "snapshot".into(), at: now, extra, done, deletions: Some(trash.last_id()), ..Record::default() }
-            .to_json(),
+        WrittenRecord {
+            verb: "snapshot".into(),
+            at: now,
+            extra,
+            done,
+            deletions: Some(trash.last_id()),
+            ..WrittenRecord::default()
+        }
+        .to_json(),
     );
     out
 }

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use nudge_core::clock::Millis;
-use nudge_core::explain::Parts;
+use nudge_core::explain::ScoreParts;
 
 use crate::hint::Hint;
 
@@ -30,24 +30,24 @@ const DEFAULT_PRIORITY: u8 = 5;
 const DEFAULT_CONFIDENCE: f64 = 0.5;
 
 /// Returns the part of a score that does not change with time: priority, confidence, specificity.
-pub(crate) fn fixed(hint: &Hint) -> f64 {
-    priority(hint) + confidence(hint) + specificity(hint)
+pub(crate) fn compute_fixed(hint: &Hint) -> f64 {
+    score_priority(hint) + score_confidence(hint) + score_specificity(hint)
 }
 
-fn priority(hint: &Hint) -> f64 {
+fn score_priority(hint: &Hint) -> f64 {
     PRIORITY * (f64::from(hint.priority().unwrap_or(DEFAULT_PRIORITY)) / 10.0)
 }
 
-fn confidence(hint: &Hint) -> f64 {
+fn score_confidence(hint: &Hint) -> f64 {
     CONFIDENCE * hint.confidence().unwrap_or(DEFAULT_CONFIDENCE)
 }
 
-fn specificity(hint: &Hint) -> f64 {
+fn score_specificity(hint: &Hint) -> f64 {
     SPECIFICITY * (f64::from(hint.scope().specificity()) / SCOPE_FIELDS)
 }
 
 /// Returns the factor of an exponential decay from `since` to `now`.
-fn decay(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
+fn decay_factor(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
     // The conversion is exact below 2^53 ms, which is 285,000 years.
     #[allow(clippy::cast_precision_loss)]
     let ms = now.saturating_sub(since).max(0) as f64;
@@ -58,23 +58,23 @@ pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis
     let Some(last) = last_used_at.filter(|_| use_count > 0) else { return 0.0 };
     // The precision of counts beyond 2^53 does not matter: the curve has long reached 1.
     #[allow(clippy::cast_precision_loss)]
-    let decayed = use_count as f64 * decay(last, now, USE_HALF_LIFE_MS);
+    let decayed = use_count as f64 * decay_factor(last, now, USE_HALF_LIFE_MS);
     FRECENCY * (1.0 - libm::exp2(-decayed / HALF_FRECENCY_USES))
 }
 
 pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {
-    RECENCY * decay(updated_at, now, UPDATE_HALF_LIFE_MS)
+    RECENCY * decay_factor(updated_at, now, UPDATE_HALF_LIFE_MS)
 }
 
 /// Returns the score without an open file. Every caller adds in this order, so that equal hints score equally
 /// to the last bit.
-pub(crate) fn total(fixed: f64, frecency: f64, recency: f64) -> f64 {
+pub(crate) fn sum_score(fixed: f64, frecency: f64, recency: f64) -> f64 {
     fixed + frecency + recency
 }
 
 /// Returns an upper bound of the score of `hint` without an open file, at any time.
-pub(crate) fn most(hint: &Hint) -> f64 {
-    total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), Millis::MIN), RECENCY)
+pub(crate) fn bound_score(hint: &Hint) -> f64 {
+    sum_score(compute_fixed(hint), frecency(hint.use_count, hint.last_used_at(), Millis::MIN), RECENCY)
 }
 
 /// Returns the addend of an open file; the sum stays at most 1.
@@ -83,17 +83,22 @@ pub(crate) fn files_open(rest: f64) -> f64 {
 }
 
 /// Returns the unrounded score of `hint`.
-pub(crate) fn score(hint: &Hint, open_file: bool, now: Millis) -> f64 {
-    let rest = total(fixed(hint), frecency(hint.use_count, hint.last_used_at(), now), recency(hint.updated_at, now));
+pub(crate) fn score_hint(hint: &Hint, open_file: bool, now: Millis) -> f64 {
+    let rest = sum_score(
+        compute_fixed(hint),
+        frecency(hint.use_count, hint.last_used_at(), now),
+        recency(hint.updated_at, now),
+    );
     if open_file { rest + files_open(rest) } else { rest }
 }
 
 /// Compares two hints of one component when it is plain which scores higher at any time: no addend of the one is less
 /// than the other's. Saves the powers of two, which take most of the time of a lookup.
-pub(crate) fn plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
+pub(crate) fn compare_plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
     // In most pairs all fixed parts are equal, which is seen without a sum.
     let made_of = |hint: &Hint| (hint.priority(), hint.confidence(), hint.scope().specificity());
-    let by_fixed = if made_of(a) == made_of(b) { Ordering::Equal } else { fixed(a).total_cmp(&fixed(b)) };
+    let by_fixed =
+        if made_of(a) == made_of(b) { Ordering::Equal } else { compute_fixed(a).total_cmp(&compute_fixed(b)) };
     let all = [
         by_fixed,
         a.use_count.cmp(&b.use_count),
@@ -108,16 +113,16 @@ pub(crate) fn plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
     }
 }
 
-/// Returns the addends of [`score`]; an open file is among them only when it counts.
-pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
-    let mut parts = Parts::from([
+/// Returns the addends of [`score_hint`]; an open file is among them only when it counts.
+pub(crate) fn score_parts(hint: &Hint, open_file: bool, now: Millis) -> ScoreParts {
+    let mut parts = ScoreParts::from([
         ("frecency", frecency(hint.use_count, hint.last_used_at(), now)),
-        ("priority", priority(hint)),
-        ("confidence", confidence(hint)),
-        ("scope_specificity", specificity(hint)),
+        ("priority", score_priority(hint)),
+        ("confidence", score_confidence(hint)),
+        ("scope_specificity", score_specificity(hint)),
         ("recency", recency(hint.updated_at, now)),
     ]);
-    let open_file = if open_file { files_open(score(hint, false, now)) } else { 0.0 };
+    let open_file = if open_file { files_open(score_hint(hint, false, now)) } else { 0.0 };
     if open_file > 0.0 {
         parts.push("files_open", open_file);
     }
@@ -126,14 +131,14 @@ pub(crate) fn parts(hint: &Hint, open_file: bool, now: Millis) -> Parts {
 
 /// The sort key of hints before their names; greater is better.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rank {
+pub(crate) struct ScoreRank {
     pub doubtful: bool,
     pub score: f64,
     pub specificity: u8,
     pub updated_at: Millis,
 }
 
-impl Rank {
+impl ScoreRank {
     /// Compares in the order of semantics section 3: not doubtful, score, specificity, newer.
     pub fn compare(&self, other: &Self) -> Ordering {
         (other.doubtful.cmp(&self.doubtful))
@@ -156,7 +161,7 @@ pub(crate) fn compare_variants(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
 
 /// Compares by specificity, then in section 3's order.
 pub(crate) fn compare_specific(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
-    let rank = |(hint, score): (&Hint, f64)| Rank {
+    let rank = |(hint, score): (&Hint, f64)| ScoreRank {
         doubtful: hint.is_doubtful(),
         score,
         specificity: hint.scope().specificity(),

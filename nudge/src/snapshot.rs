@@ -16,7 +16,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::hint::{Exported, Hint, HintMeta, HintValue, Use};
+use crate::hint::{Hint, HintInExport, HintMeta, HintUsage, HintValue};
 
 /// The schema version of exports.
 const SCHEMA_VERSION: &str = "1.0";
@@ -31,7 +31,7 @@ pub(crate) type Extra = BTreeMap<String, Box<RawValue>>;
 
 /// An exported store. Serializes as `{"schema_version", "created_at", "session_id", "components", ...}`.
 #[derive(Debug, Clone)]
-pub struct Payload {
+pub struct ExportPayload {
     /// The hints by component and key; among the variants of a key, the one for `hints` comes first.
     hints: Vec<Arc<Hint>>,
     session_id: String,
@@ -39,7 +39,7 @@ pub struct Payload {
     extra: Option<Arc<RawValue>>,
 }
 
-impl Payload {
+impl ExportPayload {
     pub(crate) fn new(
         hints: Vec<Arc<Hint>>,
         session_id: &str,
@@ -69,13 +69,13 @@ impl Payload {
     }
 }
 
-impl Serialize for Payload {
+impl Serialize for ExportPayload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema_version", SCHEMA_VERSION)?;
-        map.serialize_entry("created_at", &rfc3339::Stamp::of(self.created_at))?;
+        map.serialize_entry("created_at", &rfc3339::TimeText::from_millis(self.created_at))?;
         map.serialize_entry("session_id", &self.session_id)?;
-        map.serialize_entry("components", &Components(&self.hints))?;
+        map.serialize_entry("components", &SerializedComponents(&self.hints))?;
         if let Some(extra) = &self.extra {
             let extra: BTreeMap<String, &RawValue> =
                 serde_json::from_str(extra.get()).map_err(serde::ser::Error::custom)?;
@@ -87,47 +87,47 @@ impl Serialize for Payload {
     }
 }
 
-struct Components<'a>(&'a [Arc<Hint>]);
+struct SerializedComponents<'a>(&'a [Arc<Hint>]);
 
-impl Serialize for Components<'_> {
+impl Serialize for SerializedComponents<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let components = self.0.chunk_by(|a, b| a.component == b.component);
-        serializer.collect_map(components.map(|hints| (&*hints[0].component, Component(hints))))
+        serializer.collect_map(components.map(|hints| (&*hints[0].component, SerializedComponent(hints))))
     }
 }
 
-struct Component<'a>(&'a [Arc<Hint>]);
+struct SerializedComponent<'a>(&'a [Arc<Hint>]);
 
-impl Serialize for Component<'_> {
+impl Serialize for SerializedComponent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let keys = || self.0.chunk_by(|a, b| a.key == b.key);
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("hints", &Map(keys().map(|variants| (&*variants[0].key, Exported(&variants[0])))))?;
+        map.serialize_entry("hints", &PairMap(keys().map(|variants| (&*variants[0].key, HintInExport(&variants[0])))))?;
         if keys().any(|variants| variants.len() > 1) {
             let further = keys().filter(|variants| variants.len() > 1);
             map.serialize_entry(
                 "variants",
-                &Map(further.map(|variants| (&*variants[0].key, Further(&variants[1..])))),
+                &PairMap(further.map(|variants| (&*variants[0].key, FurtherVariants(&variants[1..])))),
             )?;
         }
         map.end()
     }
 }
 
-struct Further<'a>(&'a [Arc<Hint>]);
+struct FurtherVariants<'a>(&'a [Arc<Hint>]);
 
-impl Serialize for Further<'_> {
+impl Serialize for FurtherVariants<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_digest: Vec<_> = self.0.iter().collect();
         by_digest.sort_by_key(|hint| hint.variant());
-        serializer.collect_seq(by_digest.into_iter().map(|hint| Exported(hint)))
+        serializer.collect_seq(by_digest.into_iter().map(|hint| HintInExport(hint)))
     }
 }
 
 /// Serializes an iterator of pairs as a map.
-struct Map<I>(I);
+struct PairMap<I>(I);
 
-impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize for Map<I> {
+impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize for PairMap<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.clone())
     }
@@ -135,25 +135,25 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
 
 /// Takes the hints of a payload while it is read: each component is taken over before the next one is read, so that
 /// both use the same memory.
-pub(crate) trait Reader {
+pub(crate) trait PayloadReader {
     /// Takes the next hint in document order.
-    fn take(&mut self, entry: Entry<'_>);
+    fn take_entry(&mut self, entry: PayloadEntry<'_>);
     /// Forgets those that were taken: they come once more.
-    fn forget(&mut self);
+    fn forget_taken(&mut self);
 }
 
 /// An entry of a document, which may be broken.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct PayloadEntry<'a> {
     pub component: Arc<str>,
     /// The key; empty when a whole component is wrong.
     pub key: String,
-    pub body: Body<'a>,
+    pub body: EntryBody<'a>,
 }
 
 /// The content under a key.
 #[derive(Debug)]
-pub(crate) enum Body<'a> {
+pub(crate) enum EntryBody<'a> {
     /// A hint that was parsed with the whole document.
     Hint(Box<HintDocument>),
     /// JSON that may be a hint, or a bare value instead of one.
@@ -167,7 +167,7 @@ pub(crate) enum Body<'a> {
 ///
 /// # Errors
 /// `E_INVALID` when it is no store, or one of another schema.
-pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra> {
+pub(crate) fn read(payload: &RawValue, reader: &mut impl PayloadReader) -> Result<Extra> {
     let not_a_store =
         || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
     // A single pass is enough when every hint is right; else the structure is read first and then each hint on its own.
@@ -178,7 +178,7 @@ pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra
     let top = if let Some(top) = well {
         top
     } else {
-        reader.forget();
+        reader.forget_taken();
         serde_json::from_str::<Pairs<'_>>(payload.get()).map_err(|_| not_a_store())?.0
     };
     let (mut extra, mut components) = (Extra::new(), None);
@@ -188,7 +188,7 @@ pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra
             "components" => components = Some(value),
             "created_at" | "session_id" => {}
             _ => {
-                let value = wire::compact(value.get())
+                let value = wire::compact_json(value.get())
                     .map_err(|why| Error::invalid(format!("A top-level key of the payload is wrong: {why}.")))?;
                 extra.insert(name, value);
             }
@@ -196,7 +196,7 @@ pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra
     }
     check_extra_size(&extra)?;
     if !is_read {
-        let Members(components): Pairs<'_> =
+        let ObjectMembers(components): Pairs<'_> =
             components.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or_else(not_a_store)?;
         for (name, component) in components {
             read_component(&name.into(), component, reader);
@@ -205,29 +205,29 @@ pub(crate) fn read(payload: &RawValue, reader: &mut impl Reader) -> Result<Extra
     Ok(extra)
 }
 
-fn take_component(name: &Arc<str>, component: WellFormedComponent, reader: &mut impl Reader) {
-    let entry = |key, Whole(hint)| Entry { component: Arc::clone(name), key, body: Body::Hint(hint) };
+fn take_component(name: &Arc<str>, component: WellFormedComponent, reader: &mut impl PayloadReader) {
+    let entry = |key, WholeHint(hint)| PayloadEntry { component: Arc::clone(name), key, body: EntryBody::Hint(hint) };
     for (key, hint) in component.hints.into_iter().flat_map(|all| all.0) {
-        reader.take(entry(key, hint));
+        reader.take_entry(entry(key, hint));
     }
     for (key, hints) in component.variants.into_iter().flat_map(|all| all.0) {
         for hint in hints {
-            reader.take(entry(key.clone(), hint));
+            reader.take_entry(entry(key.clone(), hint));
         }
     }
 }
 
-fn read_component(name: &Arc<str>, raw: &RawValue, reader: &mut impl Reader) {
-    let wrong = |key: String| Entry { component: Arc::clone(name), key, body: Body::Wrong };
-    let Ok(Members(fields)) = serde_json::from_str::<Pairs<'_>>(raw.get()) else {
-        return reader.take(wrong(String::new()));
+fn read_component(name: &Arc<str>, raw: &RawValue, reader: &mut impl PayloadReader) {
+    let wrong = |key: String| PayloadEntry { component: Arc::clone(name), key, body: EntryBody::Wrong };
+    let Ok(ObjectMembers(fields)) = serde_json::from_str::<Pairs<'_>>(raw.get()) else {
+        return reader.take_entry(wrong(String::new()));
     };
     for (field, members) in fields {
         if is_nothing(members) || !matches!(&*field, "hints" | "variants") {
             continue;
         }
-        let Ok(Members(members)) = serde_json::from_str::<Pairs<'_>>(members.get()) else {
-            reader.take(wrong(String::new()));
+        let Ok(ObjectMembers(members)) = serde_json::from_str::<Pairs<'_>>(members.get()) else {
+            reader.take_entry(wrong(String::new()));
             continue;
         };
         for (key, hint) in members {
@@ -235,13 +235,17 @@ fn read_component(name: &Arc<str>, raw: &RawValue, reader: &mut impl Reader) {
                 continue;
             }
             if field == "hints" {
-                reader.take(Entry { component: Arc::clone(name), key, body: Body::Raw(hint) });
+                reader.take_entry(PayloadEntry { component: Arc::clone(name), key, body: EntryBody::Raw(hint) });
             } else if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(hint.get()) {
                 for hint in list {
-                    reader.take(Entry { component: Arc::clone(name), key: key.clone(), body: Body::Raw(hint) });
+                    reader.take_entry(PayloadEntry {
+                        component: Arc::clone(name),
+                        key: key.clone(),
+                        body: EntryBody::Raw(hint),
+                    });
                 }
             } else {
-                reader.take(wrong(key));
+                reader.take_entry(wrong(key));
             }
         }
     }
@@ -273,10 +277,10 @@ fn check_schema(value: &RawValue) -> Result<()> {
 
 /// The members of an object in document order, duplicates included.
 #[derive(Debug)]
-struct Members<V>(Vec<(String, V)>);
+struct ObjectMembers<V>(Vec<(String, V)>);
 
 /// Members as raw JSON text, parsed one by one.
-type Pairs<'a> = Members<&'a RawValue>;
+type Pairs<'a> = ObjectMembers<&'a RawValue>;
 
 /// Reads a document in which every hint is right, such as an export, and returns its other members. It takes one pass,
 /// the tolerant reader five.
@@ -288,18 +292,18 @@ struct WellFormedComponents<'r, R>(&'r mut R);
 #[derive(Deserialize)]
 struct WellFormedComponent {
     #[serde(default)]
-    hints: Option<Members<Whole>>,
+    hints: Option<ObjectMembers<WholeHint>>,
     #[serde(default)]
-    variants: Option<Members<Vec<Whole>>>,
+    variants: Option<ObjectMembers<Vec<WholeHint>>>,
 }
 
 /// A hint with a value.
-struct Whole(Box<HintDocument>);
+struct WholeHint(Box<HintDocument>);
 
 /// Accepts only a JSON object, as serde would read a struct from a list as well.
-struct Object<T>(T);
+struct ObjectOnly<T>(T);
 
-impl<'de, R: Reader> DeserializeSeed<'de> for WellFormed<'_, R> {
+impl<'de, R: PayloadReader> DeserializeSeed<'de> for WellFormed<'_, R> {
     type Value = Vec<(String, &'de RawValue)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -307,7 +311,7 @@ impl<'de, R: Reader> DeserializeSeed<'de> for WellFormed<'_, R> {
     }
 }
 
-impl<'de, R: Reader> Visitor<'de> for WellFormed<'_, R> {
+impl<'de, R: PayloadReader> Visitor<'de> for WellFormed<'_, R> {
     type Value = Vec<(String, &'de RawValue)>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -329,7 +333,7 @@ impl<'de, R: Reader> Visitor<'de> for WellFormed<'_, R> {
     }
 }
 
-impl<'de, R: Reader> DeserializeSeed<'de> for WellFormedComponents<'_, R> {
+impl<'de, R: PayloadReader> DeserializeSeed<'de> for WellFormedComponents<'_, R> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -337,7 +341,7 @@ impl<'de, R: Reader> DeserializeSeed<'de> for WellFormedComponents<'_, R> {
     }
 }
 
-impl<'de, R: Reader> Visitor<'de> for WellFormedComponents<'_, R> {
+impl<'de, R: PayloadReader> Visitor<'de> for WellFormedComponents<'_, R> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -345,16 +349,16 @@ impl<'de, R: Reader> Visitor<'de> for WellFormedComponents<'_, R> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some((name, Object(component))) = map.next_entry::<String, _>()? {
+        while let Some((name, ObjectOnly(component))) = map.next_entry::<String, _>()? {
             take_component(&name.into(), component, self.0);
         }
         Ok(())
     }
 }
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeHint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Object(hint) = Object::<Box<HintDocument>>::deserialize(deserializer)?;
+        let ObjectOnly(hint) = ObjectOnly::<Box<HintDocument>>::deserialize(deserializer)?;
         if hint.value.is_none() {
             return Err(de::Error::custom("no hint"));
         }
@@ -362,47 +366,47 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectVisitor<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
+            type Value = ObjectOnly<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ObjectOnly<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(ObjectOnly)
             }
         }
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for ObjectMembers<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MembersVisitor<V>(PhantomData<V>);
         impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
-            type Value = Members<V>;
+            type Value = ObjectMembers<V>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<V>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers<V>, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
         deserializer.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 
-/// A hint of a document; absent fields are filled in by [`HintDocument::hint`].
+/// A hint of a document; absent fields are filled in by [`HintDocument::into_hint`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct HintDocument {
@@ -411,23 +415,23 @@ pub(crate) struct HintDocument {
     pub meta: HintMeta,
     #[serde(deserialize_with = "wire::given")]
     pub version: Option<u64>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "read_time")]
     pub created_at: Option<Millis>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "read_time")]
     pub updated_at: Option<Millis>,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "read_time")]
     pub last_used_at: Option<Millis>,
     #[serde(deserialize_with = "wire::given_or_default")]
     pub use_count: u64,
     #[serde(deserialize_with = "wire::given_or_default")]
     pub failure_count: u32,
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "read_time")]
     pub last_failed_at: Option<Millis>,
 }
 
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
-    struct Time(Millis);
-    impl<'de> Deserialize<'de> for Time {
+fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D::Error> {
+    struct ParsedTime(Millis);
+    impl<'de> Deserialize<'de> for ParsedTime {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_str(TimeVisitor).map(Self)
         }
@@ -444,7 +448,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis>, D:
             rfc3339::parse(text).ok_or_else(|| E::custom("a time must be RFC 3339"))
         }
     }
-    Ok(wire::given::<Time, _>(deserializer)?.map(|time| time.0))
+    Ok(wire::given::<ParsedTime, _>(deserializer)?.map(|time| time.0))
 }
 
 impl HintDocument {
@@ -452,31 +456,31 @@ impl HintDocument {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn read(body: Body<'_>) -> Result<(HintValue, Self)> {
+    pub fn read(body: EntryBody<'_>) -> Result<(HintValue, Self)> {
         #[derive(Deserialize)]
-        struct Probe {
+        struct ValueProbe {
             value: Option<IgnoredAny>,
         }
         let raw = match body {
-            Body::Hint(hint) => return hint.whole(),
-            Body::Raw(raw) => raw,
-            Body::Wrong => return Err(Error::invalid("A component must be an object.")),
+            EntryBody::Hint(hint) => return hint.into_parts(),
+            EntryBody::Raw(raw) => raw,
+            EntryBody::Wrong => return Err(Error::invalid("A component must be an object.")),
         };
         let is_hint = raw.get().starts_with('{')
-            && serde_json::from_str::<Probe>(raw.get()).is_ok_and(|probe| probe.value.is_some());
+            && serde_json::from_str::<ValueProbe>(raw.get()).is_ok_and(|probe| probe.value.is_some());
         if !is_hint {
-            return Ok((wire::parse(raw.get(), "hint")?, Self::default()));
+            return Ok((wire::parse_json(raw.get(), "hint")?, Self::default()));
         }
-        wire::parse::<Self>(raw.get(), "hint")?.whole()
+        wire::parse_json::<Self>(raw.get(), "hint")?.into_parts()
     }
 
     /// Makes the hint; absent times become `now`.
-    pub fn hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
+    pub fn into_hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
         let mut hint = Hint::new(Arc::clone(component), key, value, self.meta, scope, now);
         hint.version = self.version.unwrap_or(1);
         hint.updated_at = self.updated_at.unwrap_or(now);
         hint.created_at = self.created_at.unwrap_or(hint.updated_at);
-        hint.set_usage(Use {
+        hint.set_usage(HintUsage {
             count: self.use_count,
             last: self.last_used_at,
             failures: self.failure_count,
@@ -486,7 +490,7 @@ impl HintDocument {
     }
 
     /// Checks the counts, and splits the value from the rest.
-    fn whole(mut self) -> Result<(HintValue, Self)> {
+    fn into_parts(mut self) -> Result<(HintValue, Self)> {
         let value = self.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
         let counts = [self.version.unwrap_or(1), self.use_count];
         if self.version == Some(0) || counts.into_iter().any(|count| count > MAX_SAFE) {

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::context::EnvNames;
 use nudge_core::error::Result;
-use nudge_core::once::Once as _;
+use nudge_core::once::OnceByKey as _;
 use nudge_core::service::Caller;
-use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, Host, Journal, Page, Resources, Source, SourceSpec, Touch};
-use nudge_core::suggest::{CommandOutcome, Counted, Item, Offers, SuggestRequest};
-use nudge_core::table::result;
+use nudge_core::settings::{ServeFlag, Setting, SettingKind};
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, RecordJournal, Source, SourceHost, SourcePage, SourceResources, SourceSpec,
+    TouchedResource,
+};
+use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceItem, SourceOffers, SuggestRequest};
+use nudge_core::table::serialize_result;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -19,7 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::cache::Nudge;
 use crate::config::Config;
 use crate::hint::{Hint, NAME};
-use crate::log::{Applied, Entry, Log};
+use crate::log::{AppliedWrite, ChangeLog, LogEntry};
 
 /// Number of changes of one call above which a single event reports all of them.
 const MAX_EVENTS_OF_ONE_CALL: usize = 50;
@@ -38,51 +41,51 @@ pub static SOURCE: SourceSpec = SourceSpec {
     alone: false,
     commands: &[],
     works: false,
-    open,
+    open: open_source,
 };
 
-const fn count(name: &'static str, default: &'static str, about: &'static str) -> Setting {
-    Setting { name, kind: Kind::Count, default, flag: Flag::Value("N"), about }
+const fn count_setting(name: &'static str, default: &'static str, about: &'static str) -> Setting {
+    Setting { name, kind: SettingKind::Count, default, flag: ServeFlag::Value("N"), about }
 }
 
 /// The settings: those of [`Config::ENV`], in its order, but for the last, which is the server's for all sources.
 static SETTINGS: &[Setting] = &[
-    count("max_components", "500", "Most components"),
-    count("max_hints_per_component", "200", "Most hints of one component"),
-    count("max_hints", "5000", "Most hints in all, variants counted"),
-    count("max_bytes", "25165824", "Most bytes of all hints as exported; in memory twice that"),
+    count_setting("max_components", "500", "Most components"),
+    count_setting("max_hints_per_component", "200", "Most hints of one component"),
+    count_setting("max_hints", "5000", "Most hints in all, variants counted"),
+    count_setting("max_bytes", "25165824", "Most bytes of all hints as exported; in memory twice that"),
     Setting {
         name: "secret_guard",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "1",
-        flag: Flag::Off,
+        flag: ServeFlag::Off,
         about: "Refuse texts that look like credentials",
     },
     Setting {
         name: "default_ttl",
-        kind: Kind::Text,
+        kind: SettingKind::Text,
         default: "session",
-        flag: Flag::Value("TTL"),
+        flag: ServeFlag::Value("TTL"),
         about: "Ttl of hints stored without one",
     },
 ];
 
-static RESOURCES: Resources = Resources {
+static RESOURCES: SourceResources = SourceResources {
     list_uri: "nudge://components",
     list_title: "Components",
     list_about: "Every component with how many hints it has.",
     list: "nudge.list_components",
-    names,
+    names: read_names,
     item_uri: "nudge://component/",
     item_name: "component",
     item_title: "Component",
     item_about: "A component's hints as JSON that nudge_import accepts. Secret hints are left out.",
     item: |name| ("nudge.export", json!({"component": name})),
-    shown,
+    shown: read_payload,
     page: Some(&EXAMPLES),
 };
 
-static EXAMPLES: Page = Page {
+static EXAMPLES: SourcePage = SourcePage {
     uri: "nudge://examples",
     name: "examples",
     title: "Good hints",
@@ -91,36 +94,36 @@ static EXAMPLES: Page = Page {
 };
 
 /// Returns the names in a result of `nudge.list_components`.
-fn names(listed: &RawValue) -> Vec<String> {
+fn read_names(listed: &RawValue) -> Vec<String> {
     #[derive(Deserialize, Default)]
-    struct Listed {
-        components: Vec<Component>,
+    struct ListedComponents {
+        components: Vec<ListedComponent>,
     }
     #[derive(Deserialize)]
-    struct Component {
+    struct ListedComponent {
         name: String,
     }
-    let listed: Listed = serde_json::from_str(listed.get()).unwrap_or_default();
+    let listed: ListedComponents = serde_json::from_str(listed.get()).unwrap_or_default();
     listed.components.into_iter().map(|component| component.name).collect()
 }
 
 /// Returns the payload of a result of `nudge.export`.
-fn shown(exported: &RawValue) -> Option<Box<RawValue>> {
+fn read_payload(exported: &RawValue) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
-    struct Exported<'a> {
+    struct ExportedPayload<'a> {
         #[serde(borrow)]
         payload: &'a RawValue,
     }
-    serde_json::from_str::<Exported<'_>>(exported.get()).ok().map(|exported| exported.payload.to_owned())
+    serde_json::from_str::<ExportedPayload<'_>>(exported.get()).ok().map(|exported| exported.payload.to_owned())
 }
 
-fn open(host: Host<'_>) -> Result<Arc<dyn Source>> {
+fn open_source(host: SourceHost<'_>) -> Result<Arc<dyn Source>> {
     let value = |variable: &str| {
-        let setting = SETTINGS.iter().find(|setting| setting.variable() == variable)?;
-        Some(host.settings.text(setting.name).to_owned())
+        let setting = SETTINGS.iter().find(|setting| setting.env_variable() == variable)?;
+        Some(host.settings.get_text(setting.name).to_owned())
     };
     let config = Config::from_env(value)?;
-    let Host { clock, session, journal, records, changes, models, .. } = host;
+    let SourceHost { clock, session, journal, records, changes, models, .. } = host;
     let log = SessionLog { journal: Arc::clone(&journal), changes };
     let nudge = Nudge::with_log(config, clock, Box::new(log)).with_identity(session.id, session.created_at);
     let nudge = nudge.with_models(models);
@@ -134,17 +137,17 @@ fn open(host: Host<'_>) -> Result<Arc<dyn Source>> {
 /// The log of a server: records changes in the session's journal before anybody can see them, and reports them
 /// afterwards.
 struct SessionLog {
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn RecordJournal>,
     changes: Arc<dyn ChangeSink>,
 }
 
-impl Log for SessionLog {
-    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+impl ChangeLog for SessionLog {
+    fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         self.journal.append(&entry.to_json())
     }
 
-    fn applied(&self, applied: &Applied<'_>) {
-        self.changes.tell(&events(applied));
+    fn on_applied(&self, applied: &AppliedWrite<'_>) {
+        self.changes.tell_changes(&to_events(applied));
     }
 
     fn is_long(&self) -> bool {
@@ -157,13 +160,13 @@ impl Log for SessionLog {
 }
 
 /// Converts a write to events: one for each change, or a single one for a call with very many.
-fn events(applied: &Applied<'_>) -> Vec<ChangeEvent> {
+fn to_events(applied: &AppliedWrite<'_>) -> Vec<ChangeEvent> {
     let new_count =
         |hint: &Hint| !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1);
     let gone = if applied.verb == "expire" { "expire" } else { "delete" };
-    let put = applied.put().map(|hint| (applied.verb, hint, new_count(hint)));
-    let told: Vec<_> = put.chain(applied.gone().map(|hint| (gone, hint, true))).collect();
-    let at = rfc3339::text(applied.at);
+    let put = applied.list_put().map(|hint| (applied.verb, hint, new_count(hint)));
+    let told: Vec<_> = put.chain(applied.list_gone().map(|hint| (gone, hint, true))).collect();
+    let at = rfc3339::format_time(applied.at);
     let event = |what, touched, detail| ChangeEvent {
         source: NAME,
         what,
@@ -175,26 +178,29 @@ fn events(applied: &Applied<'_>) -> Vec<ChangeEvent> {
     match told.len() {
         0..=MAX_EVENTS_OF_ONE_CALL => told
             .into_iter()
-            .map(|(what, hint, count_changed)| event(what, vec![touch(hint.component(), count_changed)], detail(hint)))
+            .map(|(what, hint, count_changed)| {
+                event(what, vec![touch_component(hint.component(), count_changed)], describe_hint(hint))
+            })
             .collect(),
         count => {
             let mut touched = BTreeMap::<&str, bool>::new();
             for (_, hint, count_changed) in &told {
                 *touched.entry(hint.component()).or_default() |= count_changed;
             }
-            let touched = touched.into_iter().map(|(name, count_changed)| touch(name, count_changed)).collect();
+            let touched =
+                touched.into_iter().map(|(name, count_changed)| touch_component(name, count_changed)).collect();
             vec![event(applied.verb, touched, Map::from_iter([("count".to_owned(), count.into())]))]
         }
     }
 }
 
-fn touch(component: &str, count_changed: bool) -> Touch {
-    Touch { resource: component.into(), count_changed }
+fn touch_component(component: &str, count_changed: bool) -> TouchedResource {
+    TouchedResource { resource: component.into(), count_changed }
 }
 
-fn detail(hint: &Hint) -> Map<String, Value> {
+fn describe_hint(hint: &Hint) -> Map<String, Value> {
     // The value of a hint that expires is left out, as the event would outlive it.
-    let value = match (hint.is_secret(), hint.expires()) {
+    let value = match (hint.is_secret(), hint.has_expiry()) {
         (true, _) => "[secret]".into(),
         (_, true) => String::new(),
         _ => hint.text().chars().take(MAX_VALUE_CHARS).collect(),
@@ -214,35 +220,37 @@ fn detail(hint: &Hint) -> Map<String, Value> {
 
 /// A result of `nudge.outcome`, which may be the recorded one of a repeated call.
 #[derive(Deserialize)]
-struct Matched {
+struct OutcomeReply {
     matched: Vec<Box<RawValue>>,
 }
 
 impl Source for Nudge {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
-        let Offers { offers, changes, omitted, floor } = self.offer(request);
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
+        let SourceOffers { offers, changes, omitted, floor } = self.make_offers(request);
         // Serializing strings and numbers cannot fail.
-        let item = |hint| Item(to_raw_value(&hint).unwrap_or_default());
-        Offers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
+        let item = |hint| SourceItem(to_raw_value(&hint).unwrap_or_default());
+        SourceOffers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
     }
 
     fn is_secret(&self, id: &str) -> bool {
         let key = id.split_once('\n');
-        key.is_some_and(|(component, key)| self.store.variants(component, key).1.iter().any(|hint| hint.is_secret()))
+        key.is_some_and(|(component, key)| {
+            self.store.find_variants(component, key).1.iter().any(|hint| hint.is_secret())
+        })
     }
 
-    fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
-        let mut counted = Counted::default();
+    fn note_outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
+        let mut counted = OutcomeEffect::default();
         let mut count = |by: Caller<'_>| {
             let done = self.count_outcome(by, ran)?;
-            counted.ids = done.ids();
-            result(&done)
+            counted.ids = done.to_ids();
+            serialize_result(&done)
         };
         let done = match (by.key, by.call) {
-            (Some(key), Some(call)) => self.calls.once(key, call, &mut |made| count(by.with_made(made)))?,
+            (Some(key), Some(call)) => self.calls.make_once(key, call, &mut |made| count(by.with_made(made)))?,
             _ => count(by)?,
         };
-        let done: Option<Matched> = serde_json::from_str(done.get()).ok();
+        let done: Option<OutcomeReply> = serde_json::from_str(done.get()).ok();
         counted.matched = done.map(|done| done.matched).unwrap_or_default();
         Ok(counted)
     }
@@ -251,16 +259,16 @@ impl Source for Nudge {
         self.env_names(&crate::EnvNamesAsked::default()).unwrap_or_default()
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         let status = Nudge::status(self);
         let mut told = json!({"hints": status.hints, "components": status.components, "limits": status.limits});
-        if let Some(understood) = self.understood() {
+        if let Some(understood) = self.count_understood() {
             told["hints_understood"] = understood.into();
         }
         if let Value::Object(told) = told { told } else { Map::new() }
     }
 
-    fn stats(&self) -> Map<String, Value> {
+    fn report_stats(&self) -> Map<String, Value> {
         let stats = Nudge::stats(self);
         Map::from_iter([("hints".to_owned(), stats.hints.into()), ("hits".to_owned(), stats.hits.into())])
     }
@@ -279,26 +287,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Import, ImportMode, Sensitivity, SetHint};
+    use crate::{ImportHints, ImportMode, Sensitivity, SetHint};
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<ChangeEvent>>);
 
     impl ChangeSink for Heard {
-        fn tell(&self, changes: &[ChangeEvent]) {
+        fn tell_changes(&self, changes: &[ChangeEvent]) {
             self.0.lock().extend_from_slice(changes);
         }
     }
 
     struct Telling(Arc<Heard>);
 
-    impl Log for Telling {
-        fn append(&self, _: &Entry<'_>) -> Result<()> {
+    impl ChangeLog for Telling {
+        fn append(&self, _: &LogEntry<'_>) -> Result<()> {
             Ok(())
         }
 
-        fn applied(&self, applied: &Applied<'_>) {
-            self.0.tell(&events(applied));
+        fn on_applied(&self, applied: &AppliedWrite<'_>) {
+            self.0.tell_changes(&to_events(applied));
         }
     }
 
@@ -312,7 +320,7 @@ mod tests {
         let hints: Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
         let payload = json!({"components": {"b": {"hints": hints}, "c": {"hints": {"k": "y"}}}});
         let payload = to_raw_value(&payload).unwrap();
-        store.import(&Import { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
+        store.import(&ImportHints { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
         let heard = heard.0.lock();
         assert_eq!(heard.len(), 2);
         assert_eq!((&heard[0].detail["value"], &heard[0].detail["component"]), (&json!("[secret]"), &json!("a")));
@@ -321,10 +329,10 @@ mod tests {
 
     #[test]
     fn the_settings_are_those_of_the_library() {
-        let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+        let variables: Vec<_> = SETTINGS.iter().map(Setting::env_variable).collect();
         assert_eq!([&variables[..], &["NUDGE_SUGGEST_MAX".to_owned()]].concat(), Config::ENV);
         let default = |variable: &str| {
-            SETTINGS.iter().find(|setting| setting.variable() == variable).map(|setting| setting.default.to_owned())
+            SETTINGS.iter().find(|setting| setting.env_variable() == variable).map(|setting| setting.default.to_owned())
         };
         assert_eq!(Config::from_env(default).unwrap(), Config::default());
     }

@@ -17,21 +17,21 @@ use hashbrown::hash_table;
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
-use nudge_core::steps::{Steps, TooMany};
+use nudge_core::steps::{StepBudget, TooMany};
 use nudge_core::sync::RwLock;
 use nudge_core::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use crate::hint::Hint;
 
-use rows::Rows;
-pub(crate) use rows::{Filter, Found, Only, Sizes, component_bytes, component_held};
-pub(crate) use verdicts::{Judged, Verdicts};
+use rows::HintRows;
+pub(crate) use rows::{HintFilter, HintHit, Only, StoreSizes, component_bytes, component_held};
+pub(crate) use verdicts::{ScopeVerdicts, SearchVerdicts};
 
-/// A change to the store, as a [`Log`](crate::Log) gets it.
+/// A change to the store, as a [`ChangeLog`](crate::ChangeLog) gets it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Change {
+pub enum StoreChange {
     /// The hint after the change.
     Put(Arc<Hint>),
     /// The deleted hint.
@@ -42,7 +42,7 @@ pub enum Change {
     Extra(Arc<serde_json::value::RawValue>),
 }
 
-impl Change {
+impl StoreChange {
     /// The version that it leads a secret to; `None` when it is about no secret.
     pub(crate) fn version_of_secret(&self) -> Option<u64> {
         match self {
@@ -59,20 +59,20 @@ const MANY: usize = 1000;
 pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
 
 #[derive(Default)]
-pub(crate) struct Store {
-    map: RwLock<Map>,
-    rows: RwLock<Rows>,
+pub(crate) struct HintStore {
+    map: RwLock<HintMap>,
+    rows: RwLock<HintRows>,
 }
 
 #[derive(Default)]
-struct Map {
-    table: HashTable<SmallVec<[Slot; 1]>>,
+struct HintMap {
+    table: HashTable<SmallVec<[VariantSlot; 1]>>,
     hasher: RandomState,
     epoch: u64,
 }
 
 #[derive(Clone)]
-struct Slot {
+struct VariantSlot {
     hint: Arc<Hint>,
     row: u32,
     /// The number of the hint's scope, and below it the bits that decide first among variants (semantics section 1):
@@ -80,17 +80,17 @@ struct Slot {
     scope: u32,
 }
 
-/// Bits of the class of a [`Slot`]: three for the specificity, which is at most 6, one for doubt.
+/// Bits of the class of a [`VariantSlot`]: three for the specificity, which is at most 6, one for doubt.
 const CLASS_BITS: u32 = 4;
 const NOT_DOUBTFUL: u32 = 8;
 
-impl Slot {
+impl VariantSlot {
     fn new(hint: &Arc<Hint>, row: u32) -> Self {
         let class = u32::from(hint.scope.specificity()) | if hint.is_doubtful() { 0 } else { NOT_DOUBTFUL };
         Self { hint: Arc::clone(hint), row, scope: hint.scope.number() << CLASS_BITS | class }
     }
 
-    fn scope(&self) -> u32 {
+    fn scope_number(&self) -> u32 {
         self.scope >> CLASS_BITS
     }
 
@@ -100,49 +100,49 @@ impl Slot {
     }
 }
 
-impl Map {
+impl HintMap {
     fn hash(&self, component: &str, key: &str) -> u64 {
         self.hasher.hash_one((component, key))
     }
 
     fn reserve(&mut self, more: usize) {
         let Self { table, hasher, .. } = self;
-        table.reserve(more, |slots| rehash(hasher, slots));
+        table.reserve(more, |slots| hash_slots(hasher, slots));
     }
 
     #[inline]
-    fn find(&self, component: &str, key: &str) -> Option<&SmallVec<[Slot; 1]>> {
-        self.table.find(self.hash(component, key), |slots| is(slots, component, key))
+    fn find_slots(&self, component: &str, key: &str) -> Option<&SmallVec<[VariantSlot; 1]>> {
+        self.table.find(self.hash(component, key), |slots| is_key(slots, component, key))
     }
 }
 
-fn rehash(hasher: &RandomState, slots: &[Slot]) -> u64 {
+fn hash_slots(hasher: &RandomState, slots: &[VariantSlot]) -> u64 {
     slots.first().map_or(0, |slot| hasher.hash_one((&*slot.hint.component, &*slot.hint.key)))
 }
 
-fn is(slots: &[Slot], component: &str, key: &str) -> bool {
+fn is_key(slots: &[VariantSlot], component: &str, key: &str) -> bool {
     slots.first().is_some_and(|slot| &*slot.hint.key == key && &*slot.hint.component == component)
 }
 
-impl Store {
+impl HintStore {
     /// Returns the variants stored under a key, expired ones included, and the epoch of the scope numbers.
-    pub fn variants(&self, component: &str, key: &str) -> (u64, Variants) {
+    pub fn find_variants(&self, component: &str, key: &str) -> (u64, Variants) {
         let map = self.map.read();
-        let slots = map.find(component, key);
+        let slots = map.find_slots(component, key);
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
     /// Returns one variant of a key, even if it has expired.
-    pub fn variant(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
+    pub fn find_variant(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
         let map = self.map.read();
-        let mut slots = map.find(component, key)?.iter();
+        let mut slots = map.find_slots(component, key)?.iter();
         slots.find(|slot| slot.hint.variant() == variant).map(|slot| Arc::clone(&slot.hint))
     }
 
     /// Returns true when a hint is stored, and is the only variant of its key.
     pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
         let map = self.map.read();
-        let slots = map.find(&hint.component, &hint.key);
+        let slots = map.find_slots(&hint.component, &hint.key);
         slots.is_some_and(|slots| matches!(&slots[..], [only] if Arc::ptr_eq(&only.hint, hint)))
     }
 
@@ -150,18 +150,18 @@ impl Store {
     /// class of those that fit, and where `choose` takes none of these, as they have expired, among all. `memo` has the
     /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under the
     /// lock.
-    pub fn choose<T>(
+    pub fn choose_variant<T>(
         &self,
         component: &str,
         key: &str,
-        memo: &Memo,
+        memo: &VerdictMemo,
         choose: impl Fn(&[&Arc<Hint>]) -> Option<T>,
     ) -> Result<Option<T>, (u64, Variants)> {
         let map = self.map.read();
-        let Some(slots) = map.find(component, key) else { return Ok(None) };
+        let Some(slots) = map.find_slots(component, key) else { return Ok(None) };
         let (mut best, mut class, mut others) = (SmallVec::<[_; 4]>::new(), 0, false);
         for slot in slots {
-            match memo.known(map.epoch, slot.scope()) {
+            match memo.find_cached(map.epoch, slot.scope_number()) {
                 Some(true) if best.is_empty() || slot.class() > class => {
                     others |= !best.is_empty();
                     best.clear();
@@ -178,22 +178,22 @@ impl Store {
         if chosen.is_some() || !others {
             return Ok(chosen);
         }
-        let fits = |slot: &&Slot| memo.known(map.epoch, slot.scope()) == Some(true);
+        let fits = |slot: &&VariantSlot| memo.find_cached(map.epoch, slot.scope_number()) == Some(true);
         Ok(choose(&slots.iter().filter(fits).map(|slot| &slot.hint).collect::<SmallVec<[_; 4]>>()))
     }
 
     /// Returns every hint, expired ones included, in no order.
-    pub fn all(&self) -> Vec<Arc<Hint>> {
-        self.rows.read().hints().cloned().collect()
+    pub fn list_all(&self) -> Vec<Arc<Hint>> {
+        self.rows.read().iter_hints().cloned().collect()
     }
 
     /// Returns the hints of one component, expired ones included, in no order.
-    pub fn component(&self, component: &str) -> Vec<Arc<Hint>> {
-        self.rows.read().component(component)
+    pub fn list_component(&self, component: &str) -> Vec<Arc<Hint>> {
+        self.rows.read().list_component(component)
     }
 
     /// Returns the sizes of the store, expired hints included.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> StoreSizes {
         self.rows.read().sizes()
     }
 
@@ -203,18 +203,18 @@ impl Store {
     }
 
     /// Returns the components that have live hints, with their number, in no order.
-    pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
-        self.rows.read().counts(now)
+    pub fn count_live(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
+        self.rows.read().count_live(now)
     }
 
     /// Returns the expired hints.
-    pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
-        self.rows.read().expired(now)
+    pub fn list_expired(&self, now: Millis) -> Vec<Arc<Hint>> {
+        self.rows.read().list_expired(now)
     }
 
     /// Returns the distinct scopes of the hints that pass `filter`, in no order.
-    pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
-        self.rows.read().scopes(filter)
+    pub fn list_scopes(&self, filter: &HintFilter<'_>) -> Vec<Arc<Scope>> {
+        self.rows.read().list_scopes(filter)
     }
 
     /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Scopes that take long are
@@ -222,16 +222,16 @@ impl Store {
     ///
     /// # Errors
     /// When the steps of `verdicts` do not suffice.
-    pub fn top(
+    pub fn search_top(
         &self,
-        filter: &Filter<'_>,
-        verdicts: &mut Verdicts,
-        after: Option<&Found>,
+        filter: &HintFilter<'_>,
+        verdicts: &mut SearchVerdicts,
+        after: Option<&HintHit>,
         limit: usize,
-    ) -> Result<Vec<Found>, TooMany> {
+    ) -> Result<Vec<HintHit>, TooMany> {
         loop {
-            let found = self.rows.read().top(filter, verdicts, after, limit);
-            if !verdicts.settle(filter.context)? {
+            let found = self.rows.read().search_top(filter, verdicts, after, limit);
+            if !verdicts.settle_undecided(filter.context)? {
                 return Ok(found);
             }
         }
@@ -239,13 +239,13 @@ impl Store {
 
     /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped, and the number of
     /// those that are undecided because the steps do not suffice.
-    pub fn best_first(&self, filter: &Filter<'_>, steps: Steps) -> (BinaryHeap<Found>, usize) {
-        let mut verdicts = Verdicts::new(steps);
+    pub fn best_first(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (BinaryHeap<HintHit>, usize) {
+        let mut verdicts = SearchVerdicts::new(steps);
         loop {
             let found = self.rows.read().best_first(filter, &mut verdicts);
-            match verdicts.settle(filter.context) {
+            match verdicts.settle_undecided(filter.context) {
                 Ok(true) => {}
-                Ok(false) => return (found, verdicts.undecided()),
+                Ok(false) => return (found, verdicts.count_undecided()),
                 Err(_) => verdicts.leave_undecided(),
             }
         }
@@ -253,13 +253,13 @@ impl Store {
 
     /// Returns the rows of every hint that passes `filter`, in no order, each with the place in memory by which the hint
     /// is known; and the number of those that are undecided because the steps do not suffice.
-    pub fn fitting(&self, filter: &Filter<'_>, steps: Steps) -> (Vec<(u32, *const Hint)>, usize) {
-        let mut verdicts = Verdicts::new(steps);
+    pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<(u32, *const Hint)>, usize) {
+        let mut verdicts = SearchVerdicts::new(steps);
         loop {
-            let found = self.rows.read().fitting(filter, &mut verdicts);
-            match verdicts.settle(filter.context) {
+            let found = self.rows.read().find_fitting(filter, &mut verdicts);
+            match verdicts.settle_undecided(filter.context) {
                 Ok(true) => {}
-                Ok(false) => return (found, verdicts.undecided()),
+                Ok(false) => return (found, verdicts.count_undecided()),
                 Err(_) => verdicts.leave_undecided(),
             }
         }
@@ -272,14 +272,14 @@ impl Store {
     }
 
     /// Returns how many hints have left their row so far.
-    pub fn gone(&self) -> u64 {
+    pub fn count_gone(&self) -> u64 {
         self.rows.read().gone
     }
 
     /// Returns the hints of rows, as far as there are any.
     pub fn hints_of(&self, rows: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<Hint>)> {
         let locked = self.rows.read();
-        rows.into_iter().filter_map(|row| Some((row, locked.hint(row)?))).collect()
+        rows.into_iter().filter_map(|row| Some((row, locked.find_hint(row)?))).collect()
     }
 
     /// Returns the stored text of a tag or component, so that equal ones share memory.
@@ -288,7 +288,7 @@ impl Store {
     }
 
     /// Applies planned changes; cannot fail. Returns the hints that are no longer stored.
-    pub fn apply(&self, changes: &[Change]) -> Vec<Arc<Hint>> {
+    pub fn apply_changes(&self, changes: &[StoreChange]) -> Vec<Arc<Hint>> {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
         if changes.len() > MANY {
@@ -296,15 +296,15 @@ impl Store {
             rows.reserve(changes.len());
         }
         let gone = changes.iter().filter_map(|change| match change {
-            Change::Put(hint) => put(&mut map, &mut rows, hint),
-            Change::Delete(hint) => delete(&mut map, &mut rows, hint),
-            Change::Replaced(_) | Change::Extra(_) => None,
+            StoreChange::Put(hint) => put_hint(&mut map, &mut rows, hint),
+            StoreChange::Delete(hint) => delete_hint(&mut map, &mut rows, hint),
+            StoreChange::Replaced(_) | StoreChange::Extra(_) => None,
         });
         gone.collect()
     }
 
     /// Starts a new epoch of scope numbers, which makes all verdicts cached by number void.
-    pub fn renumber(&self) {
+    pub fn renumber_scopes(&self) {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
         map.epoch += 1;
@@ -312,32 +312,32 @@ impl Store {
     }
 }
 
-fn put(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
+fn put_hint(map: &mut HintMap, rows: &mut HintRows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
     let hash = map.hash(&hint.component, &hint.key);
-    let Map { table, hasher, .. } = map;
-    let entry = table.entry(hash, |slots| is(slots, &hint.component, &hint.key), |slots| rehash(hasher, slots));
+    let HintMap { table, hasher, .. } = map;
+    let entry = table.entry(hash, |slots| is_key(slots, &hint.component, &hint.key), |slots| hash_slots(hasher, slots));
     match entry {
         hash_table::Entry::Vacant(entry) => {
             let row = rows.insert(hint);
-            entry.insert(SmallVec::from_buf([Slot::new(hint, row)]));
+            entry.insert(SmallVec::from_buf([VariantSlot::new(hint, row)]));
             None
         }
         hash_table::Entry::Occupied(mut entry) => {
             let slots = entry.get_mut();
             if let Some(slot) = slots.iter_mut().find(|slot| slot.hint.variant() == hint.variant()) {
                 rows.replace(slot.row, hint);
-                return Some(std::mem::replace(slot, Slot::new(hint, slot.row)).hint);
+                return Some(std::mem::replace(slot, VariantSlot::new(hint, slot.row)).hint);
             }
             let row = rows.insert(hint);
-            slots.push(Slot::new(hint, row));
+            slots.push(VariantSlot::new(hint, row));
             None
         }
     }
 }
 
-fn delete(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
+fn delete_hint(map: &mut HintMap, rows: &mut HintRows, hint: &Arc<Hint>) -> Option<Arc<Hint>> {
     let hash = map.hash(&hint.component, &hint.key);
-    let mut entry = map.table.find_entry(hash, |slots| is(slots, &hint.component, &hint.key)).ok()?;
+    let mut entry = map.table.find_entry(hash, |slots| is_key(slots, &hint.component, &hint.key)).ok()?;
     let slots = entry.get_mut();
     let at = slots.iter().position(|slot| slot.hint.variant() == hint.variant())?;
     let slot = slots.remove(at);
@@ -348,18 +348,18 @@ fn delete(map: &mut Map, rows: &mut Rows, hint: &Arc<Hint>) -> Option<Arc<Hint>>
     Some(slot.hint)
 }
 
-/// Number of scopes in a piece of a [`Memo`].
+/// Number of scopes in a piece of a [`VerdictMemo`].
 const PIECE: usize = 256;
-/// Number of pieces of a [`Memo`]; scopes with higher numbers are matched every time.
+/// Number of pieces of a [`VerdictMemo`]; scopes with higher numbers are matched every time.
 const PIECES: usize = 32;
 
 /// The verdicts of one context on each scope, cached by the scope's number, for many threads. No lock is needed, because each verdict is stored with its epoch.
 #[derive(Default)]
-pub(crate) struct Memo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
+pub(crate) struct VerdictMemo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 
-impl Memo {
+impl VerdictMemo {
     /// Returns the verdict on a scope number, if it is cached.
-    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
+    pub fn find_cached(&self, epoch: u64, scope: u32) -> Option<bool> {
         let at = scope as usize;
         let word = self.0.get(at / PIECE)?.get()?[at % PIECE].load(Ordering::Relaxed);
         // From the lowest bit: the verdict, a flag that is set when there is one, the epoch.
@@ -368,7 +368,7 @@ impl Memo {
 
     /// Returns true when `context` meets `scope`, read at `epoch`. Every call must pass the same context.
     pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
-        self.known(epoch, scope.number()).unwrap_or_else(|| {
+        self.find_cached(epoch, scope.number()).unwrap_or_else(|| {
             let verdict = scope.matches(context);
             let at = scope.number() as usize;
             if let Some(piece) = self.0.get(at / PIECE) {
@@ -386,7 +386,7 @@ mod tests {
     use nudge_core::scope::ScopeSpec;
 
     use super::*;
-    use crate::{Delete, Nudge, SetHint};
+    use crate::{DeleteHint, Nudge, SetHint};
 
     #[test]
     fn a_memo_keeps_the_verdict_on_each_scope_for_its_epoch() {
@@ -394,25 +394,25 @@ mod tests {
             |branch: &str| Scope::new(&ScopeSpec { branch: vec![branch.into()], ..ScopeSpec::default() }).unwrap();
         let (fits, fails) = (scope("dev"), scope("main"));
         let context = ContextSpec::default().branch("dev").build().unwrap();
-        let memo = Memo::default();
+        let memo = VerdictMemo::default();
         let last = u32::try_from(PIECE * PIECES).unwrap() - 1;
         for (at, number) in [0, 1, 255, 256, 511, 512, last].into_iter().enumerate() {
             let (scope, verdict) = if at % 2 == 0 { (&fits, true) } else { (&fails, false) };
-            assert_eq!(memo.known(7, number), None);
-            assert_eq!(memo.allows(7, &scope.numbered(number), &context), verdict);
-            assert_eq!(memo.known(7, number), Some(verdict), "{number}");
-            assert_eq!((memo.known(6, number), memo.known(8, number)), (None, None), "{number}");
+            assert_eq!(memo.find_cached(7, number), None);
+            assert_eq!(memo.allows(7, &scope.with_number(number), &context), verdict);
+            assert_eq!(memo.find_cached(7, number), Some(verdict), "{number}");
+            assert_eq!((memo.find_cached(6, number), memo.find_cached(8, number)), (None, None), "{number}");
         }
         // One that is known is not looked at again, and there is no place for those with a higher number.
-        assert!(memo.allows(7, &fails.numbered(0), &context));
-        assert!(!memo.allows(7, &fails.numbered(last + 1), &context));
-        assert_eq!(memo.known(7, last + 1), None);
+        assert!(memo.allows(7, &fails.with_number(0), &context));
+        assert!(!memo.allows(7, &fails.with_number(last + 1), &context));
+        assert_eq!(memo.find_cached(7, last + 1), None);
     }
     #[test]
     fn what_is_gone_takes_no_room() {
         let store = Nudge::default();
         let sizes = || {
-            let Sizes { components, hints, bytes, held } = store.store.sizes();
+            let StoreSizes { components, hints, bytes, held } = store.store.sizes();
             [components, hints, bytes, held]
         };
         let empty = sizes();
@@ -424,7 +424,7 @@ mod tests {
         let two = sizes();
         assert!(two.iter().zip(empty).all(|(now, before)| *now > before));
         for name in ["a", "b"] {
-            let gone = Delete { component: name.repeat(100), key: "k".into(), variant: None, all: false };
+            let gone = DeleteHint { component: name.repeat(100), key: "k".into(), variant: None, all: false };
             store.delete(&gone).unwrap();
         }
         assert_eq!(sizes(), empty);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use nudge_core::clock::Millis;
 use serde::Serialize;
 
-use crate::hint::{Hint, Source};
-use crate::log::Applied;
+use crate::hint::{Hint, HintOrigin};
+use crate::log::AppliedWrite;
 
-/// Largest number of remembered deletions, and, beside them, of remembered [values](Deleted::is_minor) that were replaced.
+/// Largest number of remembered deletions, and, beside them, of remembered [values](TrashEntry::is_minor) that were replaced.
 const MAX_DELETIONS: usize = 100;
 /// Largest size of all these hints as exported, in bytes; the last deletion is remembered whatever its size, if there is
 /// memory for it.
@@ -19,14 +19,14 @@ const MAX_BYTES: usize = 4 << 20;
 /// The way in which hints went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Gone {
+pub enum DeletionKind {
     /// They were deleted.
     Deleted,
     /// Others were put in their place.
     Replaced,
 }
 
-impl Gone {
+impl DeletionKind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
@@ -37,35 +37,35 @@ impl Gone {
 
 /// A call that deleted hints.
 #[derive(Debug, Clone)]
-pub(crate) struct Deleted {
+pub(crate) struct TrashEntry {
     /// The id, counted from 1.
     pub id: u64,
     pub at: Millis,
     /// The caller's name; empty when unknown.
     pub by: Box<str>,
-    pub what: Gone,
+    pub what: DeletionKind,
     pub hints: Vec<Arc<Hint>>,
 }
 
-impl Deleted {
-    fn bytes(&self) -> usize {
+impl TrashEntry {
+    fn count_bytes(&self) -> usize {
         self.hints.iter().map(|hint| hint.bytes as usize).sum()
     }
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         self.hints.iter().map(|hint| hint.held as usize).sum::<usize>() + size_of::<Self>() + self.by.len()
     }
 
     /// True for replaced values that were no person's. Values are replaced often, and are forgotten first.
     fn is_minor(&self) -> bool {
-        self.what == Gone::Replaced && self.hints.iter().all(|hint| hint.source() != Some(Source::User))
+        self.what == DeletionKind::Replaced && self.hints.iter().all(|hint| hint.source() != Some(HintOrigin::User))
     }
 }
 
 /// The last deletions, oldest first.
 #[derive(Default)]
-pub(crate) struct Trash {
-    deletions: VecDeque<Deleted>,
+pub(crate) struct HintTrash {
+    deletions: VecDeque<TrashEntry>,
     last_id: u64,
     /// The size of the hints, as exported.
     bytes: usize,
@@ -75,67 +75,67 @@ pub(crate) struct Trash {
     minor: usize,
 }
 
-impl Trash {
+impl HintTrash {
     /// Remembers the hints that a call deleted, without those that expired or were put back by the same call; and, as
     /// a deletion of its own, those that it replaced.
-    pub fn note(&mut self, applied: &Applied<'_>) {
+    pub fn note_deletions(&mut self, applied: &AppliedWrite<'_>) {
         match applied.verb {
             "expire" => return,
             "undo" => return self.forget_undone(applied),
             _ => {}
         }
         for (what, hints) in [
-            (Gone::Deleted, applied.gone().cloned().collect::<Vec<_>>()),
-            (Gone::Replaced, applied.replaced().cloned().collect()),
+            (DeletionKind::Deleted, applied.list_gone().cloned().collect::<Vec<_>>()),
+            (DeletionKind::Replaced, applied.list_replaced().cloned().collect()),
         ] {
             if !hints.is_empty() {
                 let (at, by) = (applied.at, applied.by.name.into());
-                self.restore(Deleted { id: self.last_id + 1, at, by, what, hints });
+                self.restore_entry(TrashEntry { id: self.last_id + 1, at, by, what, hints });
             }
         }
     }
 
     /// Remembers a deletion.
-    pub fn restore(&mut self, deleted: Deleted) {
+    pub fn restore_entry(&mut self, deleted: TrashEntry) {
         self.last_id = self.last_id.max(deleted.id);
         let minor = deleted.is_minor();
-        self.count(&deleted);
+        self.count_entry(&deleted);
         self.deletions.push_back(deleted);
         let alike = if minor { self.minor } else { self.deletions.len() - self.minor };
         if alike > MAX_DELETIONS
             && let Some(oldest) = self.deletions.iter().position(|deleted| deleted.is_minor() == minor)
         {
-            self.forget(oldest);
+            self.forget_entry(oldest);
         }
         while self.deletions.len() > 1 && self.bytes > MAX_BYTES {
-            self.forget(self.least());
+            self.forget_entry(self.find_least());
         }
     }
 
     /// Forgets deletions until the others take no more than `room`, in bytes of memory.
-    pub fn fit(&mut self, room: usize) {
+    pub fn shrink_to(&mut self, room: usize) {
         while self.held > room && !self.deletions.is_empty() {
-            self.forget(self.least());
+            self.forget_entry(self.find_least());
         }
     }
 
     /// Returns the index of the one to forget first: the oldest minor one, else the oldest; the last one comes last.
-    fn least(&self) -> usize {
+    fn find_least(&self) -> usize {
         let but_last = self.deletions.len().saturating_sub(1);
-        self.deletions.iter().take(but_last).position(Deleted::is_minor).unwrap_or(0)
+        self.deletions.iter().take(but_last).position(TrashEntry::is_minor).unwrap_or(0)
     }
 
-    fn forget(&mut self, at: usize) {
+    fn forget_entry(&mut self, at: usize) {
         if let Some(gone) = self.deletions.remove(at) {
-            self.bytes -= gone.bytes();
-            self.held -= gone.held();
+            self.bytes -= gone.count_bytes();
+            self.held -= gone.held_bytes();
             self.minor -= usize::from(gone.is_minor());
         }
     }
 
-    fn count(&mut self, deleted: &Deleted) {
-        self.bytes += deleted.bytes();
-        self.held += deleted.held();
+    fn count_entry(&mut self, deleted: &TrashEntry) {
+        self.bytes += deleted.count_bytes();
+        self.held += deleted.held_bytes();
         self.minor += usize::from(deleted.is_minor());
     }
 
@@ -160,32 +160,33 @@ impl Trash {
             hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
         };
         self.iter()
-            .filter(|deleted| deleted.what == Gone::Replaced && deleted.at == stands.updated_at())
+            .filter(|deleted| deleted.what == DeletionKind::Replaced && deleted.at == stands.updated_at())
             .find_map(|deleted| deleted.hints.iter().find(of).map(|hint| (deleted.id, Arc::clone(hint))))
     }
 
     /// Returns the deletions, newest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Deleted> {
+    pub fn iter(&self) -> impl Iterator<Item = &TrashEntry> {
         self.deletions.iter().rev()
     }
 
     /// Forgets the restored hints, in the last deletion that holds the first of them.
-    fn forget_undone(&mut self, applied: &Applied<'_>) {
-        let same = |what: Gone, was: &Hint, back: &Hint| {
+    fn forget_undone(&mut self, applied: &AppliedWrite<'_>) {
+        let same = |what: DeletionKind, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
             let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
             // A hint that comes back in the place of another has a later version.
-            let versions = was.version() == back.version() || what == Gone::Replaced && was.version() < back.version();
+            let versions =
+                was.version() == back.version() || what == DeletionKind::Replaced && was.version() < back.version();
             versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)
         };
-        let Some(first) = applied.put().next() else { return };
-        let held = |deleted: &Deleted| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
+        let Some(first) = applied.list_put().next() else { return };
+        let held = |deleted: &TrashEntry| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
         let Some(at) = self.deletions.iter().rposition(held) else { return };
         let mut rest = self.deletions[at].clone();
-        rest.hints.retain(|hint| !applied.put().any(|back| same(rest.what, hint, back)));
-        self.forget(at);
+        rest.hints.retain(|hint| !applied.list_put().any(|back| same(rest.what, hint, back)));
+        self.forget_entry(at);
         if !rest.hints.is_empty() {
-            self.count(&rest);
+            self.count_entry(&rest);
             self.deletions.insert(at, rest);
         }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use nudge_core::context::Context;
 
 use crate::cache::Nudge;
-use crate::choice::{Match, best, pick};
+use crate::choice::{Match, pick_best, pick_variant};
 use crate::hint::Hint;
-use crate::store::Memo;
+use crate::store::VerdictMemo;
 
 /// A store bound to one [`Context`]. It caches whether the context meets each scope, so repeated
 /// lookups cost little more than the map; make one per context and keep it.
@@ -27,13 +27,13 @@ use crate::store::Memo;
 pub struct View<S: Deref<Target = Nudge>> {
     store: S,
     context: Context,
-    memo: Memo,
+    memo: VerdictMemo,
 }
 
 impl<S: Deref<Target = Nudge>> View<S> {
     /// Binds `store` to `context`.
     pub fn new(store: S, context: Context) -> Self {
-        Self { store, context, memo: Memo::default() }
+        Self { store, context, memo: VerdictMemo::default() }
     }
 
     /// Returns the best eligible variant of a key, or `None`. Allocates nothing once the cache is warm. Scopes that it
@@ -42,13 +42,15 @@ impl<S: Deref<Target = Nudge>> View<S> {
         let now = self.store.now();
         // The open files, a list of any length that the caller sent, are searched before the lock is taken.
         let open_file = self.context.open_file_in(component).is_some();
-        let chosen =
-            self.store.store.choose(component, key, &self.memo, |hints| best(hints, open_file, now).map(Arc::clone));
+        let chosen = self
+            .store
+            .store
+            .choose_variant(component, key, &self.memo, |hints| pick_best(hints, open_file, now).map(Arc::clone));
         match chosen {
             Ok(chosen) => chosen.map(|hint| Match { hint, open_file, context: self.context.clone(), now }),
             Err((epoch, variants)) => {
                 let eligible = |hint: &Arc<Hint>| Ok(self.memo.allows(epoch, &hint.scope, &self.context));
-                let Ok::<_, Infallible>(found) = pick(&variants, &self.context, now, eligible);
+                let Ok::<_, Infallible>(found) = pick_variant(&variants, &self.context, now, eligible);
                 found
             }
         }
@@ -105,10 +107,10 @@ mod tests {
         set("here", "", "o/r", None);
         set("here on dev", "dev", "o/r", Some("PT2H"));
         found(["here on dev", "here", "here"]);
-        clock.advance(2 * 3_600_000);
+        clock.advance_by(2 * 3_600_000);
         found(["here", "here", "here"]);
         store
-            .delete(&crate::Delete { component: "api".into(), key: "build".into(), variant: None, all: true })
+            .delete(&crate::DeleteHint { component: "api".into(), key: "build".into(), variant: None, all: true })
             .unwrap();
         found(["", "", ""]);
     }
@@ -123,7 +125,7 @@ mod tests {
             store.set(hint).unwrap();
             let found = view.get("api", "build").map(|found| found.hint().text().to_owned());
             store
-                .delete(&crate::Delete { component: "api".into(), key: "build".into(), variant: None, all: true })
+                .delete(&crate::DeleteHint { component: "api".into(), key: "build".into(), variant: None, all: true })
                 .unwrap();
             found
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nudge::{Caller, Config, Entry, EnvNames, Error, Log, Nudge, Result, Service, SystemClock};
+use nudge::{Caller, ChangeLog, Config, EnvNames, Error, LogEntry, Nudge, Result, Service, SystemClock};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn call(store: &Nudge, caller: Caller<'_>, method: &str, params: &Value) -> Resu
 }
 
 fn ask(store: &Nudge, method: &str, params: &Value) -> Result<Value> {
-    call(store, Caller::named("tester").asking_env(), method, params)
+    call(store, Caller::with_name("tester").asking_env(), method, params)
 }
 
 fn set(store: &Nudge, component: &str, key: &str, scope: &Value) {
@@ -112,8 +112,8 @@ fn what_is_known_or_of_no_concern_is_not_asked_for() {
 
 struct Counting(Arc<AtomicUsize>);
 
-impl Log for Counting {
-    fn append(&self, _: &Entry<'_>) -> Result<()> {
+impl ChangeLog for Counting {
+    fn append(&self, _: &LogEntry<'_>) -> Result<()> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
@@ -124,7 +124,7 @@ fn a_refusal_does_nothing_and_is_not_remembered_for_the_key() {
     let writes = Arc::new(AtomicUsize::new(0));
     let store = Nudge::with_log(Config::default(), Arc::new(SystemClock), Box::new(Counting(Arc::clone(&writes))));
     set(&store, "b", "k", &json!({"env_required": "HOST"}));
-    let caller = Caller::named("tester").with_key(Some("one"));
+    let caller = Caller::with_name("tester").with_key(Some("one"));
     let bump = |env: &Value| json!({"component": "b", "key": "k", "context": {"os": "linux", "env": env}});
     for _ in 0..2 {
         let refused = call(&store, caller.asking_env(), "bump", &bump(&json!({}))).unwrap_err();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{Config, Export, ManualClock, Nudge, Service as _};
+use nudge::{Config, ExportHints, ManualClock, Nudge, Service as _};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -146,7 +146,8 @@ fn apply(params: &mut Value, edits: &[Edit]) -> String {
 }
 
 fn export(store: &Nudge) -> String {
-    serde_json::to_string(&store.export(&Export { include_secrets: true, ..Export::default() }).unwrap()).unwrap()
+    serde_json::to_string(&store.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).unwrap())
+        .unwrap()
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nudge::{Bump, Nudge, Service, SetHint, method};
+use nudge::{BumpHint, Nudge, Service, SetHint, method};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
@@ -47,7 +47,7 @@ fn every_method_by_many_threads() {
                             refused.fetch_add(1, Ordering::Relaxed);
                         }
                     }
-                    let bump = Bump { component: "counted".into(), key: "uses".into(), ..Bump::default() };
+                    let bump = BumpHint { component: "counted".into(), key: "uses".into(), ..BumpHint::default() };
                     store.bump(bump).unwrap();
                     bumped.fetch_add(1, Ordering::Relaxed);
                 }

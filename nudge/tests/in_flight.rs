@@ -65,7 +65,7 @@ impl Store {
     }
 
     fn call(&self, key: &str, method: &str, params: &Value) -> Result<Box<RawValue>> {
-        self.nudge.call_by(Caller::named("tester").with_key(Some(key)), method, &to_raw_value(params).unwrap())
+        self.nudge.call_by(Caller::with_name("tester").with_key(Some(key)), method, &to_raw_value(params).unwrap())
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use nudge::{
-    Bump, Change, Clock, Config, Context, Delete, Entry, Error, ErrorKind, Export, Import, ImportMode, Log,
-    ManualClock, Nudge, Outcome, Result, ScopeSpec, SetHint, View,
+    BumpHint, ChangeLog, Clock, Config, Context, DeleteHint, Error, ErrorKind, ExportHints, ImportHints, ImportMode,
+    LogEntry, ManualClock, Nudge, OutcomeParams, Result, ScopeSpec, SetHint, StoreChange, View,
 };
 use serde_json::value::to_raw_value;
 
@@ -23,8 +23,8 @@ struct Spy {
 
 struct SpyLog(Arc<Spy>);
 
-impl Log for SpyLog {
-    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+impl ChangeLog for SpyLog {
+    fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         let changes = entry.applied.changes;
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         if self.0.fail.load(Ordering::SeqCst) || self.0.short.load(Ordering::SeqCst) {
@@ -33,19 +33,19 @@ impl Log for SpyLog {
         let store = self.0.store.get().and_then(Weak::upgrade).expect("the store is there");
         for change in changes {
             let line = match change {
-                Change::Put(hint) => {
+                StoreChange::Put(hint) => {
                     let visible = store.get(hint.component(), hint.key(), &Context::default());
                     let same = visible.filter(|seen| seen.hint().variant() == hint.variant());
                     let marks = |hint: &nudge::Hint| (hint.version(), hint.use_count());
                     assert!(same.is_none_or(|seen| marks(seen.hint()) < marks(hint)), "not visible yet");
                     format!("put {}/{} v{} used {}", hint.component(), hint.key(), hint.version(), hint.use_count())
                 }
-                Change::Delete(hint) => {
+                StoreChange::Delete(hint) => {
                     assert!(store.get(hint.component(), hint.key(), &Context::default()).is_some(), "still visible");
                     format!("delete {}/{}", hint.component(), hint.key())
                 }
-                Change::Extra(extra) => format!("extra {extra}"),
-                Change::Replaced(hint) => format!("keep {}/{} v{}", hint.component(), hint.key(), hint.version()),
+                StoreChange::Extra(extra) => format!("extra {extra}"),
+                StoreChange::Replaced(hint) => format!("keep {}/{} v{}", hint.component(), hint.key(), hint.version()),
                 _ => "something new".into(),
             };
             self.0.seen.lock().unwrap().push(line);
@@ -75,23 +75,23 @@ fn store() -> (Arc<Nudge>, Arc<Spy>) {
 }
 
 fn export(store: &Nudge) -> String {
-    serde_json::to_string(&store.export(&Export::default()).unwrap()).unwrap()
+    serde_json::to_string(&store.export(&ExportHints::default()).unwrap()).unwrap()
 }
 
-fn import(payload: &serde_json::Value, mode: ImportMode) -> Import {
-    Import { payload: to_raw_value(payload).unwrap(), mode, allow_secret: false }
+fn import(payload: &serde_json::Value, mode: ImportMode) -> ImportHints {
+    ImportHints { payload: to_raw_value(payload).unwrap(), mode, allow_secret: false }
 }
 
-fn bump() -> Bump {
-    Bump { component: "a".into(), key: "k".into(), ..Bump::default() }
+fn bump() -> BumpHint {
+    BumpHint { component: "a".into(), key: "k".into(), ..BumpHint::default() }
 }
 
-fn outcome() -> Outcome {
-    Outcome { command: "make".into(), exit_code: Some(2), ..Outcome::default() }
+fn outcome() -> OutcomeParams {
+    OutcomeParams { command: "make".into(), exit_code: Some(2), ..OutcomeParams::default() }
 }
 
-fn delete() -> Delete {
-    Delete { component: "a".into(), key: "k".into(), ..Delete::default() }
+fn delete() -> DeleteHint {
+    DeleteHint { component: "a".into(), key: "k".into(), ..DeleteHint::default() }
 }
 
 /// Promise (hints): The store records a change before a reader can see it. A change that cannot be recorded changes
@@ -124,7 +124,7 @@ fn changes_are_recorded_first_as_they_will_stand() {
 fn reads_and_refused_calls_record_nothing() {
     let (store, spy) = store();
     store.get("a", "k", &Context::default());
-    store.query(nudge::Query::default()).unwrap();
+    store.query(nudge::QueryHints::default()).unwrap();
     store.bump(bump()).unwrap_err();
     store.delete(&delete()).unwrap_err();
     store.outcome(outcome()).unwrap();

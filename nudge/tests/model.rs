@@ -43,7 +43,7 @@ fn with(mut params: Value, more: Value) -> Value {
 
 /// Milliseconds as RFC 3339, by which the model's times are compared with those of answers.
 fn time(ms: i64) -> String {
-    nudge_core::clock::rfc3339::text(ms)
+    nudge_core::clock::rfc3339::format_time(ms)
 }
 
 /// What is compared of a hint.
@@ -97,7 +97,7 @@ impl Run {
 
     fn keyed(&self, method: &str, params: &Value) -> Result<Value, String> {
         let key = self.calls.to_string();
-        let caller = Caller::named("tester/1").with_key(Some(&key));
+        let caller = Caller::with_name("tester/1").with_key(Some(&key));
         self.session.by(caller, method, params).map_err(|error| error.reason().to_owned())
     }
 
@@ -208,7 +208,7 @@ impl StateMachineTest for Run {
             Step::Clear => {
                 run.ask("import", &json!({"payload": {"components": {}}, "mode": "replace"})).unwrap();
             }
-            Step::Advance(ms) => drop(run.session.clock.advance(ms)),
+            Step::Advance(ms) => drop(run.session.clock.advance_by(ms)),
             Step::Sweep => drop(run.session.store.sweep()),
             Step::Again => {
                 // What was refused is not remembered.
@@ -220,7 +220,7 @@ impl StateMachineTest for Run {
             Step::Reload => {
                 let export = run.ask("export", &json!({})).unwrap();
                 let next = Self::store();
-                next.clock.advance(model.now - plain::START_MS);
+                next.clock.advance_by(model.now - plain::START_MS);
                 run = Self { session: next, calls: run.calls, last: None };
                 run.ask("import", &json!({"payload": export["payload"], "mode": "replace"})).unwrap();
             }

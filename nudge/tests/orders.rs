@@ -7,7 +7,7 @@ mod kit;
 use std::sync::Arc;
 
 use kit::Records;
-use nudge::{Bump, Context, Delete, Export, ManualClock, Nudge, Query, ScopeSpec, SetHint, View};
+use nudge::{BumpHint, Context, DeleteHint, ExportHints, ManualClock, Nudge, QueryHints, ScopeSpec, SetHint, View};
 use nudge_core::sync::in_any_order;
 use shuttle::thread;
 
@@ -27,7 +27,7 @@ fn set(store: &Nudge, key: &str, branch: &str) {
 }
 
 fn delete(store: &Nudge, key: &str) -> bool {
-    store.delete(&Delete { component: "c".into(), key: key.into(), all: true, ..Delete::default() }).is_ok()
+    store.delete(&DeleteHint { component: "c".into(), key: key.into(), all: true, ..DeleteHint::default() }).is_ok()
 }
 
 fn on(branch: &str) -> Context {
@@ -36,7 +36,7 @@ fn on(branch: &str) -> Context {
 
 /// All that a store has, as text.
 fn all(store: &Nudge) -> String {
-    let payload = store.export(&Export { include_secrets: true, ..Export::default() }).unwrap().payload;
+    let payload = store.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).unwrap().payload;
     serde_json::to_string(&payload).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn no_update_is_lost() {
         let threads = [0, 1].map(|_| {
             let store = Arc::clone(&store);
             thread::spawn(move || {
-                store.bump(Bump { component: "c".into(), key: "n".into(), ..Bump::default() }).unwrap();
+                store.bump(BumpHint { component: "c".into(), key: "n".into(), ..BumpHint::default() }).unwrap();
                 let found = store.get("c", "n", &Context::default()).unwrap();
                 let next = (found.hint().text().parse::<u64>().unwrap() + 1).to_string();
                 let hint =
@@ -87,7 +87,7 @@ fn who_looks_sees_what_fits() {
                     }
                 }
                 let context = Context::builder().branch(branch);
-                for row in store.query(Query { context, ..Query::default() }).unwrap().hints {
+                for row in store.query(QueryHints { context, ..QueryHints::default() }).unwrap().hints {
                     assert_eq!(row.hint.text(), format!("for {branch}"));
                 }
             })
@@ -109,10 +109,10 @@ fn the_log_tells_what_is_stored() {
             },
             |store| {
                 delete(store, "k");
-                let _ = store.undo(nudge::Undo::default());
+                let _ = store.undo(nudge::UndoDeletion::default());
             },
             |store| {
-                let _ = store.bump(Bump { component: "c".into(), key: "k".into(), ..Bump::default() });
+                let _ = store.bump(BumpHint { component: "c".into(), key: "k".into(), ..BumpHint::default() });
                 store.sweep();
             },
         ];

@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::RecordedStore;
-use nudge::{Caller, Import, ImportMode, Nudge};
+use nudge::{Caller, ImportHints, ImportMode, Nudge};
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn everything_but_secrets_comes_back() {
         session.call("set_hint", &json!({"component": "c", "key": "r", "value": "three"})).unwrap();
         session.call("undo", &json!({})).unwrap();
         let payload = to_raw_value(&json!({"components": {"c": {"hints": {"i": "v"}}}, "x-more": {"b": 1}})).unwrap();
-        session.store.import(&Import { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
+        session.store.import(&ImportHints { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
         let before = session.seen();
         let what: Vec<_> = before.1["deletions"].as_array().unwrap().iter().map(|gone| &gone["what"]).collect();
         assert_eq!(what, ["replaced", "deleted"]);
@@ -43,7 +43,7 @@ fn everything_but_secrets_comes_back() {
         assert_eq!(session.seen(), before, "limit {limit}");
         session.call("undo", &json!({})).unwrap();
         assert_eq!(session.call("get_hint", &json!({"component": "c", "key": "r"})).unwrap()["hint"]["value"], "one");
-        session.clock.advance(2 * 3_600_000);
+        session.clock.advance_by(2 * 3_600_000);
         let after = session.promoted();
         assert_eq!(after.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().reason(), "E_NOT_FOUND");
     }
@@ -175,9 +175,9 @@ proptest! {
         let mut session = RecordedStore::new(limit);
         for (n, ((method, params), by_agent)) in steps.iter().enumerate() {
             let key = n.to_string();
-            let caller = Caller::named("tester/1").with_key(Some(&*key).filter(|_| n % 2 == 0));
+            let caller = Caller::with_name("tester/1").with_key(Some(&*key).filter(|_| n % 2 == 0));
             let _ = session.by(if *by_agent { caller.by_agent() } else { caller }, method, params);
-            session.clock.advance(300);
+            session.clock.advance_by(300);
             if n % every == 0 {
                 let before = session.seen();
                 session = session.promoted();

@@ -1,8 +1,8 @@
 //! Secrets do not reach errors, `Debug` or the results that people read.
 
 use nudge::{
-    Bump, Context, Delete, Export, HintValue, Import, Nudge, Outcome, Query, Sensitivity, Service as _, SetHint,
-    Suggest,
+    BumpHint, Context, DeleteHint, ExportHints, HintValue, ImportHints, Nudge, OutcomeParams, QueryHints, Sensitivity,
+    Service as _, SetHint, SuggestParams,
 };
 use serde_json::value::to_raw_value;
 
@@ -23,18 +23,19 @@ fn debug_output_holds_no_secret() {
     let store = Nudge::default();
     let context = Context::builder().env("TOKEN", &canary);
     let import =
-        Import { payload: to_raw_value(&canary).unwrap(), mode: nudge::ImportMode::Merge, allow_secret: false };
+        ImportHints { payload: to_raw_value(&canary).unwrap(), mode: nudge::ImportMode::Merge, allow_secret: false };
     let raw = |json: serde_json::Value| json.to_string();
-    let suggest: Suggest =
+    let suggest: SuggestParams =
         serde_json::from_str(&raw(serde_json::json!({"event": "prompt", "prompt": canary, "error": canary}))).unwrap();
-    let outcome: Outcome = serde_json::from_str(&raw(serde_json::json!({"command": canary, "ok": true}))).unwrap();
+    let outcome: OutcomeParams =
+        serde_json::from_str(&raw(serde_json::json!({"command": canary, "ok": true}))).unwrap();
     let printed = [
         format!("{:?}", secret()),
         format!("{:?}", HintValue::command(&canary)),
         format!("{:?}", store.set(secret()).unwrap()),
         format!("{:?}", store.get("a", "k", &Context::default())),
-        format!("{:?}", store.query(Query::default()).unwrap()),
-        format!("{:?}", store.export(&Export { include_secrets: true, ..Export::default() }).unwrap()),
+        format!("{:?}", store.query(QueryHints::default()).unwrap()),
+        format!("{:?}", store.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).unwrap()),
         format!("{import:?} {suggest:?} {outcome:?} {context:?} {:?}", context.clone().build().unwrap()),
     ];
     for text in printed {
@@ -90,13 +91,14 @@ fn only_get_and_an_asked_for_export_show_a_secret() {
     let store = Nudge::default();
     let json = |value: &dyn erased::Json| value.json();
     let set = store.set(secret()).unwrap();
-    let bumped = store.bump(Bump { component: "a".into(), key: "k".into(), ..Bump::default() }).unwrap();
-    let rows = store.query(Query::default()).unwrap();
-    let plain = store.export(&Export::default()).unwrap();
-    let full = store.export(&Export { include_secrets: true, ..Export::default() }).unwrap();
+    let bumped = store.bump(BumpHint { component: "a".into(), key: "k".into(), ..BumpHint::default() }).unwrap();
+    let rows = store.query(QueryHints::default()).unwrap();
+    let plain = store.export(&ExportHints::default()).unwrap();
+    let full = store.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).unwrap();
     let got =
         store.get_hint(nudge::GetHint { component: "a".into(), key: "k".into(), ..nudge::GetHint::default() }).unwrap();
-    let deleted = store.delete(&Delete { component: "a".into(), key: "k".into(), ..Delete::default() }).unwrap();
+    let deleted =
+        store.delete(&DeleteHint { component: "a".into(), key: "k".into(), ..DeleteHint::default() }).unwrap();
     for hidden in [json(&set), json(&bumped), json(&rows), json(&deleted)] {
         assert!(hidden.contains("\"[secret]\"") && !hidden.contains(&canary), "{hidden}");
     }

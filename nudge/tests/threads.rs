@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nudge::{Bump, Context, Delete, Nudge, Query, ScopeSpec, SetHint, View};
+use nudge::{BumpHint, Context, DeleteHint, Nudge, QueryHints, ScopeSpec, SetHint, View};
 
 /// A scope of branch `b{n}`; there are far more of them than hints, so their numbers are reused.
 fn scoped(key: usize, n: usize) -> SetHint {
@@ -25,13 +25,14 @@ fn a_view_never_takes_one_scope_for_another() {
                 for n in (writer..).step_by(2) {
                     let key = n % 5;
                     store.set(scoped(key, n % 50)).unwrap();
-                    let _ = store.delete(&Delete {
+                    let _ = store.delete(&DeleteHint {
                         component: "c".into(),
                         key: format!("k{}", (n + 2) % 5),
                         all: true,
-                        ..Delete::default()
+                        ..DeleteHint::default()
                     });
-                    let _ = store.bump(Bump { component: "c".into(), key: format!("k{key}"), ..Bump::default() });
+                    let _ =
+                        store.bump(BumpHint { component: "c".into(), key: format!("k{key}"), ..BumpHint::default() });
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
@@ -53,7 +54,7 @@ fn a_view_never_takes_one_scope_for_another() {
                                 reads += 1;
                             }
                         }
-                        for row in store.query(Query { context: spec(), ..Query::default() }).unwrap().hints {
+                        for row in store.query(QueryHints { context: spec(), ..QueryHints::default() }).unwrap().hints {
                             assert_eq!(row.hint.text(), format!("for {branch}"));
                         }
                     }

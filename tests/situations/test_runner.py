@@ -115,7 +115,7 @@ class Floor(unittest.TestCase):
         return code, out.getvalue()
 
     # Promise (hints): The quality of suggestions stays above a floor in all recorded situations, and a fall is named.
-    def test_what_falls_is_named(self):
+    def test_a_failure_is_named(self):
         figures = {"situations": 9, "asked": 3, "told": 2, "irrelevant": 0.0333, "quiet": 2, "quiet_broken": 1}
         figures |= {"forbidden": 0, "stale": 0}
         with contextlib.redirect_stdout(io.StringIO()):

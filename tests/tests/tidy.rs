@@ -2,6 +2,8 @@
 
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/words.rs"]
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,9 +66,7 @@ fn files_of_others_are_read_by_one_reader() {
         ("cli/src/cmd/editor.rs", "a file of our own, in a folder of our own"),
     ];
     let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
-    let opens_one = |code: &str| {
-        code.lines().any(|line| opens.iter().any(|open| line.contains(open)) && !line.contains("LogFile::open("))
-    };
+    let opens_one = |code: &str| opens.iter().any(|open| has_word(code, open));
     let mut found: Vec<_> = shipped().into_iter().filter(|(_, code)| opens_one(code)).map(|(name, _)| name).collect();
     found.sort();
     let mut allowed = ALLOWED.map(|(name, _)| name.to_owned());
@@ -93,14 +93,20 @@ fn no_library_opens_files_of_others() {
         "Gitignore::new(",
         "Gitignore::global(",
         "build_global(",
-        ".from_path(",
-        "::from_path(",
+        "Reader::from_path(",
+        "Builder::from_path(",
         "Tokenizer::from_file(",
         "Mmap",
     ];
-    let opens_one = |code: &str| opens.iter().any(|open| code.contains(open));
+    let opens_one = |code: &str| opens.iter().any(|open| has_word(code, open));
     let found: Vec<_> = shipped().into_iter().filter(|(_, code)| opens_one(code)).map(|(name, _)| name).collect();
     assert_eq!(found, ALLOWED.map(|(name, _)| name));
+}
+
+/// Returns true when `code` holds `mark`, and not as the end of a longer name.
+fn has_word(code: &str, mark: &str) -> bool {
+    let is_part = |before: char| before.is_alphanumeric() || before == '_';
+    code.match_indices(mark).any(|(at, _)| !code[..at].ends_with(is_part))
 }
 
 /// The sources of what is shipped, by name: their code, without tests and comments.
@@ -148,8 +154,8 @@ fn connections_and_programs_are_known() {
         ("nudge/sources/code/src/git.rs", "git, which looks at files"),
     ];
     let marks =
-        ["TcpStream::connect", "UdpSocket", "Command::new(", "Program::new(", "Git::find(", "ureq::", "neo4j::"];
-    let reaches_out = |code: &str| marks.iter().any(|mark| code.contains(mark));
+        ["TcpStream::connect", "UdpSocket", "Command::new(", "ChildProgram::new(", "Git::find(", "ureq::", "neo4j::"];
+    let reaches_out = |code: &str| marks.iter().any(|mark| has_word(code, mark));
     let found: Vec<_> = shipped().into_iter().filter(|(_, code)| reaches_out(code)).map(|(name, _)| name).collect();
     assert_eq!(found, KNOWN.map(|(name, _)| name));
 }
@@ -171,7 +177,7 @@ fn programs_are_started_by_one_module() {
         ("nudge/os/src/process.rs", "the module"),
         ("nudge/os/src/process/watcher.rs", "a part of it"),
     ];
-    let starts = |code: &str| code.contains("Command::new(");
+    let starts = |code: &str| has_word(code, "Command::new(");
     let found: Vec<_> = shipped().into_iter().filter(|(_, code)| starts(code)).map(|(name, _)| name).collect();
     assert_eq!(found, ALLOWED.map(|(name, _)| name));
 }
@@ -249,9 +255,9 @@ fn assert_named_tests_exist(page: &str, section: &str) {
 /// Promise (code and documents): The pages list the methods with their params, the errors and the settings of the
 /// code.
 #[test]
-fn the_pages_list_what_there_is() {
+fn the_pages_list_every_item() {
     let methods = read("nudge/docs/methods.md");
-    for method in nudge_cli::server::methods::all() {
+    for method in nudge_cli::server::methods::list_methods() {
         let row = methods.lines().find_map(|line| line.strip_prefix(&format!("| `{}` |", method.name)));
         let row = row.unwrap_or_else(|| panic!("{} is missing", method.name));
         // What it takes is named, with a question mark where it may be left out.
@@ -276,7 +282,7 @@ const SETTINGS: &str = "nudge/docs/settings.md";
 const TABLE_BEGINS: &str = "<!-- settings: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const TABLE_ENDS: &str = "<!-- end of settings -->";
 
-/// Promise: see `the_pages_list_what_there_is`.
+/// Promise: see `the_pages_list_every_item`.
 #[test]
 fn the_settings_page_has_the_table_of_the_code() {
     has_generated_part(SETTINGS, TABLE_BEGINS, TABLE_ENDS, &settings_table());
@@ -297,9 +303,9 @@ fn has_generated_part(name: &str, begins: &str, ends: &str, made: &str) {
 
 fn settings_table() -> String {
     let code = |text: String| if text.is_empty() { text } else { format!("`{text}`") };
-    let rows = nudge_cli::settings::table().map(|setting| {
-        let flag = setting.long().map_or_else(String::new, |long| format!("--{long}"));
-        let cells = [setting.name.into(), setting.variable(), flag, setting.default.into()].map(code);
+    let rows = nudge_cli::settings::list_settings().map(|setting| {
+        let flag = setting.long_flag().map_or_else(String::new, |long| format!("--{long}"));
+        let cells = [setting.name.into(), setting.env_variable(), flag, setting.default.into()].map(code);
         format!("| {} | {} |\n", cells.join(" | "), setting.about.replace('|', "\\|"))
     });
     let head = "| key | variable | flag | default | what it sets |\n|---|---|---|---|---|\n";

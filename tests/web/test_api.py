@@ -116,7 +116,7 @@ class Api(Records):
             self.assertEqual(self.ask("PUT", f"/api/records/{one}", "{}", Content_Type=kind)[0], 415)
         self.assertEqual((self.record(one)["version"], self.call("nudge.records.list", project="*")["total"]), (1, 1))
 
-    def test_who_may_not_call(self):
+    def test_a_caller_without_a_right_is_refused(self):
         one = self.save("Uploads are refused", "nginx")
         routes = [("GET", "/api/projects", None), ("GET", "/api/records", None), ("GET", f"/api/records/{one}", None), ("POST", "/api/search", {"query": "x"}),
                   ("POST", "/api/records", {"kind": "issue", "title": "x", "project": "minerva/shop"}),

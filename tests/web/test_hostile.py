@@ -103,7 +103,7 @@ class Texts(Web):
             expect(page.locator("#detail .reason")).to_have_text(f"reason of {name}")
             self.assertEqual(digest(self.hint("values", name)["value"]), digest(text), name)
 
-    def test_what_is_hidden_is_written_out_as_in_the_library(self):
+    def test_hidden_characters_are_written_out_as_in_the_library(self):
         rust = (ROOT / "nudge/core/src/text.rs").read_text()
         listed = rust.split("matches!(", 1)[1].split(")\n}", 1)[0]
         ranges = [tuple(int(end, 16) for end in (first, last or first))
@@ -277,7 +277,7 @@ class Squatter(BaseHTTPRequestHandler):
 
 
 class Squatted(Web):
-    def test_what_had_the_port_before_gets_nothing_of_the_page(self):
+    def test_a_former_holder_of_the_port_gets_nothing_of_the_page(self):
         self.nudge("set", "api", "build", "make api")
         self.nudge("stop")
         server = ThreadingHTTPServer(("127.0.0.1", self.port), Squatter)

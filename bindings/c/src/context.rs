@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nudge::{Context, ContextSpec, Os, Result};
 
-use crate::input::{Growing, hand_over, place, read, unknown, unused};
+use crate::input::{GrowingParams, hand_over, place, read, unknown, unused};
 use crate::{answer, nudge_error, nudge_pairs, nudge_status, nudge_str, nudge_strs, released};
 
 /// Operating systems, as bits.
@@ -63,7 +63,7 @@ pub struct nudge_context_params {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_context_params {
+unsafe impl GrowingParams for nudge_context_params {
     const NAME: &str = "nudge_context_params";
 }
 

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use nudge::{Context, HintValue, MatchExplain, Nudge, View};
-use nudge_client::{Found, Store};
+use nudge_client::{FoundHint, Store};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::input::{Growing, alive, hand_over, optional, place, read, seen};
+use crate::input::{GrowingParams, alive, hand_over, optional, place, read, seen};
 use crate::{answer, nudge_context, nudge_error, nudge_status, nudge_store, nudge_str, quietly, released};
 
 /// The key to look up.
@@ -25,17 +25,17 @@ pub struct nudge_get_params {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_get_params {
+unsafe impl GrowingParams for nudge_get_params {
     const NAME: &str = "nudge_get_params";
 }
 
 /// A store seen from one context: the quickest way to look up repeatedly. It keeps the parts of both that it needs,
 /// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
-pub struct nudge_view(Seen);
+pub struct nudge_view(ViewBackend);
 
 // It lives in a box of its own, the handle.
 #[allow(clippy::large_enum_variant)]
-enum Seen {
+enum ViewBackend {
     /// Remembers the verdict of the context on each scope.
     Own(View<Arc<Nudge>>, Arc<Store>),
     Session(Arc<Store>, Context),
@@ -44,7 +44,7 @@ enum Seen {
 /// A hint that fits, as it was when it was found. Immutable, may be read by any thread; free it with
 /// `nudge_match_free`.
 pub struct nudge_match {
-    found: Found,
+    found: FoundHint,
     // These are rendered on first use.
     reasons: OnceLock<Vec<String>>,
     json: OnceLock<Option<Box<RawValue>>>,
@@ -85,7 +85,7 @@ pub enum nudge_value_type {
 }
 
 impl nudge_match {
-    fn new(found: Found) -> Self {
+    fn new(found: FoundHint) -> Self {
         Self { found, reasons: OnceLock::new(), json: OnceLock::new() }
     }
 
@@ -95,14 +95,14 @@ impl nudge_match {
 
     fn json(&self) -> Option<&RawValue> {
         #[derive(Serialize)]
-        struct Whole {
+        struct MatchJson {
             hint: Box<RawValue>,
             match_explain: MatchExplain,
         }
         let json = self.json.get_or_init(|| {
             let (score, parts, reasons) = (self.found.score(), self.found.parts(), self.reasons().to_vec());
             let match_explain = MatchExplain { matched: true, score, parts, reasons };
-            serde_json::value::to_raw_value(&Whole { hint: self.found.hint().ok()?, match_explain }).ok()
+            serde_json::value::to_raw_value(&MatchJson { hint: self.found.hint().ok()?, match_explain }).ok()
         });
         json.as_deref()
     }
@@ -155,9 +155,9 @@ pub unsafe extern "C" fn nudge_view_new(
         let context =
             unsafe { optional(context, "context") }?.map_or_else(Context::default, |context| context.0.clone());
         let out = place(out, "out")?;
-        let seen = match store.own().cloned() {
-            Some(own) => Seen::Own(View::new(own, context), store),
-            None => Seen::Session(store, context),
+        let seen = match store.as_nudge().cloned() {
+            Some(own) => ViewBackend::Own(View::new(own, context), store),
+            None => ViewBackend::Session(store, context),
         };
         // SAFETY: a place.
         unsafe { hand_over(out, nudge_view(seen)) };
@@ -183,11 +183,11 @@ pub unsafe extern "C" fn nudge_view_get(
         let key = unsafe { key.text("key") }?;
         let out = place(out, "out")?;
         let found = match &view.0 {
-            Seen::Own(view, store) => match view.get(component, key) {
+            ViewBackend::Own(view, store) => match view.get(component, key) {
                 Some(found) => found.into(),
                 None => store.find(component, key, view.context())?,
             },
-            Seen::Session(store, context) => store.find(component, key, context)?,
+            ViewBackend::Session(store, context) => store.find(component, key, context)?,
         };
         // SAFETY: a place.
         unsafe { hand_over(out, nudge_match::new(found)) };
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_p
     };
     of_match!(found, EMPTY, |found| {
         let parts = found.found.parts();
-        let part = |name: &str| parts.get(name).unwrap_or_default();
+        let part = |name: &str| parts.get_part(name).unwrap_or_default();
         nudge_parts {
             frecency: part("frecency"),
             priority: part("priority"),

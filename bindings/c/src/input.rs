@@ -148,7 +148,7 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
 ///
 /// # Safety
 /// `repr(C)`, begins with `struct_size: usize`, and may be all zeroes, which says nothing.
-pub(crate) unsafe trait Growing: Copy {
+pub(crate) unsafe trait GrowingParams: Copy {
     /// The name in messages.
     const NAME: &str;
 }
@@ -160,7 +160,7 @@ const MOST_BYTES: usize = 4096;
 ///
 /// # Safety
 /// `given` is NULL or points to `struct_size` bytes.
-pub(crate) unsafe fn read<T: Growing>(given: *const T) -> Result<T> {
+pub(crate) unsafe fn read<T: GrowingParams>(given: *const T) -> Result<T> {
     let name = T::NAME;
     let out_of_line = given.is_null() || !given.is_aligned();
     if out_of_line {

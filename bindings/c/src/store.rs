@@ -8,7 +8,7 @@ use nudge_client::Store;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::input::{Growing, alive, flag, hand_over, invalid, optional, optional_place, place, read, unknown};
+use crate::input::{GrowingParams, alive, flag, hand_over, invalid, optional, optional_place, place, read, unknown};
 use crate::{answer, nudge_context, nudge_error, nudge_result, nudge_status, nudge_str, quietly, released};
 
 /// A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
@@ -52,7 +52,7 @@ pub struct nudge_config {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_config {
+unsafe impl GrowingParams for nudge_config {
     const NAME: &str = "nudge_config";
 }
 

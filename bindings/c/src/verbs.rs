@@ -8,7 +8,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::context::systems;
-use crate::input::{Growing, alive, flag, hand_over, invalid, named, optional, optional_place, read, unknown, unused};
+use crate::input::{
+    GrowingParams, alive, flag, hand_over, invalid, named, optional, optional_place, read, unknown, unused,
+};
 use crate::{
     answer, nudge_context, nudge_error, nudge_pairs, nudge_result, nudge_status, nudge_store, nudge_str, nudge_strs,
     nudge_value_type,
@@ -100,7 +102,7 @@ pub struct nudge_scope {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_scope {
+unsafe impl GrowingParams for nudge_scope {
     const NAME: &str = "nudge_scope";
 }
 
@@ -153,7 +155,7 @@ pub struct nudge_set_params {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_set_params {
+unsafe impl GrowingParams for nudge_set_params {
     const NAME: &str = "nudge_set_params";
 }
 
@@ -176,7 +178,7 @@ pub struct nudge_bump_params {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_bump_params {
+unsafe impl GrowingParams for nudge_bump_params {
     const NAME: &str = "nudge_bump_params";
 }
 
@@ -199,17 +201,17 @@ pub struct nudge_delete_params {
 }
 
 // SAFETY: integers and pointers behind a `struct_size`.
-unsafe impl Growing for nudge_delete_params {
+unsafe impl GrowingParams for nudge_delete_params {
     const NAME: &str = "nudge_delete_params";
 }
 
 /// The params of `nudge.set_hint`.
 #[derive(Serialize)]
-struct Set<'a> {
+struct SetHintParams<'a> {
     component: &'a str,
     key: &'a str,
-    value: Typed<'a>,
-    meta: Meta<'a>,
+    value: SetHintValue<'a>,
+    meta: SetHintMeta<'a>,
     if_match_version: Option<u64>,
     variant: Option<&'a str>,
     allow_secret: bool,
@@ -217,20 +219,20 @@ struct Set<'a> {
 
 /// `meta` there; null means "not given".
 #[derive(Serialize)]
-struct Meta<'a> {
+struct SetHintMeta<'a> {
     reason: Option<&'a str>,
     tags: Vec<&'a str>,
     priority: Option<u32>,
     confidence: Option<f64>,
     ttl: Option<&'a str>,
     sensitivity: Option<&'static str>,
-    scope: Option<Where<'a>>,
+    scope: Option<SetHintScope<'a>>,
     source: Option<&'static str>,
     added_by: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Where<'a> {
+struct SetHintScope<'a> {
     cwd_glob: Vec<&'a str>,
     repo: Vec<&'a str>,
     branch: Vec<&'a str>,
@@ -241,14 +243,14 @@ struct Where<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Typed<'a> {
+enum SetHintValue<'a> {
     Text(&'a str),
-    Other(Other<'a>),
+    Other(TypedValue<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Other<'a> {
+enum TypedValue<'a> {
     Command { cmd: &'a str, shell: Option<&'static str> },
     Path { abs: &'a str, os: Vec<Os> },
     Template { body: &'a str, format: Option<&'static str>, defaults: BTreeMap<&'a str, &'a str> },
@@ -258,7 +260,7 @@ enum Other<'a> {
 impl nudge_set_params {
     /// # Safety
     /// The texts and lists are as the header says.
-    unsafe fn read<'a>(&self) -> Result<Set<'a>> {
+    unsafe fn read<'a>(&self) -> Result<SetHintParams<'a>> {
         // SAFETY: the caller's promise.
         let component = unsafe { self.component.text("component") }?;
         // SAFETY: the caller's promise.
@@ -272,12 +274,12 @@ impl nudge_set_params {
         // SAFETY: the caller's promise.
         let variant = unsafe { self.variant.given("variant") }?;
         let allow_secret = flag(self.allow_secret, "allow_secret")?;
-        Ok(Set { component, key, value, meta, if_match_version, variant, allow_secret })
+        Ok(SetHintParams { component, key, value, meta, if_match_version, variant, allow_secret })
     }
 
     /// # Safety
     /// As [`read`](Self::read).
-    unsafe fn value<'a>(&self) -> Result<Typed<'a>> {
+    unsafe fn value<'a>(&self) -> Result<SetHintValue<'a>> {
         // SAFETY: the caller's promise.
         let text = unsafe { self.value.text("value") }?;
         // SAFETY: the caller's promise.
@@ -301,18 +303,22 @@ impl nudge_set_params {
                 return Err(invalid(format!("A value of this type has no `{field}`.")));
             }
         }
-        Ok(Typed::Other(match self.value_type {
-            0 => return Ok(Typed::Text(text)),
-            kind if kind == command => Other::Command { cmd: text, shell },
-            kind if kind == path => Other::Path { abs: text, os },
+        Ok(SetHintValue::Other(match self.value_type {
+            0 => return Ok(SetHintValue::Text(text)),
+            kind if kind == command => TypedValue::Command { cmd: text, shell },
+            kind if kind == path => TypedValue::Path { abs: text, os },
             kind if kind == template => {
                 let unset = || invalid("A value in `defaults` is NULL; leave the name out.");
                 let pair = |(name, value): (_, Option<_>)| Ok((name, value.ok_or_else(unset)?));
-                Other::Template { body: text, format, defaults: defaults.into_iter().map(pair).collect::<Result<_>>()? }
+                TypedValue::Template {
+                    body: text,
+                    format,
+                    defaults: defaults.into_iter().map(pair).collect::<Result<_>>()?,
+                }
             }
             kind if kind == json => {
                 let data = serde_json::from_str(text).map_err(|_| invalid("`value` is no JSON."))?;
-                Other::Json { data }
+                TypedValue::Json { data }
             }
             _ => return Err(unknown("value_type")),
         }))
@@ -320,7 +326,7 @@ impl nudge_set_params {
 
     /// # Safety
     /// As [`read`](Self::read).
-    unsafe fn meta<'a>(&self) -> Result<Meta<'a>> {
+    unsafe fn meta<'a>(&self) -> Result<SetHintMeta<'a>> {
         // SAFETY: the caller's promise.
         let confidence = unsafe { optional(self.confidence, "confidence") }?.copied();
         if confidence.is_some_and(|confidence| !confidence.is_finite()) {
@@ -342,7 +348,7 @@ impl nudge_set_params {
             // SAFETY: the caller's promise.
             Some(unsafe { scope.read() }?)
         };
-        Ok(Meta {
+        Ok(SetHintMeta {
             reason,
             tags,
             priority: Some(self.priority).filter(|&priority| priority > 0),
@@ -359,7 +365,7 @@ impl nudge_set_params {
 impl nudge_scope {
     /// # Safety
     /// The lists are as the header says.
-    unsafe fn read<'a>(&self) -> Result<Where<'a>> {
+    unsafe fn read<'a>(&self) -> Result<SetHintScope<'a>> {
         unused(self.reserved)?;
         // SAFETY: the caller's promise.
         let pairs = unsafe { self.env_match.pairs("env_match") }?;
@@ -368,7 +374,7 @@ impl nudge_scope {
             let value = value.ok_or_else(|| invalid("A value in `env_match` is NULL; use `env_required`."))?;
             env_match.entry(name).or_default().push(value);
         }
-        Ok(Where {
+        Ok(SetHintScope {
             // SAFETY: the caller's promise.
             cwd_glob: unsafe { self.cwd_glob.texts("cwd_glob") }?,
             // SAFETY: the caller's promise.

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use nudge::{Context, Error, Result};
 use nudge_client::Store;
 
-use crate::lookup::View;
+use crate::lookup::StoreView;
 
 thread_local! {
-    static HANDLES: RefCell<Handles> = RefCell::default();
+    static HANDLES: RefCell<HandleTable> = RefCell::default();
 }
 
 #[derive(Default)]
-struct Handles {
-    by_number: HashMap<u32, Handle>,
+struct HandleTable {
+    by_number: HashMap<u32, StoreHandle>,
     last: u32,
 }
 
 /// A store that is open in this thread.
-pub struct Handle {
+pub struct StoreHandle {
     store: Arc<Store>,
-    views: Vec<View>,
+    views: Vec<StoreView>,
     pairs: Vec<(String, String)>,
 }
 
@@ -33,7 +33,7 @@ pub fn open(store: Arc<Store>) -> u32 {
         // Numbers are not used twice, but for a program that opens 2^32 stores in one thread.
         handles.last = handles.last.wrapping_add(1);
         let number = handles.last;
-        handles.by_number.insert(number, Handle { store, views: Vec::new(), pairs: Vec::new() });
+        handles.by_number.insert(number, StoreHandle { store, views: Vec::new(), pairs: Vec::new() });
         number
     })
 }
@@ -46,24 +46,24 @@ pub fn close(number: u32) {
 }
 
 /// Calls `look` with a number's store. `look` must not call JavaScript.
-pub fn with_handle<T>(number: u32, look: impl FnOnce(&mut Handle) -> T) -> Result<T> {
+pub fn with_handle<T>(number: u32, look: impl FnOnce(&mut StoreHandle) -> T) -> Result<T> {
     HANDLES.with_borrow_mut(|handles| handles.by_number.get_mut(&number).map(look)).ok_or_else(closed)
 }
 
-impl Handle {
+impl StoreHandle {
     /// The store.
     pub fn store(&mut self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
 
-    /// A view that [`Handle::add_view`] has made.
-    pub fn view(&mut self, number: u32) -> Result<&mut View> {
+    /// A view that [`StoreHandle::add_view`] has made.
+    pub fn view(&mut self, number: u32) -> Result<&mut StoreView> {
         self.views.get_mut(number as usize).ok_or_else(closed)
     }
 
     /// Sees the store from `context`; the number of the view.
     pub fn add_view(&mut self, context: Context) -> u32 {
-        self.views.push(View::new(&self.store, context));
+        self.views.push(StoreView::new(&self.store, context));
         number(self.views.len() - 1)
     }
 

@@ -26,13 +26,13 @@ use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Os, Service, check_na
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use handles::{Handle, with_handle};
+use handles::{StoreHandle, with_handle};
 use refusal::refused;
 
 /// An own store of the settings in `config`, or the one that this process knows by `name`.
 #[napi(catch_unwind)]
 pub fn open(config: String, name: Option<String>) -> Result<u32> {
-    let config = named::Settings::read(&config).map_err(refused)?;
+    let config = named::StoreSettings::read(&config).map_err(refused)?;
     let store = match name {
         None => config.create(),
         Some(name) => named::open(&name, &config).map_err(refused)?,
@@ -62,7 +62,7 @@ pub fn close(store: u32) {
 /// Calls a method of the table: JSON in, JSON out.
 #[napi(catch_unwind)]
 pub fn call(store: u32, method: String, params: String) -> Result<String> {
-    let store = with_handle(store, Handle::store).map_err(refused)?;
+    let store = with_handle(store, StoreHandle::store).map_err(refused)?;
     let params = raw(params).map_err(refused)?;
     store.call(&method, &params).map(text).map_err(refused)
 }
@@ -141,8 +141,8 @@ pub fn methods() -> Vec<&'static str> {
 /// Every hint of a store as a JSON array.
 #[napi(catch_unwind)]
 pub fn hints(store: u32) -> Result<String> {
-    let store = with_handle(store, Handle::store).map_err(refused)?;
-    let hints = store.hints().map_err(refused)?;
+    let store = with_handle(store, StoreHandle::store).map_err(refused)?;
+    let hints = store.list_hints().map_err(refused)?;
     let all: Vec<_> = hints.iter().map(|hint| hint.get()).collect();
     Ok(format!("[{}]", all.join(",")))
 }
@@ -170,7 +170,7 @@ pub fn fields() -> String {
 #[napi(catch_unwind)]
 pub fn unknown(what: String, name: String, known: Vec<String>) -> String {
     let known: Vec<_> = known.iter().map(String::as_str).collect();
-    nudge::near::unknown(&what, &name, &known).message().to_owned()
+    nudge::near::refuse_unknown(&what, &name, &known).message().to_owned()
 }
 
 /// Every kind of error, as `[[reason, code], ...]`.
@@ -222,14 +222,14 @@ fn no_json() -> Error {
 /// answers on an empty store.
 fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
     #[derive(serde::Serialize)]
-    struct Asked<'a> {
+    struct ContextProbe<'a> {
         component: &'a str,
         key: &'a str,
         context: &'a RawValue,
     }
     static EMPTY: LazyLock<Nudge> = LazyLock::new(Nudge::default);
     let context = raw(context)?;
-    let asked = to_raw_value(&Asked { component: "x", key: "x", context: &context });
+    let asked = to_raw_value(&ContextProbe { component: "x", key: "x", context: &context });
     EMPTY.call("nudge.why", &asked.map_err(|_| no_json())?)?;
     let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
     let context = spec.unwrap_or_default().build()?;

@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// A store seen from one context.
-pub enum View {
+pub enum StoreView {
     /// A store of this process.
-    Own(Box<Own>),
+    Own(Box<OwnView>),
     /// The running session; it is asked each time.
     Session(Context),
 }
 
 /// The answers that a view has given.
-pub struct Own {
+pub struct OwnView {
     nudge: Arc<Nudge>,
     view: nudge::View<Arc<Nudge>>,
     /// By pair.
-    given: Vec<Option<Given>>,
+    given: Vec<Option<GivenAnswer>>,
     /// The last token: whole numbers from 1, which JavaScript has up to 2^53.
     last: f64,
 }
 
 /// An answer that JavaScript was given.
-struct Given {
+struct GivenAnswer {
     /// How JavaScript knows it.
     token: f64,
     /// Held, so that no other hint can be taken for it.
@@ -42,14 +42,14 @@ struct Given {
     explain: Box<RawValue>,
 }
 
-impl View {
+impl StoreView {
     /// Binds `store` to `context`.
     pub fn new(store: &Store, context: Context) -> Self {
-        match store.own() {
+        match store.as_nudge() {
             None => Self::Session(context),
             Some(nudge) => {
                 let view = nudge::View::new(Arc::clone(nudge), context);
-                Self::Own(Box::new(Own { nudge: Arc::clone(nudge), view, given: Vec::new(), last: 0.0 }))
+                Self::Own(Box::new(OwnView { nudge: Arc::clone(nudge), view, given: Vec::new(), last: 0.0 }))
             }
         }
     }
@@ -80,7 +80,7 @@ impl View {
         let Some(slot) = own.given.get_mut(pair as usize) else { return Ok("null".into()) };
         let Some(given) = slot else { return Ok("null".into()) };
         let (hint, explain) = (&*given.hint, &given.explain);
-        let json = json_of(&Rendered { text: hint.text(), hint, match_explain: explain })?;
+        let json = json_of(&RenderedMatch { text: hint.text(), hint, match_explain: explain })?;
         if hint.is_secret() {
             // It stays no longer than the store keeps it.
             *slot = None;
@@ -89,7 +89,7 @@ impl View {
     }
 }
 
-impl Own {
+impl OwnView {
     fn token(&mut self, pair: usize, found: Match, now: Millis) -> f64 {
         if pair >= self.given.len() {
             self.given.resize_with(pair + 1, || None);
@@ -110,36 +110,36 @@ impl Own {
             return given.token;
         }
         self.last += 1.0;
-        *slot = Some(Given { token: self.last, hint: Arc::clone(found.hint()), at: now, explain });
+        *slot = Some(GivenAnswer { token: self.last, hint: Arc::clone(found.hint()), at: now, explain });
         self.last
     }
 }
 
 /// The data of JavaScript's object.
 #[derive(Serialize)]
-struct Rendered<'a, H> {
+struct RenderedMatch<'a, H> {
     text: &'a str,
     hint: H,
     match_explain: &'a RawValue,
 }
 
-/// The result of `nudge.get_hint` in the form of [`View::rendered`].
+/// The result of `nudge.get_hint` in the form of [`StoreView::rendered`].
 pub fn with_text(result: &RawValue) -> Result<String> {
     #[derive(Deserialize)]
-    struct Got<'a> {
+    struct GetHintReply<'a> {
         #[serde(borrow)]
         hint: &'a RawValue,
         #[serde(borrow)]
         match_explain: &'a RawValue,
     }
     #[derive(Deserialize)]
-    struct Value {
+    struct HintValueField {
         value: HintValue,
     }
     let read = || {
-        let Got { hint, match_explain } = serde_json::from_str(result.get())?;
-        let Value { value } = serde_json::from_str(hint.get())?;
-        serde_json::to_string(&Rendered { text: value.text(), hint, match_explain })
+        let GetHintReply { hint, match_explain } = serde_json::from_str(result.get())?;
+        let HintValueField { value } = serde_json::from_str(hint.get())?;
+        serde_json::to_string(&RenderedMatch { text: value.text(), hint, match_explain })
     };
     read().map_err(|_| Error::unavailable("The session answers in a form unknown here; upgrade this package."))
 }

@@ -23,7 +23,7 @@ fn names() -> MutexGuard<'static, Names> {
 /// The options of `new Store()`.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Given {
+struct StoreOptions {
     max_components: Option<u64>,
     max_hints_per_component: Option<u64>,
     max_hints: Option<u64>,
@@ -36,16 +36,16 @@ struct Given {
 }
 
 /// A checked configuration, and whether anything of it was given.
-pub struct Settings {
+pub struct StoreSettings {
     config: Config,
     given: bool,
 }
 
-impl Settings {
+impl StoreSettings {
     /// Reads settings from JSON.
     pub fn read(json: &str) -> Result<Self> {
         let given = json.trim() != "{}";
-        let read: Given = serde_json::from_str(json).map_err(|_| wrong())?;
+        let read: StoreOptions = serde_json::from_str(json).map_err(|_| wrong())?;
         let base = match read.env {
             None => Config::default(),
             Some(env) => Config::from_env(|name| env.get(name).cloned().flatten())?,
@@ -71,7 +71,7 @@ impl Settings {
 }
 
 /// The store of a name, made with `settings` when there is none.
-pub fn open(name: &str, settings: &Settings) -> Result<Arc<Store>> {
+pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid("The name of a store must have 1 to 256 bytes."));
     }

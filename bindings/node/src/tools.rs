@@ -10,15 +10,15 @@ use nudge::{Context, Error};
 use nudge_client::{Store, ToolAnswer, Tools};
 use serde_json::json;
 
-use crate::handles::{Handle, with_handle};
+use crate::handles::{StoreHandle, with_handle};
 use crate::refusal::refused;
 
 thread_local! {
-    static TOOLS: RefCell<Numbered> = RefCell::default();
+    static TOOLS: RefCell<NumberedTools> = RefCell::default();
 }
 
 #[derive(Default)]
-struct Numbered {
+struct NumberedTools {
     by_number: HashMap<u32, Arc<Tools>>,
     last: u32,
 }
@@ -26,7 +26,7 @@ struct Numbered {
 /// Asks a store for its tools; their number.
 #[napi(catch_unwind)]
 pub fn tools(store: u32) -> Result<u32> {
-    let store = with_handle(store, Handle::store).map_err(refused)?;
+    let store = with_handle(store, StoreHandle::store).map_err(refused)?;
     let tools = Tools::of(&store).map_err(refused)?;
     Ok(TOOLS.with_borrow_mut(|all| {
         all.last = all.last.wrapping_add(1);

@@ -19,9 +19,9 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Between two looks, while one waits for the other; only around forks.
 const POLL: Duration = Duration::from_micros(50);
 
-struct Inside;
+struct ForkBlocker;
 
-impl Inside {
+impl ForkBlocker {
     fn enter() -> Self {
         loop {
             INSIDE.fetch_add(1, SeqCst);
@@ -36,7 +36,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for ForkBlocker {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, SeqCst);
     }
@@ -45,7 +45,7 @@ impl Drop for Inside {
 /// Works on a store of this process without the interpreter's lock.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(|| {
-        let _inside = Inside::enter();
+        let _inside = ForkBlocker::enter();
         work()
     })
 }

@@ -1,7 +1,7 @@
 //! The result of `get`.
 
 use nudge::HintValue;
-use nudge_client::Found;
+use nudge_client::FoundHint;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 200;
 /// >>> round(found.parts["priority"], 4)
 /// 0.18
 #[pyclass(frozen, name = "Match", module = "nudge")]
-pub struct PyMatch(pub Found);
+pub struct PyMatch(pub FoundHint);
 
 #[pymethods]
 impl PyMatch {

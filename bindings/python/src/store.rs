@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Config, Context, Error, Nudge, Service, check_name};
-use nudge_client::{Found, RuntimeDir, Store};
+use nudge_client::{FoundHint, RuntimeDir, Store};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -22,39 +22,39 @@ use crate::waiting;
 
 /// The backend of a `Store`.
 #[pyclass(frozen, module = "nudge._nudge")]
-pub struct Backend(Arc<Shared>);
+pub struct Backend(Arc<SharedBackend>);
 
-pub(crate) struct Shared {
+pub(crate) struct SharedBackend {
     closed: AtomicBool,
-    kind: Kind,
+    kind: BackendKind,
 }
 
-enum Kind {
+enum BackendKind {
     Own(Store),
-    Session(SessionLink),
+    Session(SessionRoute),
 }
 
 /// The way to a running session.
-struct SessionLink {
+struct SessionRoute {
     dir: PathBuf,
     name: String,
     /// Locked for moments alone, by threads that have the interpreter's lock, so never during a fork.
-    link: Mutex<Link>,
+    link: Mutex<ProcessLink>,
 }
 
 /// A connection belongs to the process that opened it.
-struct Link {
+struct ProcessLink {
     generation: u32,
     store: Option<Arc<Store>>,
 }
 
 impl Backend {
     pub fn own(config: Config) -> Self {
-        Self::of(Kind::Own(Store::new(config)))
+        Self::of(BackendKind::Own(Store::new(config)))
     }
 
-    fn of(kind: Kind) -> Self {
-        Self(Arc::new(Shared { closed: AtomicBool::new(false), kind }))
+    fn of(kind: BackendKind) -> Self {
+        Self(Arc::new(SharedBackend { closed: AtomicBool::new(false), kind }))
     }
 }
 
@@ -70,20 +70,20 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
     // The folder of the process may be another one after a fork.
     let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
     let store = connected(py, &dir, &name)?;
-    let link = Mutex::new(Link { generation: fork::generation(), store: Some(Arc::new(store)) });
-    Ok(Backend::of(Kind::Session(SessionLink { dir, name, link })))
+    let link = Mutex::new(ProcessLink { generation: fork::generation(), store: Some(Arc::new(store)) });
+    Ok(Backend::of(BackendKind::Session(SessionRoute { dir, name, link })))
 }
 
 /// A connection to the session of `dir`, for which nothing looks at the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
     // With the interpreter's lock, under which alone Python changes its environment.
-    let store = Store::unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
+    let store = Store::new_unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
     waiting::detached(py, || store.open())?.map_err(|error| raise(py, &error))?;
     Ok(store)
 }
 
-impl SessionLink {
-    fn link(&self) -> MutexGuard<'_, Link> {
+impl SessionRoute {
+    fn link(&self) -> MutexGuard<'_, ProcessLink> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,14 +113,14 @@ impl SessionLink {
     }
 }
 
-impl Drop for SessionLink {
+impl Drop for SessionRoute {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl Shared {
-    fn open(&self, py: Python<'_>) -> PyResult<&Kind> {
+impl SharedBackend {
+    fn open(&self, py: Python<'_>) -> PyResult<&BackendKind> {
         if self.closed.load(Ordering::Acquire) {
             let closed = Error::unavailable("The store is closed; open a new one.");
             return Err(raise(py, &closed));
@@ -131,8 +131,8 @@ impl Shared {
     /// Calls the store without the interpreter's lock.
     pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Store) -> T + Send) -> PyResult<T> {
         match self.open(py)? {
-            Kind::Own(store) => Ok(fork::detached(py, || work(store))),
-            Kind::Session(session) => {
+            BackendKind::Own(store) => Ok(fork::detached(py, || work(store))),
+            BackendKind::Session(session) => {
                 let store = session.store(py)?;
                 waiting::detached(py, || work(&store))
             }
@@ -140,7 +140,7 @@ impl Shared {
     }
 }
 
-fn found(py: Python<'_>, found: Result<Option<Found>, Error>) -> PyResult<Option<PyMatch>> {
+fn found(py: Python<'_>, found: Result<Option<FoundHint>, Error>) -> PyResult<Option<PyMatch>> {
     found.map(|found| found.map(PyMatch)).map_err(|error| raise(py, &error))
 }
 
@@ -163,7 +163,7 @@ fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>,
 
 /// The base class of `Store`: the calls that must be quick, and those by name.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
-pub struct NativeStore(pub(crate) Arc<Shared>);
+pub struct NativeStore(pub(crate) Arc<SharedBackend>);
 
 #[pymethods]
 impl NativeStore {
@@ -202,7 +202,7 @@ impl NativeStore {
         let context = &*context;
         match (self.0.open(py)?, variant) {
             // So short that to let other threads run would cost more.
-            (Kind::Own(store), None) => found(py, store.get(component, key, context)),
+            (BackendKind::Own(store), None) => found(py, store.get(component, key, context)),
             (_, None) => found(py, self.0.detached(py, |store| store.get(component, key, context))?),
             (_, Some(variant)) => {
                 found(py, self.0.detached(py, |store| store.get_variant(component, key, variant, context))?)
@@ -248,7 +248,7 @@ impl NativeStore {
 
     /// Every hint as JSON, for `__iter__`.
     fn _hints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let hints = self.0.detached(py, Store::hints)?.map_err(|error| raise(py, &error))?;
+        let hints = self.0.detached(py, Store::list_hints)?.map_err(|error| raise(py, &error))?;
         let all: Vec<_> = hints.iter().map(|hint| hint.get()).collect();
         json::parse(py, &format!("[{}]", all.join(",")))
     }
@@ -256,7 +256,7 @@ impl NativeStore {
     /// Closes it: later calls raise `UnavailableError`, a connection is ended. Closing twice does nothing.
     fn close(&self) {
         if !self.0.closed.swap(true, Ordering::AcqRel)
-            && let Kind::Session(session) = &self.0.kind
+            && let BackendKind::Session(session) = &self.0.kind
         {
             session.close();
         }
@@ -270,8 +270,8 @@ impl NativeStore {
 
     fn __repr__(&self) -> String {
         let kind = match self.0.kind {
-            Kind::Own(_) => "in process",
-            Kind::Session(_) => "of the session",
+            BackendKind::Own(_) => "in process",
+            BackendKind::Session(_) => "of the session",
         };
         format!("<nudge.Store {kind}{}>", if self.closed() { ", closed" } else { "" })
     }
@@ -304,7 +304,7 @@ impl NativeStore {
 /// The base class of `View`.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeView {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBackend>,
     context: Context,
     /// The view of a store of this process, which remembers which scopes fit; `None` for a session.
     own: Option<nudge::View<Arc<Nudge>>>,
@@ -317,8 +317,10 @@ impl NativeView {
     fn new(py: Python<'_>, store: &NativeStore, context: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let context = read(py, context)?.into_owned();
         let own = match store.0.open(py)? {
-            Kind::Own(store) => store.own().map(|nudge| nudge::View::new(Arc::clone(nudge), context.clone())),
-            Kind::Session(_) => None,
+            BackendKind::Own(store) => {
+                store.as_nudge().map(|nudge| nudge::View::new(Arc::clone(nudge), context.clone()))
+            }
+            BackendKind::Session(_) => None,
         };
         Ok(Self { shared: Arc::clone(&store.0), context, own })
     }

@@ -15,7 +15,7 @@ pub fn keep_little() {
     const M_TRIM_THRESHOLD: std::ffi::c_int = -1;
     const M_MMAP_THRESHOLD: std::ffi::c_int = -3;
     for (param, value) in [(M_TRIM_THRESHOLD, KEPT_BYTES), (M_MMAP_THRESHOLD, KEPT_BYTES), (M_ARENA_MAX, ARENAS)] {
-        set(param, value);
+        set_option(param, value);
     }
 }
 
@@ -23,14 +23,14 @@ pub fn keep_little() {
 /// arena for the few bytes with which a second thread begins. To be called before there are threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn share_one_arena() {
-    set(M_ARENA_MAX, 1);
+    set_option(M_ARENA_MAX, 1);
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const M_ARENA_MAX: std::ffi::c_int = -8;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn set(param: std::ffi::c_int, value: std::ffi::c_int) {
+fn set_option(param: std::ffi::c_int, value: std::ffi::c_int) {
     unsafe extern "C" {
         fn mallopt(param: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
     }
@@ -40,7 +40,7 @@ fn set(param: std::ffi::c_int, value: std::ffi::c_int) {
 
 /// Gives back the pages between blocks that are in use, in every arena. It takes milliseconds where there are many.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn trim() {
+pub fn trim_arenas() {
     unsafe extern "C" {
         fn malloc_trim(pad: usize) -> std::ffi::c_int;
     }
@@ -58,4 +58,4 @@ pub fn share_one_arena() {}
 
 /// Does nothing: only glibc keeps much freed memory.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn trim() {}
+pub fn trim_arenas() {}

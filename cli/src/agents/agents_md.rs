@@ -3,7 +3,7 @@
 use nudge::Result;
 
 use super::config::text_of;
-use super::plan::File;
+use super::plan::FileChange;
 use super::within;
 
 const BLOCK: &str = "\
@@ -18,25 +18,25 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID` for a link that leads out of the folder.
-pub fn plan() -> Result<Option<File>> {
+pub fn plan_block() -> Result<Option<FileChange>> {
     let folder = nudge_client::process_cwd().unwrap_or_default();
     let claude = folder.join("CLAUDE.md");
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
-    within::check(Some(&folder), &path)?;
+    within::check_within(Some(&folder), &path)?;
     let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or_default();
-    let after = match parts(old) {
+    let after = match split_block(old) {
         // A text between the marks that is not the block is its user's.
         Some(_) => return Ok(None),
         None if old.is_empty() => BLOCK.to_owned(),
         None => format!("{}\n\n{BLOCK}", old.trim_end()),
     };
-    Ok(Some(File { path, before, after }))
+    Ok(Some(FileChange { path, before, after }))
 }
 
 /// Returns a text without the block; `None` when it has none, or one that somebody has changed.
-pub fn without(text: &str) -> Option<String> {
-    let (head, block, tail) = parts(text)?;
+pub fn remove_block(text: &str) -> Option<String> {
+    let (head, block, tail) = split_block(text)?;
     if block.replace("\r\n", "\n").trim_end() != BLOCK.trim_end() {
         return None;
     }
@@ -44,7 +44,7 @@ pub fn without(text: &str) -> Option<String> {
 }
 
 /// Splits a text into the block, whatever it says, and the parts before and after it.
-fn parts(text: &str) -> Option<(&str, &str, &str)> {
+fn split_block(text: &str) -> Option<(&str, &str, &str)> {
     const END: &str = "<!-- /nudge -->";
     let (head, rest) = text.split_at(text.find("<!-- nudge -->")?);
     let (block, tail) = rest.split_at(rest.find(END)? + END.len());

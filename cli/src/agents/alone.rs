@@ -14,18 +14,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
 /// A lock file, which is removed with the lock.
-pub struct Alone {
+pub struct ProcessLock {
     path: PathBuf,
     /// Locked as long as it is open.
     _file: File,
 }
 
-impl Alone {
+impl ProcessLock {
     /// Waits until no other process has the lock; makes its folder.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
-    pub fn wait(path: &Path) -> Result<Self> {
+    pub fn acquire(path: &Path) -> Result<Self> {
         let unusable = |error: std::io::Error| {
             let advice = if dir::is_without_locks(&error) { kept::NO_LOCKS } else { "make it writable" };
             Error::unavailable(format!("Cannot lock {}: {error}; {advice}.", path.display()))
@@ -41,7 +41,7 @@ impl Alone {
             match options.open(path) {
                 Ok(file) => match file.try_lock() {
                     // The process that had it may have removed it in between.
-                    Ok(()) if stands(path, &file) => return Ok(Self { path: path.to_owned(), _file: file }),
+                    Ok(()) if is_same_file(path, &file) => return Ok(Self { path: path.to_owned(), _file: file }),
                     Ok(()) | Err(TryLockError::WouldBlock) => {}
                     Err(TryLockError::Error(error)) => return Err(unusable(error)),
                 },
@@ -57,7 +57,7 @@ impl Alone {
     }
 }
 
-impl Drop for Alone {
+impl Drop for ProcessLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
         // The folder goes too, unless something else is in it.
@@ -67,7 +67,7 @@ impl Drop for Alone {
 
 /// Returns true when the path still names the file.
 #[cfg(unix)]
-fn stands(path: &Path, file: &File) -> bool {
+fn is_same_file(path: &Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
     path.symlink_metadata().ok().map(id) == file.metadata().ok().map(id)
@@ -75,6 +75,6 @@ fn stands(path: &Path, file: &File) -> bool {
 
 /// An open file cannot be removed by another process without the name being gone.
 #[cfg(not(unix))]
-fn stands(path: &Path, _: &File) -> bool {
+fn is_same_file(path: &Path, _: &File) -> bool {
     path.exists()
 }

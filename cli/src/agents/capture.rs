@@ -3,14 +3,14 @@
 
 use nudge::Result;
 use nudge_core::clock::{Clock as _, SystemClock};
-use nudge_core::settings::Values;
+use nudge_core::settings::SettingValues;
 use std::path::Path;
 
-use super::event::Event;
-use crate::cmd::behind;
+use super::event::HookEvent;
+use crate::cmd::start_in_background;
 use crate::settings;
 use crate::sources;
-use crate::sources::capture::{Jobs, SessionEnd, is_denied, root};
+use crate::sources::capture::{JobFolder, SessionEnd, find_brain_root, is_denied};
 
 /// The source that sessions go to, and its command that works on noted sessions, in the background.
 const SOURCE: &str = "brain";
@@ -19,30 +19,30 @@ const WORDS: [&str; 2] = ["capture", "--detach"];
 const LEFT_MS: i64 = 60_000;
 
 /// Returns the brain for sessions in this folder; `None` when they are not captured.
-fn brain(values: &Values, cwd: Option<&Path>) -> Option<std::path::PathBuf> {
-    let is_wanted = values.is_on("capture") && !is_denied(&values.list("capture_deny"), cwd);
-    root(values).filter(|_| is_wanted)
+fn find_brain(values: &SettingValues, cwd: Option<&Path>) -> Option<std::path::PathBuf> {
+    let is_wanted = values.is_on("capture") && !is_denied(&values.get_list("capture_deny"), cwd);
+    find_brain_root(values).filter(|_| is_wanted)
 }
 
 /// Notes the end of a session and starts the work on it.
-pub fn ended(event: &Event, transcript: &Path, values: &Values) -> Result<()> {
-    let Some(brain) = brain(values, event.cwd.as_deref()) else { return Ok(()) };
+pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) -> Result<()> {
+    let Some(brain) = find_brain(values, event.cwd.as_deref()) else { return Ok(()) };
     let end = SessionEnd {
         session: event.session.clone().unwrap_or_default(),
         transcript: transcript.to_owned(),
         cwd: event.cwd.clone(),
     };
-    let noted = Jobs::open(&settings::data_dir(values))?.note(&end, &brain, SystemClock.now())?;
-    if noted.is_some() { start() } else { Ok(()) }
+    let noted = JobFolder::open(&settings::data_dir(values))?.note_end(&end, &brain, SystemClock.now())?;
+    if noted.is_some() { start_work() } else { Ok(()) }
 }
 
 /// Returns the text for the user when a session begins. Work that was left is begun again.
-pub fn begins(event: &Event, values: &Values) -> Option<String> {
-    let brain = brain(values, event.cwd.as_deref())?;
-    if let Ok(jobs) = Jobs::open(&settings::data_dir(values))
+pub fn announce_capture(event: &HookEvent, values: &SettingValues) -> Option<String> {
+    let brain = find_brain(values, event.cwd.as_deref())?;
+    if let Ok(jobs) = JobFolder::open(&settings::data_dir(values))
         && jobs.are_left(SystemClock.now().saturating_sub(LEFT_MS))
     {
-        let _ = start();
+        let _ = start_work();
     }
     Some(format!(
         "Nudge: when this session ends it will be analysed for {} (`nudge brain jobs` says what became of it)",
@@ -50,6 +50,6 @@ pub fn begins(event: &Event, values: &Values) -> Option<String> {
     ))
 }
 
-fn start() -> Result<()> {
-    sources::named(SOURCE).map_or(Ok(()), |source| behind(source, &WORDS))
+fn start_work() -> Result<()> {
+    sources::find_source(SOURCE).map_or(Ok(()), |source| start_in_background(source, &WORDS))
 }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use nudge::Result;
 use serde_json::{Value, json};
 
-use super::config::{Config, Form};
-use super::permission::{Grant, Permission, tools};
+use super::config::{ConfigFile, ConfigFormat};
+use super::permission::{PermissionGrant, ToolPermission, list_tools};
 use super::plan::shell_line;
 use super::within;
 
 /// A coding agent.
-pub struct Client {
+pub struct ClientSpec {
     /// The client's name for `nudge init`.
     pub name: &'static str,
     /// The client's name for people.
@@ -23,24 +23,24 @@ pub struct Client {
     /// The client's command.
     pub program: Option<&'static str>,
     /// The place where an MCP server is registered.
-    pub server: fn(&ClientFolders) -> Server,
+    pub server: fn(&ClientFolders) -> McpServerEntry,
     /// The place of its hooks; `None` when it has no hooks that can tell a model something.
-    pub hooks: Option<fn(&ClientFolders) -> Hooks>,
+    pub hooks: Option<fn(&ClientFolders) -> ClientHooks>,
     /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
-    pub plugin: Option<fn(&ClientFolders) -> Plugin>,
+    pub plugin: Option<fn(&ClientFolders) -> PluginSwitch>,
     /// The permission to use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that
     /// never asks, or that notes the answers where only the client writes.
-    pub permission: Option<fn(&ClientFolders) -> Permission>,
+    pub permission: Option<fn(&ClientFolders) -> ToolPermission>,
     /// The same for the tools of the plugin.
-    pub plugin_permission: Option<fn(&ClientFolders) -> Permission>,
+    pub plugin_permission: Option<fn(&ClientFolders) -> ToolPermission>,
     /// A folder or file by which the client is found when its command is not.
     pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
-impl Client {
+impl ClientSpec {
     /// Returns the permission of the user's client to use the tools without asking. A project's settings give no
     /// permission: that is each user's own.
-    pub fn permission(&self, place: &ClientFolders) -> Option<Permission> {
+    pub fn find_permission(&self, place: &ClientFolders) -> Option<ToolPermission> {
         let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
         given.filter(|_| place.project.is_none()).map(|permission| permission(place))
     }
@@ -68,9 +68,9 @@ pub struct ClientFolders {
 }
 
 /// The entry of an MCP server.
-pub struct Server {
+pub struct McpServerEntry {
     pub file: PathBuf,
-    pub form: Form,
+    pub form: ConfigFormat,
     pub path: &'static [&'static str],
     pub entry: Value,
     /// The client's own command that adds it, at user scope.
@@ -78,14 +78,14 @@ pub struct Server {
 }
 
 /// The place where a client notes which plugins are switched on.
-pub struct Plugin {
+pub struct PluginSwitch {
     pub file: PathBuf,
-    pub form: Form,
+    pub form: ConfigFormat,
     pub path: &'static [&'static str],
 }
 
 /// Hooks, in the file format of Claude Code.
-pub struct Hooks {
+pub struct ClientHooks {
     pub file: PathBuf,
     /// The events, each with its matcher.
     pub events: &'static [(&'static str, Option<&'static str>)],
@@ -101,24 +101,24 @@ pub struct Hooks {
 }
 
 /// Every client, in the order in which they are reported.
-pub const ALL: &[Client] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
+pub const ALL: &[ClientSpec] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
 impl ClientFolders {
     /// Reads a client's file; of a project nothing outside it.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out of the project; and as [`Config::read`].
-    pub fn read(&self, file: &Path, form: Form) -> Result<Config> {
-        within::check(self.project.as_deref(), file)?;
-        Config::read(file, form)
+    pub fn read(&self, file: &Path, form: ConfigFormat) -> Result<ConfigFile> {
+        within::check_within(self.project.as_deref(), file)?;
+        ConfigFile::read(file, form)
     }
 
     /// Returns the project's file, or the user's.
-    fn file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
+    fn choose_file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))
     }
 
-    fn folder(&self, variable: &str, default: &str) -> PathBuf {
+    fn find_folder(&self, variable: &str, default: &str) -> PathBuf {
         (self.env)(variable)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
@@ -128,19 +128,19 @@ impl ClientFolders {
     /// Returns the folder in which programs keep their settings.
     fn config_home(&self) -> PathBuf {
         if cfg!(windows) {
-            self.folder("APPDATA", "AppData/Roaming")
+            self.find_folder("APPDATA", "AppData/Roaming")
         } else {
-            self.folder("XDG_CONFIG_HOME", ".config")
+            self.find_folder("XDG_CONFIG_HOME", ".config")
         }
     }
 
-    fn words(&self, command: &[&str], rest: &[&str]) -> Option<Vec<String>> {
+    fn build_words(&self, command: &[&str], rest: &[&str]) -> Option<Vec<String>> {
         let all = command.iter().copied().chain([self.binary.as_str()]).chain(rest.iter().copied());
         self.project.is_none().then(|| all.map(str::to_owned).collect())
     }
 
     /// Returns the command of a hook as one string for a shell.
-    fn line(&self) -> String {
+    fn build_hook_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
         let binary = &self.binary;
         if binary.chars().all(plain) {
@@ -154,7 +154,7 @@ impl ClientFolders {
     }
 
     /// Returns the entry of the server in the format that most clients share.
-    fn stdio(&self) -> Value {
+    fn build_stdio_entry(&self) -> Value {
         json!({"type": "stdio", "command": self.binary, "args": ["serve"], "env": {}})
     }
 }
@@ -174,21 +174,21 @@ const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionEnd", None),
 ];
 
-const CLAUDE: Client = Client {
+const CLAUDE: ClientSpec = ClientSpec {
     name: "claude",
     title: "Claude Code",
     program: Some("claude"),
-    server: |place| Server {
-        file: place.file(".mcp.json", || match (place.env)("CLAUDE_CONFIG_DIR") {
+    server: |place| McpServerEntry {
+        file: place.choose_file(".mcp.json", || match (place.env)("CLAUDE_CONFIG_DIR") {
             Some(folder) => PathBuf::from(folder).join(".claude.json"),
             None => place.home.join(".claude.json"),
         }),
-        form: Form::Json,
+        form: ConfigFormat::Json,
         path: &["mcpServers", "nudge"],
-        entry: place.stdio(),
-        command: place.words(&["claude", "mcp", "add", "--scope", "user", "nudge", "--"], &["serve"]),
+        entry: place.build_stdio_entry(),
+        command: place.build_words(&["claude", "mcp", "add", "--scope", "user", "nudge", "--"], &["serve"]),
     },
-    hooks: Some(|place| Hooks {
+    hooks: Some(|place| ClientHooks {
         file: claude_settings(place),
         events: CLAUDE_EVENTS,
         handler: json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2}),
@@ -196,24 +196,24 @@ const CLAUDE: Client = Client {
         version: None,
         trust: None,
     }),
-    plugin: Some(|place| Plugin {
+    plugin: Some(|place| PluginSwitch {
         file: claude_settings(place),
-        form: Form::Json,
+        form: ConfigFormat::Json,
         path: &["enabledPlugins", "nudge@nudge"],
     }),
     permission: Some(|place| claude_permission(place, "mcp__nudge")),
     plugin_permission: Some(|place| claude_permission(place, "mcp__plugin_nudge_nudge")),
-    trace: |place| place.folder("CLAUDE_CONFIG_DIR", ".claude"),
+    trace: |place| place.find_folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
 
 /// Returns the rules for every tool of a server: a wildcard would also allow the tools of a later version.
-fn claude_permission(place: &ClientFolders, server: &str) -> Permission {
-    Permission {
+fn claude_permission(place: &ClientFolders, server: &str) -> ToolPermission {
+    ToolPermission {
         file: claude_settings(place),
-        form: Form::Json,
-        grant: Grant::Names {
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Names {
             list: &["permissions", "allow"],
-            names: tools().into_iter().map(|tool| format!("{server}__{tool}")).collect(),
+            names: list_tools().into_iter().map(|tool| format!("{server}__{tool}")).collect(),
             covered_by: vec![server.to_owned(), format!("{server}__*")],
             makes: true,
         },
@@ -221,22 +221,24 @@ fn claude_permission(place: &ClientFolders, server: &str) -> Permission {
 }
 
 fn claude_settings(place: &ClientFolders) -> PathBuf {
-    place.file(".claude/settings.json", || place.folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json"))
+    place.choose_file(".claude/settings.json", || {
+        place.find_folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")
+    })
 }
 
-const CODEX: Client = Client {
+const CODEX: ClientSpec = ClientSpec {
     name: "codex",
     title: "Codex",
     program: Some("codex"),
-    server: |place| Server {
-        file: place.file(".codex/config.toml", || place.folder("CODEX_HOME", ".codex").join("config.toml")),
-        form: Form::Toml,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".codex/config.toml", || place.find_folder("CODEX_HOME", ".codex").join("config.toml")),
+        form: ConfigFormat::Toml,
         path: &["mcp_servers", "nudge"],
         entry: json!({"command": place.binary, "args": ["serve"]}),
-        command: place.words(&["codex", "mcp", "add", "nudge", "--"], &["serve"]),
+        command: place.build_words(&["codex", "mcp", "add", "nudge", "--"], &["serve"]),
     },
-    hooks: Some(|place| Hooks {
-        file: place.file(".codex/hooks.json", || place.folder("CODEX_HOME", ".codex").join("hooks.json")),
+    hooks: Some(|place| ClientHooks {
+        file: place.choose_file(".codex/hooks.json", || place.find_folder("CODEX_HOME", ".codex").join("hooks.json")),
         events: &[
             ("SessionStart", None),
             ("SubagentStart", None),
@@ -244,56 +246,63 @@ const CODEX: Client = Client {
             ("PostToolUse", None),
             ("SessionEnd", None),
         ],
-        handler: json!({"type": "command", "command": place.line(), "timeout": 2}),
+        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2}),
         grouped: true,
         version: None,
         trust: Some(codex_config(place)),
     }),
-    plugin: Some(|place| Plugin { file: codex_config(place), form: Form::Toml, path: &["plugins", "nudge@nudge"] }),
-    permission: Some(|place| Permission {
+    plugin: Some(|place| PluginSwitch {
         file: codex_config(place),
-        form: Form::Toml,
-        grant: Grant::Values(vec![value(&["mcp_servers", "nudge", "default_tools_approval_mode"], "approve")]),
+        form: ConfigFormat::Toml,
+        path: &["plugins", "nudge@nudge"],
+    }),
+    permission: Some(|place| ToolPermission {
+        file: codex_config(place),
+        form: ConfigFormat::Toml,
+        grant: PermissionGrant::Values(vec![make_setting(
+            &["mcp_servers", "nudge", "default_tools_approval_mode"],
+            "approve",
+        )]),
     }),
     plugin_permission: None,
-    trace: |place| place.folder("CODEX_HOME", ".codex"),
+    trace: |place| place.find_folder("CODEX_HOME", ".codex"),
 };
 
 /// Returns the user's own configuration file, to which Codex itself writes.
 fn codex_config(place: &ClientFolders) -> PathBuf {
-    place.folder("CODEX_HOME", ".codex").join("config.toml")
+    place.find_folder("CODEX_HOME", ".codex").join("config.toml")
 }
 
-fn value(path: &[&str], value: impl Into<Value>) -> (Vec<String>, Value) {
+fn make_setting(path: &[&str], value: impl Into<Value>) -> (Vec<String>, Value) {
     (path.iter().map(|&name| name.to_owned()).collect(), value.into())
 }
 
-const CURSOR: Client = Client {
+const CURSOR: ClientSpec = ClientSpec {
     name: "cursor",
     title: "Cursor",
     program: None,
-    server: |place| Server {
-        file: place.file(".cursor/mcp.json", || place.home.join(".cursor/mcp.json")),
-        form: Form::Json,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".cursor/mcp.json", || place.home.join(".cursor/mcp.json")),
+        form: ConfigFormat::Json,
         path: &["mcpServers", "nudge"],
-        entry: place.stdio(),
+        entry: place.build_stdio_entry(),
         command: None,
     },
-    hooks: Some(|place| Hooks {
-        file: place.file(".cursor/hooks.json", || place.home.join(".cursor/hooks.json")),
+    hooks: Some(|place| ClientHooks {
+        file: place.choose_file(".cursor/hooks.json", || place.home.join(".cursor/hooks.json")),
         events: &[("sessionStart", None)],
-        handler: json!({"command": place.line()}),
+        handler: json!({"command": place.build_hook_line()}),
         grouped: false,
         version: Some(1),
         trust: None,
     }),
     plugin: None,
-    permission: Some(|place| Permission {
+    permission: Some(|place| ToolPermission {
         file: place.home.join(".cursor/permissions.json"),
-        form: Form::Json,
-        grant: Grant::Names {
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Names {
             list: &["mcpAllowlist"],
-            names: tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
+            names: list_tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
             covered_by: vec!["nudge:*".into(), "*:*".into()],
             // Such a list takes the place of the one in Cursor's own settings.
             makes: false,
@@ -303,13 +312,13 @@ const CURSOR: Client = Client {
     trace: |place| place.home.join(".cursor"),
 };
 
-const VSCODE: Client = Client {
+const VSCODE: ClientSpec = ClientSpec {
     name: "vscode",
     title: "VS Code",
     program: Some("code"),
-    server: |place| Server {
-        file: place.file(".vscode/mcp.json", || vscode_folder(place).join("User/mcp.json")),
-        form: Form::Json,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".vscode/mcp.json", || vscode_folder(place).join("User/mcp.json")),
+        form: ConfigFormat::Json,
         path: &["servers", "nudge"],
         entry: json!({"type": "stdio", "command": place.binary, "args": ["serve"]}),
         command: place.project.is_none().then(|| {
@@ -333,55 +342,55 @@ fn vscode_folder(place: &ClientFolders) -> PathBuf {
     }
 }
 
-const GEMINI: Client = Client {
+const GEMINI: ClientSpec = ClientSpec {
     name: "gemini",
     title: "Gemini CLI",
     program: Some("gemini"),
-    server: |place| Server {
+    server: |place| McpServerEntry {
         file: gemini_settings(place),
-        form: Form::Json,
+        form: ConfigFormat::Json,
         path: &["mcpServers", "nudge"],
         entry: json!({"command": place.binary, "args": ["serve"]}),
-        command: place.words(&["gemini", "mcp", "add", "--scope", "user", "nudge"], &["serve"]),
+        command: place.build_words(&["gemini", "mcp", "add", "--scope", "user", "nudge"], &["serve"]),
     },
-    hooks: Some(|place| Hooks {
+    hooks: Some(|place| ClientHooks {
         file: gemini_settings(place),
         events: &[("SessionStart", None), ("BeforeAgent", None), ("AfterTool", Some("run_shell_command"))],
         // Gemini CLI takes the timeout in milliseconds.
-        handler: json!({"type": "command", "command": place.line(), "timeout": 2000}),
+        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2000}),
         grouped: true,
         version: None,
         trust: None,
     }),
     plugin: None,
-    permission: Some(|place| Permission {
+    permission: Some(|place| ToolPermission {
         file: gemini_settings(place),
-        form: Form::Json,
-        grant: Grant::Values(vec![value(&["mcpServers", "nudge", "trust"], true)]),
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Values(vec![make_setting(&["mcpServers", "nudge", "trust"], true)]),
     }),
     plugin_permission: None,
     trace: |place| gemini_home(place).join(".gemini"),
 };
 
 fn gemini_settings(place: &ClientFolders) -> PathBuf {
-    place.file(".gemini/settings.json", || gemini_home(place).join(".gemini/settings.json"))
+    place.choose_file(".gemini/settings.json", || gemini_home(place).join(".gemini/settings.json"))
 }
 
 fn gemini_home(place: &ClientFolders) -> PathBuf {
-    place.folder("GEMINI_CLI_HOME", "")
+    place.find_folder("GEMINI_CLI_HOME", "")
 }
 
-const OPENCODE: Client = Client {
+const OPENCODE: ClientSpec = ClientSpec {
     name: "opencode",
     title: "opencode",
     program: Some("opencode"),
-    server: |place| Server {
-        file: place.file("opencode.json", || {
-            let folder = place.folder("XDG_CONFIG_HOME", ".config").join("opencode");
+    server: |place| McpServerEntry {
+        file: place.choose_file("opencode.json", || {
+            let folder = place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode");
             let jsonc = folder.join("opencode.jsonc");
             if jsonc.is_file() { jsonc } else { folder.join("opencode.json") }
         }),
-        form: Form::Json,
+        form: ConfigFormat::Json,
         path: &["mcp", "nudge"],
         entry: json!({"type": "local", "command": [place.binary, "serve"], "enabled": true}),
         // opencode's own command is interactive.
@@ -392,16 +401,16 @@ const OPENCODE: Client = Client {
     // It asks only where its user has told it to.
     permission: None,
     plugin_permission: None,
-    trace: |place| place.folder("XDG_CONFIG_HOME", ".config").join("opencode"),
+    trace: |place| place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode"),
 };
 
-const ZED: Client = Client {
+const ZED: ClientSpec = ClientSpec {
     name: "zed",
     title: "Zed",
     program: None,
-    server: |place| Server {
-        file: place.file(".zed/settings.json", || zed_folder(place).join("settings.json")),
-        form: Form::Json,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".zed/settings.json", || zed_folder(place).join("settings.json")),
+        form: ConfigFormat::Json,
         path: &["context_servers", "nudge"],
         entry: json!({"command": place.binary, "args": ["serve"], "env": {}}),
         command: None,
@@ -410,12 +419,12 @@ const ZED: Client = Client {
     plugin: None,
     permission: Some(|place| {
         let allowed = |tool: String| {
-            value(&["agent", "tool_permissions", "tools", &format!("mcp:nudge:{tool}"), "default"], "allow")
+            make_setting(&["agent", "tool_permissions", "tools", &format!("mcp:nudge:{tool}"), "default"], "allow")
         };
-        Permission {
+        ToolPermission {
             file: zed_folder(place).join("settings.json"),
-            form: Form::Json,
-            grant: Grant::Values(tools().into_iter().map(allowed).collect()),
+            form: ConfigFormat::Json,
+            grant: PermissionGrant::Values(list_tools().into_iter().map(allowed).collect()),
         }
     }),
     plugin_permission: None,
@@ -423,7 +432,11 @@ const ZED: Client = Client {
 };
 
 fn zed_folder(place: &ClientFolders) -> PathBuf {
-    if cfg!(windows) { place.config_home().join("Zed") } else { place.folder("XDG_CONFIG_HOME", ".config").join("zed") }
+    if cfg!(windows) {
+        place.config_home().join("Zed")
+    } else {
+        place.find_folder("XDG_CONFIG_HOME", ".config").join("zed")
+    }
 }
 
 /// Returns true when a hook's handler runs Nudge, wherever its binary was.

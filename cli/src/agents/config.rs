@@ -8,15 +8,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use json::{Broken, Json};
+use json::{JsonDocument, JsonSyntaxError};
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ConfigFormat {
     /// JSON; comments and trailing commas are allowed and kept.
     Json,
     /// TOML.
@@ -24,11 +24,11 @@ pub enum Form {
 }
 
 /// A configuration file, with its text as read and its content as changed.
-pub struct Config {
+pub struct ConfigFile {
     path: PathBuf,
     /// The text as read; `None` when there is no such file.
     before: Option<String>,
-    content: Content,
+    content: ConfigContent,
     /// The outermost names that a change went to, each with its value before.
     touched: Vec<(String, Option<Value>)>,
     /// True for a file that begins with a byte order mark.
@@ -41,22 +41,22 @@ pub struct Config {
 pub const MAX_BYTES: u64 = 32 << 20;
 const MARK: char = '\u{feff}';
 
-enum Content {
-    Json(Json),
+enum ConfigContent {
+    Json(JsonDocument),
     /// Shared with all readers of the same text.
     Toml(Rc<DocumentMut>),
 }
 
-impl Config {
+impl ConfigFile {
     /// Reads a file; one that does not exist is empty.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID`, with the position, when it is broken.
-    pub fn read(path: &Path, form: Form) -> Result<Self> {
+    pub fn read(path: &Path, form: ConfigFormat) -> Result<Self> {
         let before = text_of(path)?;
         let text = before.as_deref().unwrap_or_default();
-        let content = Content::parse(path, form, text)?;
-        let (has_mark, has_returns) = (text.starts_with(MARK), form == Form::Toml && text.contains("\r\n"));
+        let content = ConfigContent::parse(path, form, text)?;
+        let (has_mark, has_returns) = (text.starts_with(MARK), form == ConfigFormat::Toml && text.contains("\r\n"));
         Ok(Self { path: path.to_owned(), content, touched: Vec::new(), has_mark, has_returns, before })
     }
 
@@ -71,10 +71,10 @@ impl Config {
     }
 
     /// Returns the text with all changes.
-    pub fn after(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = match &self.content {
-            Content::Json(json) => ended(json.to_text()),
-            Content::Toml(document) => document.to_string(),
+            ConfigContent::Json(json) => with_line_end(json.to_text()),
+            ConfigContent::Toml(document) => document.to_string(),
         };
         if self.has_returns {
             text = text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -93,8 +93,8 @@ impl Config {
     /// Returns the value at `path`.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         match &self.content {
-            Content::Json(json) => json.get(path),
-            Content::Toml(document) => {
+            ConfigContent::Json(json) => json.get(path),
+            ConfigContent::Toml(document) => {
                 path.iter().try_fold(document.as_item(), |item, name| item.as_table_like()?.get(name)).map(of_item)
             }
         }
@@ -108,11 +108,11 @@ impl Config {
         if self.get(path).as_ref() == Some(value) {
             return Ok(());
         }
-        self.touch(path);
+        self.note_touched(path);
         let set = path.split_last().and_then(|(last, way)| match &mut self.content {
-            Content::Json(json) => json.set(way, last, value),
-            Content::Toml(document) => {
-                toml_table(Rc::make_mut(document), way).map(|table| drop(table.insert(last, toml(value))))
+            ConfigContent::Json(json) => json.set(way, last, value),
+            ConfigContent::Toml(document) => {
+                toml_table(Rc::make_mut(document), way).map(|table| drop(table.insert(last, to_toml_item(value))))
             }
         });
         set.ok_or_else(|| no_object(&self.path, path))
@@ -123,10 +123,10 @@ impl Config {
     /// # Errors
     /// `E_INVALID` when something else is there.
     pub fn append(&mut self, path: &[&str], value: &Value) -> Result<()> {
-        self.touch(path);
+        self.note_touched(path);
         let appended = path.split_last().and_then(|(last, way)| match &mut self.content {
-            Content::Json(json) => json.append(way, last, value),
-            Content::Toml(_) => None,
+            ConfigContent::Json(json) => json.append(way, last, value),
+            ConfigContent::Toml(_) => None,
         });
         appended.ok_or_else(|| no_object(&self.path, path))
     }
@@ -137,10 +137,10 @@ impl Config {
         if self.get(path).is_none() {
             return;
         }
-        self.touch(path);
+        self.note_touched(path);
         match &mut self.content {
-            Content::Json(json) => drop(json.remove(way, last)),
-            Content::Toml(document) => {
+            ConfigContent::Json(json) => drop(json.remove(way, last)),
+            ConfigContent::Toml(document) => {
                 if let Some(table) = toml_table(Rc::make_mut(document), way) {
                     table.remove(last);
                 }
@@ -159,8 +159,8 @@ impl Config {
     /// Removes a top-level name when it is the only one.
     pub fn remove_if_alone(&mut self, name: &str) {
         let is_alone = match &self.content {
-            Content::Json(json) => json.is_alone(name),
-            Content::Toml(document) => document.iter().map(|(name, _)| name).eq([name]),
+            ConfigContent::Json(json) => json.is_alone(name),
+            ConfigContent::Toml(document) => document.iter().map(|(name, _)| name).eq([name]),
         };
         if is_alone {
             self.remove(&[name]);
@@ -168,25 +168,26 @@ impl Config {
     }
 
     /// Remembers the value that a change at `path` may alter.
-    fn touch(&mut self, path: &[&str]) {
+    fn note_touched(&mut self, path: &[&str]) {
         if let Some(name) = path.first().filter(|name| !self.touched.iter().any(|(known, _)| known == *name)) {
             self.touched.push(((*name).to_owned(), self.get(&[name])));
         }
     }
 }
 
-impl Content {
-    fn parse(path: &Path, form: Form, text: &str) -> Result<Self> {
+impl ConfigContent {
+    fn parse(path: &Path, form: ConfigFormat, text: &str) -> Result<Self> {
         let text = text.trim_start_matches(MARK);
         match form {
-            Form::Json => {
-                let json = Json::parse(text).map_err(|Broken(line, column, why)| broken(path, line, column, &why))?;
+            ConfigFormat::Json => {
+                let json = JsonDocument::parse(text)
+                    .map_err(|JsonSyntaxError(line, column, why)| broken_error(path, line, column, &why))?;
                 Ok(Self::Json(json))
             }
-            Form::Toml => document_of(text).map(Self::Toml).map_err(|error| {
+            ConfigFormat::Toml => document_of(text).map(Self::Toml).map_err(|error| {
                 let at = error.span().map_or(0, |span| span.start);
-                let (line, column) = position(text, at);
-                broken(path, line, column, error.message())
+                let (line, column) = to_line_column(text, at);
+                broken_error(path, line, column, error.message())
             }),
         }
     }
@@ -210,13 +211,13 @@ fn document_of(text: &str) -> Result<Rc<DocumentMut>, toml_edit::TomlError> {
 }
 
 /// Converts a byte offset to line and column, counted from 1.
-fn position(text: &str, at: usize) -> (usize, usize) {
+fn to_line_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     (line, before.chars().rev().take_while(|c| *c != '\n').count() + 1)
 }
 
-fn ended(text: String) -> String {
+fn with_line_end(text: String) -> String {
     if text.ends_with('\n') { text } else { text + "\n" }
 }
 
@@ -235,7 +236,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
 }
 
 /// Converts a value to TOML: the outermost object becomes a table of its own, deeper ones inline tables.
-fn toml(value: &Value) -> Item {
+fn to_toml_item(value: &Value) -> Item {
     match value {
         Value::Object(map) => {
             let mut table = Table::new();
@@ -297,7 +298,7 @@ fn of_value(value: &toml_edit::Value) -> Value {
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read.
 pub fn text_of(path: &Path) -> Result<Option<String>> {
-    match foreign::read_text(path, Links::Followed, MAX_BYTES) {
+    match foreign::read_text(path, LinkPolicy::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
@@ -307,7 +308,7 @@ pub fn text_of(path: &Path) -> Result<Option<String>> {
     }
 }
 
-fn broken(path: &Path, line: usize, column: usize, why: &str) -> Error {
+fn broken_error(path: &Path, line: usize, column: usize, why: &str) -> Error {
     let (path, why) = (path.display(), why.lines().collect::<Vec<_>>().join(" "));
     let message = format!("{path} is broken at line {line}, column {column}: {why}; correct it, nothing was changed.");
     Error::invalid(message)
@@ -324,21 +325,21 @@ mod tests {
 
     use super::*;
 
-    fn config(form: Form, text: &str) -> Result<Config> {
+    fn config(form: ConfigFormat, text: &str) -> Result<ConfigFile> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, text).unwrap();
-        Config::read(&path, form)
+        ConfigFile::read(&path, form)
     }
 
-    fn values(form: Form, text: &str) -> Value {
+    fn values(form: ConfigFormat, text: &str) -> Value {
         match form {
-            Form::Json if text.is_empty() => json!({}),
-            Form::Json => jsonc_parser::cst::CstRootNode::parse(text, &jsonc_parser::ParseOptions::default())
+            ConfigFormat::Json if text.is_empty() => json!({}),
+            ConfigFormat::Json => jsonc_parser::cst::CstRootNode::parse(text, &jsonc_parser::ParseOptions::default())
                 .unwrap()
                 .to_serde_value()
                 .unwrap(),
-            Form::Toml => of_item(text.parse::<DocumentMut>().unwrap().as_item()),
+            ConfigFormat::Toml => of_item(text.parse::<DocumentMut>().unwrap().as_item()),
         }
     }
 
@@ -353,28 +354,31 @@ mod tests {
     /// Promise (agents): A client's settings of megabytes are read in time that follows their size, and foreign parts
     /// stay text.
     #[test]
-    fn what_a_client_keeps_for_itself_stays_text() {
+    fn text_that_a_client_keeps_for_itself_stays_text() {
         let (entry, path) = (json!({"command": "/n", "args": ["serve"]}), ["mcpServers", "nudge"]);
         let text = large(2_000);
         let trees = || json::TREES.get();
         let begun = trees();
-        let mut file = config(Form::Json, &text).unwrap();
+        let mut file = config(ConfigFormat::Json, &text).unwrap();
         assert_eq!(file.get(&["projects", "/w/7", "tools", "0"]), Some("Bash".into()));
         assert_eq!(file.get(&["projects", "/w/2000"]), None);
         file.set(&path, &entry).unwrap();
         assert!(file.is_changed());
-        let after = file.after();
+        let after = file.to_text();
         assert!(trees() - begun < 4096, "{} bytes became trees", trees() - begun);
         assert_eq!(
             after.replace(&after[after.find("\"mcpServers\"").unwrap()..], ""),
             text.replace("\"mcpServers\": {}\n}\n", "")
         );
-        assert_eq!(values(Form::Json, &after)["mcpServers"]["nudge"], entry);
-        let mut again = config(Form::Json, &after).unwrap();
+        assert_eq!(values(ConfigFormat::Json, &after)["mcpServers"]["nudge"], entry);
+        let mut again = config(ConfigFormat::Json, &after).unwrap();
         again.set(&path, &entry).unwrap();
         assert!(!again.is_changed());
         again.remove(&path);
-        assert_eq!(values(Form::Json, &again.after())["projects"], values(Form::Json, &text)["projects"]);
+        assert_eq!(
+            values(ConfigFormat::Json, &again.to_text())["projects"],
+            values(ConfigFormat::Json, &text)["projects"]
+        );
 
         // What is changed itself becomes a tree, once.
         let begun = trees();
@@ -382,25 +386,27 @@ mod tests {
             file.set(&["projects", "/w/7", "cost"], &cost.into()).unwrap();
         }
         assert_eq!(file.get(&["projects", "/w/7", "cost"]), Some(4.into()));
-        assert_eq!(values(Form::Json, &file.after())["projects"]["/w/1999"]["cost"], json!(1.5));
+        assert_eq!(values(ConfigFormat::Json, &file.to_text())["projects"]["/w/1999"]["cost"], json!(1.5));
         assert!(trees() - begun < 2 * text.len());
     }
 
     #[test]
     fn a_toml_text_is_parsed_once_and_each_reader_changes_its_own() {
-        let document = |file: &Config| match &file.content {
-            Content::Toml(document) => Rc::clone(document),
-            Content::Json(_) => unreachable!(),
+        let document = |file: &ConfigFile| match &file.content {
+            ConfigContent::Toml(document) => Rc::clone(document),
+            ConfigContent::Json(_) => unreachable!(),
         };
         let path = ["mcp_servers", "nudge"];
-        let (mut first, second) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, TOML).unwrap());
+        let (mut first, second) =
+            (config(ConfigFormat::Toml, TOML).unwrap(), config(ConfigFormat::Toml, TOML).unwrap());
         assert!(Rc::ptr_eq(&document(&first), &document(&second)));
         first.set(&path, &json!({"command": "/n"})).unwrap();
         assert!(first.is_changed() && !second.is_changed());
-        let (third, other) = (config(Form::Toml, TOML).unwrap(), config(Form::Toml, &first.after()).unwrap());
+        let (third, other) =
+            (config(ConfigFormat::Toml, TOML).unwrap(), config(ConfigFormat::Toml, &first.to_text()).unwrap());
         assert_eq!([second.get(&path), third.get(&path)], [None, None]);
         assert_eq!(other.get(&path), Some(json!({"command": "/n"})));
-        assert_eq!(third.after(), TOML);
+        assert_eq!(third.to_text(), TOML);
     }
 
     const JSONC: &str = "{\n    // mine\n    \"z\": 1, /* kept */\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\"},\n    },\n}\n";
@@ -409,17 +415,17 @@ mod tests {
     #[test]
     fn everything_else_stays() {
         let entry = json!({"command": "/n", "args": ["serve"]});
-        let mut file = config(Form::Json, JSONC).unwrap();
+        let mut file = config(ConfigFormat::Json, JSONC).unwrap();
         file.set(&["mcpServers", "nudge"], &entry).unwrap();
-        let after = file.after();
+        let after = file.to_text();
         for kept in ["    // mine\n", "\"z\": 1, /* kept */", "\"other\": {\"command\": \"x\"},"] {
             assert!(after.contains(kept), "{after}");
         }
-        assert_eq!(config(Form::Json, &after).unwrap().get(&["mcpServers", "nudge"]), Some(entry.clone()));
+        assert_eq!(config(ConfigFormat::Json, &after).unwrap().get(&["mcpServers", "nudge"]), Some(entry.clone()));
 
-        let mut file = config(Form::Toml, TOML).unwrap();
+        let mut file = config(ConfigFormat::Toml, TOML).unwrap();
         file.set(&["mcp_servers", "nudge"], &entry).unwrap();
-        let after = file.after();
+        let after = file.to_text();
         assert!(after.starts_with(TOML.trim_end()), "{after}");
         assert!(after.contains("\n[mcp_servers.nudge]\ncommand = \"/n\"\nargs = [\"serve\"]\n"), "{after}");
         assert!(!after.contains("[mcp_servers]\n"), "{after}");
@@ -428,36 +434,41 @@ mod tests {
     #[test]
     fn twice_is_once_and_removed_is_as_before() {
         let entry = json!({"command": "/n", "args": ["serve"]});
-        for (form, text) in [(Form::Json, JSONC), (Form::Toml, TOML), (Form::Json, ""), (Form::Toml, "")] {
+        for (form, text) in [
+            (ConfigFormat::Json, JSONC),
+            (ConfigFormat::Toml, TOML),
+            (ConfigFormat::Json, ""),
+            (ConfigFormat::Toml, ""),
+        ] {
             let mut file = config(form, text).unwrap();
             assert!(!file.is_changed(), "{form:?}");
             file.set(&["mcp", "nudge"], &entry).unwrap();
             assert!(file.is_changed());
-            let mut again = config(form, &file.after()).unwrap();
+            let mut again = config(form, &file.to_text()).unwrap();
             again.set(&["mcp", "nudge"], &entry).unwrap();
             assert!(!again.is_changed());
-            assert_eq!(again.after(), file.after());
+            assert_eq!(again.to_text(), file.to_text());
             again.remove(&["mcp", "nudge"]);
             assert_eq!(again.get(&["mcp"]), None);
-            assert_eq!(values(form, &again.after()), values(form, text), "{form:?}");
+            assert_eq!(values(form, &again.to_text()), values(form, text), "{form:?}");
         }
     }
 
     #[test]
     fn the_broken_is_refused_with_its_position() {
         for (form, text, at) in [
-            (Form::Json, "{\n  \"a\": 1\n  \"b\": 2\n}", "line 2, column 9"),
-            (Form::Json, "{'a': 1}", "line 1, column 2"),
-            (Form::Json, "[1]", "line 1, column 1"),
-            (Form::Toml, "a = 1\nb = = 2\n", "line 2, column 5"),
+            (ConfigFormat::Json, "{\n  \"a\": 1\n  \"b\": 2\n}", "line 2, column 9"),
+            (ConfigFormat::Json, "{'a': 1}", "line 1, column 2"),
+            (ConfigFormat::Json, "[1]", "line 1, column 1"),
+            (ConfigFormat::Toml, "a = 1\nb = = 2\n", "line 2, column 5"),
         ] {
             let error = config(form, text).err().unwrap();
             assert!(error.message().contains(at), "{error}");
             assert_eq!(error.kind(), nudge::ErrorKind::Invalid);
         }
-        let mut file = config(Form::Json, "{\"mcp\": []}").unwrap();
+        let mut file = config(ConfigFormat::Json, "{\"mcp\": []}").unwrap();
         assert!(file.set(&["mcp", "nudge"], &json!({})).is_err());
-        let mut file = config(Form::Toml, "mcp = 1").unwrap();
+        let mut file = config(ConfigFormat::Toml, "mcp = 1").unwrap();
         assert!(file.set(&["mcp", "nudge"], &json!({})).is_err());
     }
 }

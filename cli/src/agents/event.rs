@@ -13,11 +13,11 @@ const MAX_KEY_BYTES: usize = 255;
 
 /// An event of a client.
 #[derive(Debug, PartialEq)]
-pub struct Event {
+pub struct HookEvent {
     /// The format of the answer.
     pub answer: ReplyForm,
     /// The kind of event.
-    pub moment: Moment,
+    pub moment: HookMoment,
     /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
     pub tool: Option<String>,
     /// The file that the tool was used on.
@@ -41,7 +41,7 @@ pub enum ReplyForm {
 
 impl ReplyForm {
     /// Builds the output that shows `text` to the model.
-    pub fn with(&self, text: &str) -> Value {
+    pub fn build_output(&self, text: &str) -> Value {
         match self {
             Self::Specific(event) => {
                 serde_json::json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
@@ -51,7 +51,7 @@ impl ReplyForm {
     }
 
     /// Finds the text for the model in a hook's output, as the client does.
-    pub fn text<'a>(&self, said: &'a Value) -> Option<&'a str> {
+    pub fn find_text<'a>(&self, said: &'a Value) -> Option<&'a str> {
         match self {
             Self::Specific(event) => {
                 let specific = said.get("hookSpecificOutput")?;
@@ -65,7 +65,7 @@ impl ReplyForm {
 
 /// The kinds of events that Nudge reacts to.
 #[derive(PartialEq)]
-pub enum Moment {
+pub enum HookMoment {
     /// A session or a subagent begins, or its context was compacted.
     Start {
         /// The context was compacted.
@@ -101,7 +101,7 @@ pub enum Moment {
 }
 
 /// Prints no texts, as they may hold secrets.
-impl fmt::Debug for Moment {
+impl fmt::Debug for HookMoment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start { fresh, .. } => write!(f, "Start(fresh {fresh})"),
@@ -116,7 +116,7 @@ impl fmt::Debug for Moment {
 }
 
 /// Builds the event of a session's start, in the format of the clients that call it `name`.
-pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
+pub fn make_start_event(name: &str, session: &str, cwd: &Path) -> Value {
     if camel_case(name) {
         return serde_json::json!({"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd]});
     }
@@ -124,7 +124,7 @@ pub fn start(name: &str, session: &str, cwd: &Path) -> Value {
 }
 
 /// Returns the answer format of the clients that have an event `name`.
-pub fn answer(name: &str) -> ReplyForm {
+pub fn find_reply_form(name: &str) -> ReplyForm {
     if camel_case(name) { ReplyForm::Plain } else { ReplyForm::Specific(name.to_owned()) }
 }
 
@@ -134,7 +134,7 @@ fn camel_case(name: &str) -> bool {
 }
 
 /// Parses an event; `None` for one that Nudge does not react to.
-pub fn read(given: &str) -> Option<Event> {
+pub fn read(given: &str) -> Option<HookEvent> {
     let given: Map<String, Value> = serde_json::from_str(given).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
     let name = text("hook_event_name")?;
@@ -146,16 +146,16 @@ pub fn read(given: &str) -> Option<Event> {
                 text("transcript_path").is_none_or(|path| Path::new(&path).extension().is_some_and(|it| it == "jsonl"));
             let is_first = source.as_deref().is_none_or(|source| source == "startup");
             let begins = name == "SessionStart" && is_first && is_read;
-            Moment::Start { fresh: source.as_deref() == Some("compact"), begins }
+            HookMoment::Start { fresh: source.as_deref() == Some("compact"), begins }
         }
-        "SessionEnd" => {
-            Moment::End { transcript: text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())? }
-        }
-        "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt(text("prompt")?),
-        "PostToolUseFailure" => failed(&given).unwrap_or(Moment::Used),
-        "PostToolUse" => worked(&given).unwrap_or(Moment::Used),
-        "AfterTool" => gemini::ended(&given)?,
-        "Stop" | "SubagentStop" => stop(&given)?,
+        "SessionEnd" => HookMoment::End {
+            transcript: text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())?,
+        },
+        "UserPromptSubmit" | "BeforeAgent" => HookMoment::Prompt(text("prompt")?),
+        "PostToolUseFailure" => read_failure(&given).unwrap_or(HookMoment::Used),
+        "PostToolUse" => read_success(&given).unwrap_or(HookMoment::Used),
+        "AfterTool" => gemini::read_end(&given)?,
+        "Stop" | "SubagentStop" => read_stop(&given)?,
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
@@ -163,40 +163,40 @@ pub fn read(given: &str) -> Option<Event> {
         (Some(session), Some(agent)) => Some(format!("{session}/{agent}")),
         (session, _) => session,
     };
-    let key = session.as_deref().zip(text("tool_use_id")).and_then(|(session, call)| key(session, &call));
+    let key = session.as_deref().zip(text("tool_use_id")).and_then(|(session, call)| make_key(session, &call));
     // Cursor sends a list of folders.
     let roots = || given.get("workspace_roots")?.get(0)?.as_str().map(str::to_owned);
     let cwd = text("cwd").or_else(roots).map(PathBuf::from).filter(|cwd| cwd.is_absolute());
     let cwd = match cwd {
-        Some(cwd) if name == "AfterTool" => Some(gemini::folder(&given, &cwd)?),
+        Some(cwd) if name == "AfterTool" => Some(gemini::find_folder(&given, &cwd)?),
         cwd => cwd,
     };
     let tool = text(if name == "SubagentStop" { "agent_type" } else { "tool_name" });
-    let file = file(&given);
-    Some(Event { answer: answer(&name), moment, tool, file, session, cwd, key })
+    let file = find_file(&given);
+    Some(HookEvent { answer: find_reply_form(&name), moment, tool, file, session, cwd, key })
 }
 
 /// Returns the file that a tool was used on, as the tools of the clients that are known name it.
-fn file(given: &Map<String, Value>) -> Option<String> {
+fn find_file(given: &Map<String, Value>) -> Option<String> {
     let input = given.get("tool_input")?;
     ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str().map(str::to_owned))
 }
 
 /// Builds an idempotency key. `None` when it would not be visible ASCII, in which case an outcome counts once for
 /// each hook that hears of it.
-fn key(session: &str, call: &str) -> Option<String> {
+fn make_key(session: &str, call: &str) -> Option<String> {
     let key = format!("hook/{session}/{call}");
     (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
 /// Returns the command of a call of the tool that is a shell.
-fn command(given: &Map<String, Value>, shell: &str) -> Option<String> {
+fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
     let tool = given.get("tool_name")?.as_str()?;
     let input = given.get("tool_input").filter(|_| tool == shell)?;
     input.get("command")?.as_str().filter(|command| !command.trim().is_empty()).map(str::to_owned)
 }
 
-fn failed(given: &Map<String, Value>) -> Option<Moment> {
+fn read_failure(given: &Map<String, Value>) -> Option<HookMoment> {
     // An interrupted command neither worked nor failed.
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
@@ -204,12 +204,12 @@ fn failed(given: &Map<String, Value>) -> Option<Moment> {
     let error = given.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
     let code = error.strip_prefix("Exit code ").and_then(|rest| rest.split_whitespace().next());
     let exit_code = code.and_then(|code| code.parse().ok());
-    Some(Moment::Failed { command: command(given, "Bash")?, error, exit_code })
+    Some(HookMoment::Failed { command: find_command(given, "Bash")?, error, exit_code })
 }
 
 /// Reads a success, from clients that say how a command ended. Codex sends the same event for commands that failed,
 /// with a text as the response, from which nothing is guessed.
-fn worked(given: &Map<String, Value>) -> Option<Moment> {
+fn read_success(given: &Map<String, Value>) -> Option<HookMoment> {
     let response = given.get("tool_response")?.as_object()?;
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
@@ -219,13 +219,13 @@ fn worked(given: &Map<String, Value>) -> Option<Moment> {
     if is(response, "interrupted") || in_background || interpreted {
         return None;
     }
-    Some(Moment::Worked { command: command(given, "Bash")? })
+    Some(HookMoment::Worked { command: find_command(given, "Bash")? })
 }
 
 /// Reads the end of a turn; `None` when a hook has already made the agent go on, or for a subagent that plans nothing.
-fn stop(given: &Map<String, Value>) -> Option<Moment> {
+fn read_stop(given: &Map<String, Value>) -> Option<HookMoment> {
     let plans = given.get("agent_type").is_none_or(|kind| kind == "Plan");
-    (plans && given.get("stop_hook_active") != Some(&Value::Bool(true))).then_some(Moment::Stop)
+    (plans && given.get("stop_hook_active") != Some(&Value::Bool(true))).then_some(HookMoment::Stop)
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn moment(given: &Value) -> Option<Moment> {
+    fn moment(given: &Value) -> Option<HookMoment> {
         read(&given.to_string()).map(|event| event.moment)
     }
 
@@ -251,31 +251,31 @@ mod tests {
         assert_eq!(event.key.as_deref(), Some("hook/s/toolu_04"));
         assert_eq!(event.cwd, Some(PathBuf::from("/home/u/ws")));
         assert_eq!(event.answer, ReplyForm::Specific("PostToolUseFailure".into()));
-        let Moment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
+        let HookMoment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
         assert_eq!((command.as_str(), exit_code), ("false_cmd_xyz", Some(127)));
         assert!(error.contains("not found"));
         let mut interrupted = failed.clone();
         interrupted["is_interrupt"] = json!(true);
-        assert_eq!(moment(&interrupted), Some(Moment::Used));
+        assert_eq!(moment(&interrupted), Some(HookMoment::Used));
         let mut other = failed;
         other["tool_name"] = json!("Edit");
         other["tool_input"] = json!({"file_path": "/home/u/ws/a.py", "old_string": "x"});
         let event = read(&other.to_string()).unwrap();
-        assert_eq!((event.moment, event.file.as_deref()), (Moment::Used, Some("/home/u/ws/a.py")));
+        assert_eq!((event.moment, event.file.as_deref()), (HookMoment::Used, Some("/home/u/ws/a.py")));
 
         let start =
             |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});
-        assert_eq!(moment(&start("startup")), Some(Moment::Start { fresh: false, begins: true }));
-        assert_eq!(moment(&start("compact")), Some(Moment::Start { fresh: true, begins: false }));
+        assert_eq!(moment(&start("startup")), Some(HookMoment::Start { fresh: false, begins: true }));
+        assert_eq!(moment(&start("compact")), Some(HookMoment::Start { fresh: true, begins: false }));
         let subagent =
             json!({"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a", "agent_type": "Explore"});
         assert_eq!(read(&subagent.to_string()).unwrap().session.as_deref(), Some("s/a"));
         let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "build it"});
-        assert_eq!(moment(&prompt), Some(Moment::Prompt("build it".into())));
+        assert_eq!(moment(&prompt), Some(HookMoment::Prompt("build it".into())));
         let stop = json!({"hook_event_name": "Stop", "stop_hook_active": false, "last_assistant_message": "Done."});
-        assert_eq!(moment(&stop), Some(Moment::Stop));
+        assert_eq!(moment(&stop), Some(HookMoment::Stop));
         let planned = json!({"hook_event_name": "SubagentStop", "agent_type": "Plan"});
-        assert_eq!(moment(&planned), Some(Moment::Stop));
+        assert_eq!(moment(&planned), Some(HookMoment::Stop));
     }
 
     #[test]
@@ -286,8 +286,8 @@ mod tests {
             )
         };
         let done = json!({"stdout": "ok", "stderr": "", "interrupted": false});
-        let used = Some(Moment::Used);
-        let worked = Some(Moment::Worked { command: "make".into() });
+        let used = Some(HookMoment::Used);
+        let worked = Some(HookMoment::Worked { command: "make".into() });
         assert_eq!(ran(json!({"command": "make"}), done.clone()), worked);
         assert_eq!(ran(json!({"command": "make"}), json!({"interrupted": true})), used);
         assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), used);
@@ -332,22 +332,22 @@ mod tests {
     #[test]
     fn events_of_others() {
         let gemini = read(r#"{"hook_event_name":"BeforeAgent","session_id":"g","cwd":"/w","prompt":"x"}"#).unwrap();
-        assert_eq!(gemini.answer.with("t")["hookSpecificOutput"]["hookEventName"], "BeforeAgent");
+        assert_eq!(gemini.answer.build_output("t")["hookSpecificOutput"]["hookEventName"], "BeforeAgent");
         let cursor =
             read(r#"{"hook_event_name":"sessionStart","conversation_id":"c","workspace_roots":["/w","/v"]}"#).unwrap();
         assert_eq!((cursor.session.as_deref(), cursor.cwd), (Some("c"), Some(PathBuf::from("/w"))));
-        assert_eq!(cursor.answer.with("t"), json!({"additional_context": "t"}));
+        assert_eq!(cursor.answer.build_output("t"), json!({"additional_context": "t"}));
     }
 
     #[test]
     fn a_start_and_its_answer_read_back() {
         for name in ["SessionStart", "sessionStart"] {
-            let event = read(&start(name, "s", Path::new("/w")).to_string()).unwrap();
+            let event = read(&make_start_event(name, "s", Path::new("/w")).to_string()).unwrap();
             assert_eq!((event.session.as_deref(), event.cwd), (Some("s"), Some(PathBuf::from("/w"))));
-            assert_eq!(event.moment, Moment::Start { fresh: false, begins: name == "SessionStart" });
-            assert_eq!(event.answer.text(&event.answer.with("t")), Some("t"));
-            for other in [json!({}), json!("t"), ReplyForm::Specific("Stop".into()).with("t")] {
-                assert_eq!(event.answer.text(&other), None, "{other}");
+            assert_eq!(event.moment, HookMoment::Start { fresh: false, begins: name == "SessionStart" });
+            assert_eq!(event.answer.find_text(&event.answer.build_output("t")), Some("t"));
+            for other in [json!({}), json!("t"), ReplyForm::Specific("Stop".into()).build_output("t")] {
+                assert_eq!(event.answer.find_text(&other), None, "{other}");
             }
         }
     }

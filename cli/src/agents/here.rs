@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
 
-use super::clients::{self, Client, ClientFolders};
+use super::clients::{self, ClientFolders, ClientSpec};
 use nudge_os::programs;
 
 /// The paths for `nudge init`: the user's, or a project's.
@@ -31,7 +31,7 @@ impl InitPaths {
             |error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path."));
         let exe = std::env::current_exe().map_err(failed)?;
         // A link in PATH is preferred: it stays valid when the version behind it changes.
-        let links = || programs::all("nudge");
+        let links = || programs::find_all("nudge");
         let is_it = |link: &PathBuf| link.canonicalize().is_ok_and(|path| path == exe);
         let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
         let named = binary.to_str().map(str::to_owned);
@@ -57,15 +57,15 @@ impl InitPaths {
     }
 
     /// Returns true when the client's own command can make the change. It cannot change a project's files.
-    pub fn has_program(&self, client: &Client) -> bool {
-        self.place.project.is_none() && client.program.is_some_and(|program| programs::find(program).is_some())
+    pub fn has_program(&self, client: &ClientSpec) -> bool {
+        self.place.project.is_none() && client.program.is_some_and(|program| programs::find_program(program).is_some())
     }
 
     /// Returns the named clients, or those that are installed.
     ///
     /// # Errors
     /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there.
-    pub fn choose(&self, names: &[String], all: bool) -> Result<Vec<&'static Client>> {
+    pub fn choose_clients(&self, names: &[String], all: bool) -> Result<Vec<&'static ClientSpec>> {
         if all {
             return Ok(clients::ALL.iter().collect());
         }
@@ -78,11 +78,11 @@ impl InitPaths {
         if !names.is_empty() {
             // Each client comes once, in the order of the table.
             let asked: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
-            let is_named = |client: &&Client| asked.iter().any(|asked| asked.name == client.name);
+            let is_named = |client: &&ClientSpec| asked.iter().any(|asked| asked.name == client.name);
             return Ok(clients::ALL.iter().filter(is_named).collect());
         }
-        let is_there = |client: &&Client| {
-            client.program.is_some_and(|program| programs::find(program).is_some())
+        let is_there = |client: &&ClientSpec| {
+            client.program.is_some_and(|program| programs::find_program(program).is_some())
                 || (client.trace)(&self.place).exists()
         };
         let found: Vec<_> = clients::ALL.iter().filter(is_there).collect();

@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{ErrorKind, HintValue, Result};
-use nudge_core::settings::Values;
-use nudge_core::suggest::{Digest, MAX_CONFIRM_MS, SuggestEvent, SuggestTold};
+use nudge_core::settings::SettingValues;
+use nudge_core::suggest::{DigestBuilder, MAX_CONFIRM_MS, SuggestEvent, SuggestTold};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::capture;
-use super::checkout::{Checkout, marked};
-use super::event::{self, Event, Moment};
-use crate::args::Global;
+use super::checkout::{AgentCheckout, with_doubt};
+use super::event::{self, HookEvent, HookMoment};
+use crate::args::GlobalFlags;
 use crate::running::{RunningSession, parsed_as};
 use crate::settings;
 use crate::sources;
@@ -41,8 +41,8 @@ const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// Reads an event from stdin and answers it.
-pub fn run(global: &Global) -> ! {
-    let values = values();
+pub fn run_hook(global: &GlobalFlags) -> ! {
+    let values = read_values();
     let patience_ms = patience_ms(&values);
     let deadline = Instant::now() + Duration::from_millis(patience_ms);
     // The watching thread ends the process when a read or a call hangs. It does nothing else: doing the work on a
@@ -57,39 +57,39 @@ pub fn run(global: &Global) -> ! {
     std::panic::set_hook(Box::new(|_| {}));
     nudge_malloc::share_one_arena();
     if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok() {
-        let _ = std::panic::catch_unwind(|| answer(global, &values, patience_ms));
+        let _ = std::panic::catch_unwind(|| answer_event(global, &values, patience_ms));
     }
     std::process::exit(0);
 }
 
 /// Prints the output, if there is any, and confirms it.
-fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
+fn answer_event(global: &GlobalFlags, values: &SettingValues, patience_ms: u64) -> Option<()> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
     let event = event::read(&String::from_utf8_lossy(&given))?;
-    if let Moment::End { transcript } = &event.moment {
+    if let HookMoment::End { transcript } = &event.moment {
         IS_ENDING.store(true, Ordering::Relaxed);
-        return capture::ended(&event, transcript, values).ok();
+        return capture::note_end(&event, transcript, values).ok();
     }
     let notice = match event.moment {
-        Moment::Start { begins: true, .. } => notice(&event, values),
+        HookMoment::Start { begins: true, .. } => build_notice(&event, values),
         _ => None,
     };
-    let max_bytes = values.count("hook.bytes");
+    let max_bytes = values.get_count("hook.bytes");
     // The end of the process does not wait for git.
-    let hook = RunningSession::open(global).ok().map(|session| Hook {
+    let hook = RunningSession::open(global).ok().map(|session| HookRun {
         session: session.without_git(),
         event: &event,
         max_bytes,
         patience_ms,
     });
-    let (text, tickets) = hook.as_ref().and_then(|hook| hook.text().ok()).unwrap_or_default();
+    let (text, tickets) = hook.as_ref().and_then(|hook| hook.build_text().ok()).unwrap_or_default();
     let said = match (text.is_empty(), notice) {
         (true, None) => return None,
         (true, Some(notice)) => json!({"systemMessage": notice}),
-        (false, None) => event.answer.with(&text),
+        (false, None) => event.answer.build_output(&text),
         (false, Some(notice)) => {
-            let mut said = event.answer.with(&text);
+            let mut said = event.answer.build_output(&text);
             said["systemMessage"] = notice.into();
             said
         }
@@ -102,21 +102,21 @@ fn answer(global: &Global, values: &Values, patience_ms: u64) -> Option<()> {
 }
 
 /// Returns the text for the user when a session begins.
-fn notice(event: &Event, values: &Values) -> Option<String> {
+fn build_notice(event: &HookEvent, values: &SettingValues) -> Option<String> {
     let top = event.cwd.clone().or_else(nudge_client::process_cwd).and_then(|cwd| seed::top_of(&cwd));
-    let untrusted = top.and_then(|top| committed::mention(&top).ok().flatten());
-    let all: Vec<_> = capture::begins(event, values).into_iter().chain(untrusted).collect();
+    let untrusted = top.and_then(|top| committed::mention_untrusted(&top).ok().flatten());
+    let all: Vec<_> = capture::announce_capture(event, values).into_iter().chain(untrusted).collect();
     (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// The command lines of the hints that are told.
 #[derive(Default, Deserialize)]
-struct Commands {
-    suggestions: Vec<Told>,
+struct ToldCommands {
+    suggestions: Vec<ToldCommand>,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ToldCommand {
     name: String,
     #[serde(default)]
     hint: Option<ToldHint>,
@@ -127,63 +127,63 @@ struct ToldHint {
     value: HintValue,
 }
 
-impl Commands {
-    fn of(&self, name: &str) -> Option<&str> {
+impl ToldCommands {
+    fn find_line(&self, name: &str) -> Option<&str> {
         let told = self.suggestions.iter().find(|told| told.name == name)?;
         told.hint.as_ref()?.value.command_line()
     }
 }
 
-struct Hook<'a> {
+struct HookRun<'a> {
     session: RunningSession,
-    event: &'a Event,
+    event: &'a HookEvent,
     max_bytes: usize,
     patience_ms: u64,
 }
 
-impl Hook<'_> {
+impl HookRun<'_> {
     /// Returns the text, and the tickets that confirm that it was shown.
-    fn text(&self) -> Result<(String, Vec<String>)> {
+    fn build_text(&self) -> Result<(String, Vec<String>)> {
         let cwd = self.event.cwd.clone().or_else(nudge_client::process_cwd);
-        let checkout = Checkout::around(cwd.as_deref());
-        let mut digest = Digest::new(self.max_bytes, list_of);
+        let checkout = AgentCheckout::from_cwd(cwd.as_deref());
+        let mut digest = DigestBuilder::new(self.max_bytes, list_of);
         let ended = match &self.event.moment {
-            Moment::Worked { command } => Some((command, json!({"ok": true}))),
-            Moment::Failed { command, exit_code: Some(code), .. } => {
+            HookMoment::Worked { command } => Some((command, json!({"ok": true}))),
+            HookMoment::Failed { command, exit_code: Some(code), .. } => {
                 Some((command, json!({"ok": false, "exit_code": code})))
             }
             _ => None,
         };
         if let Some((command, how)) = ended {
             // An outcome that is refused does not keep anything from being shown.
-            let _ = self.outcome(command, &how);
+            let _ = self.report_outcome(command, &how);
         }
         if self.max_bytes < MIN_BYTES {
             return Ok(Default::default());
         }
-        if matches!(self.event.moment, Moment::Start { .. } | Moment::Prompt(_) | Moment::Failed { .. }) {
-            self.seed(cwd.as_deref());
+        if matches!(self.event.moment, HookMoment::Start { .. } | HookMoment::Prompt(_) | HookMoment::Failed { .. }) {
+            self.refresh_seeds(cwd.as_deref());
         }
         let (event, more) = match &self.event.moment {
-            Moment::Start { fresh, .. } => (SuggestEvent::Start, json!({"fresh": fresh})),
-            Moment::Prompt(prompt) => (SuggestEvent::Prompt, json!({"prompt": end_of(prompt)})),
-            Moment::Failed { command, error, .. } => {
+            HookMoment::Start { fresh, .. } => (SuggestEvent::Start, json!({"fresh": fresh})),
+            HookMoment::Prompt(prompt) => (SuggestEvent::Prompt, json!({"prompt": end_of(prompt)})),
+            HookMoment::Failed { command, error, .. } => {
                 (SuggestEvent::Failure, json!({"command": command, "error": end_of(error)}))
             }
-            Moment::Worked { .. } | Moment::Used => (SuggestEvent::Tool, json!({})),
+            HookMoment::Worked { .. } | HookMoment::Used => (SuggestEvent::Tool, json!({})),
             // It was noted already, and no reader is left.
-            Moment::End { .. } => return Ok(Default::default()),
+            HookMoment::End { .. } => return Ok(Default::default()),
             // No user is there to read a further turn, and the caller would get it in the place of the answer.
-            Moment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {
+            HookMoment::Stop if std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") => {
                 return Ok(Default::default());
             }
-            Moment::Stop => (SuggestEvent::Stop, json!({})),
+            HookMoment::Stop => (SuggestEvent::Stop, json!({})),
         };
-        let started = self.tell(event, &more, &mut digest, &checkout)?;
+        let started = self.add_told(event, &more, &mut digest, &checkout)?;
         // At the session's start no server may have run, or had any hints. A failure here does not lose the suggestions
         // for the prompt.
         if matches!(event, SuggestEvent::Prompt) && self.event.session.is_some() && !started {
-            let _ = self.tell(SuggestEvent::Start, &json!({}), &mut digest, &checkout);
+            let _ = self.add_told(SuggestEvent::Start, &json!({}), &mut digest, &checkout);
         }
         let tickets = digest.tickets().to_owned();
         Ok((digest.finish(), tickets))
@@ -191,41 +191,41 @@ impl Hook<'_> {
 
     /// Brings the commands that this clone's files name in step with them, if the user wants that. A failure does not
     /// keep anything from being shown.
-    fn seed(&self, cwd: Option<&Path>) {
+    fn refresh_seeds(&self, cwd: Option<&Path>) {
         let call = |method: &str, params: &Map<String, Value>| {
             let answer = self.session.call(method, params)?;
             parsed_as(&answer)
         };
         let Some(top) = cwd.and_then(seed::top_of) else { return };
-        let _ = seed::refresh(&top, &call, false);
+        let _ = seed::refresh_clone(&top, &call, false);
         if committed::is_there(&top)
-            && let Some(repo) = self.session.repository(&top)
+            && let Some(repo) = self.session.find_repository(&top)
         {
-            let _ = committed::load(&top, &repo, &call);
+            let _ = committed::load_trusted(&top, &repo, &call);
         }
     }
 
     /// Adds the lines to tell at an event; returns true when the client session was told something before.
-    fn tell<L: Fn(&str) -> Option<&'static str>>(
+    fn add_told<L: Fn(&str) -> Option<&'static str>>(
         &self,
         event: SuggestEvent,
         more: &Value,
-        digest: &mut Digest<L>,
-        checkout: &Checkout,
+        digest: &mut DigestBuilder<L>,
+        checkout: &AgentCheckout,
     ) -> Result<bool> {
-        let answer = self.suggest(event, digest.room(), more)?;
+        let answer = self.suggest(event, digest.room_left(), more)?;
         let told: SuggestTold = parsed_as(&answer)?;
-        let commands: Commands = parsed_as(&answer).unwrap_or_default();
+        let commands: ToldCommands = parsed_as(&answer).unwrap_or_default();
         let (started, others) = (told.started, OnceCell::new());
-        digest.add(event.heading(), told, |line, name, paths| {
-            let others = others.get_or_init(|| checkout.others());
-            marked(line, checkout.doubt(name, paths, commands.of(name), others).as_deref())
+        digest.add_suggestions(event.heading(), told, |line, name, paths| {
+            let others = others.get_or_init(|| checkout.find_changed());
+            with_doubt(line, checkout.find_doubt(name, paths, commands.find_line(name), others).as_deref())
         });
         Ok(started)
     }
 
     fn suggest(&self, event: SuggestEvent, max_bytes: usize, more: &Value) -> Result<Box<RawValue>> {
-        let params = json!({"event": event, "limit": event.lines(), "max_bytes": max_bytes});
+        let params = json!({"event": event, "limit": event.max_lines(), "max_bytes": max_bytes});
         let mut all = more.clone();
         // No longer than this process lives: after that no process shows the answer.
         all["confirm_ms"] = self.patience_ms.clamp(1, MAX_CONFIRM_MS).into();
@@ -249,7 +249,7 @@ impl Hook<'_> {
 
     /// Reports an outcome. The idempotency key makes it count once when hooks are in the settings of both the user and
     /// the project.
-    fn outcome(&self, command: &str, more: &Value) -> Result<()> {
+    fn report_outcome(&self, command: &str, more: &Value) -> Result<()> {
         let key = self.event.key.as_deref();
         self.call::<IgnoredAny>("nudge.outcome", &json!({"command": command}), more, key).map(drop)
     }
@@ -269,7 +269,7 @@ impl Hook<'_> {
 
 /// Returns the method that lists a source's content; an older PRIMARY names no source, for it has the first alone.
 fn list_of(source: &str) -> Option<&'static str> {
-    let spec = if source.is_empty() { sources::all().first().copied() } else { sources::named(source) };
+    let spec = if source.is_empty() { sources::list_sources().first().copied() } else { sources::find_source(source) };
     spec.map(|spec| spec.list)
 }
 
@@ -283,12 +283,12 @@ fn end_of(text: &str) -> &str {
 }
 
 /// Returns the time limit of the hook, from the start of the process to the end of its output.
-pub fn patience_ms(values: &Values) -> u64 {
-    values.count("hook.ms") as u64
+pub fn patience_ms(values: &SettingValues) -> u64 {
+    values.get_count("hook.ms") as u64
 }
 
 /// Returns the configured values. The hook has no flags, as clients decide how it is called. An invalid setting does
 /// not fail the agent; `nudge config` and `nudge serve` refuse it.
-pub fn values() -> Values {
-    settings::read().unwrap_or_else(|_| settings::defaults())
+pub fn read_values() -> SettingValues {
+    settings::read().unwrap_or_else(|_| settings::load_defaults())
 }

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use nudge::{Error, Result};
-use nudge_core::settings::Origin;
+use nudge_core::settings::ValueOrigin;
 use serde_json::Value;
 
-use super::config::{Config, Form};
-use super::plan::File;
+use super::config::{ConfigFile, ConfigFormat};
+use super::plan::FileChange;
 use crate::{settings, sources};
 
 /// The setting that keeps hints.
@@ -23,7 +23,7 @@ const LEARN: &str = "learn";
 
 /// A change that the user may agree to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct KeepChoice {
     /// The question for the user.
     pub question: &'static str,
     /// Is true when the command line says so: the user is not asked.
@@ -37,16 +37,16 @@ pub struct Choice {
 ///
 /// # Errors
 /// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
-pub fn open(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<Choice>> {
+pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<KeepChoice>> {
     let values = settings::read()?;
-    if sessions && sources::capture::root(&values).is_none() {
+    if sessions && sources::capture::find_brain_root(&values).is_none() {
         return Err(Error::unavailable("Sessions go into a brain; `nudge brain use DIR` names yours first."));
     }
-    let is_open = |name: &str| values.origin(name) == Origin::Default;
+    let is_open = |name: &str| values.get_origin(name) == ValueOrigin::Default;
     let mut choices = Vec::new();
     if is_open(KEEP) {
         let question = "Keep hints for next time?";
-        choices.push(Choice { question, said: false, values: vec![(KEEP, true.into())] });
+        choices.push(KeepChoice { question, said: false, values: vec![(KEEP, true.into())] });
     }
     if capture.is_some() || is_open(RECORDS) {
         let question = "Keep records of what was fixed, decided and planned, for all projects?";
@@ -54,20 +54,20 @@ pub fn open(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<Ch
         wanted.extend(capture.map(|when| (CAPTURE, when.into())));
         let differs = |(name, value): &(&str, Value)| match value {
             Value::Bool(on) => is_open(name) || values.is_on(name) != *on,
-            value => values.text(name) != value,
+            value => values.get_text(name) != value,
         };
         wanted.retain(differs);
         if !wanted.is_empty() {
-            choices.push(Choice { question, said: capture.is_some(), values: wanted });
+            choices.push(KeepChoice { question, said: capture.is_some(), values: wanted });
         }
     }
     if sessions && !values.is_on(SESSIONS) {
         let question = "Have a model read sessions that end, for what is worth knowing?";
-        choices.push(Choice { question, said: true, values: vec![(SESSIONS, true.into())] });
+        choices.push(KeepChoice { question, said: true, values: vec![(SESSIONS, true.into())] });
     }
     if learn && !values.is_on(LEARN) {
         let question = "Learn which commands work where near ones failed?";
-        choices.push(Choice { question, said: true, values: vec![(LEARN, true.into())] });
+        choices.push(KeepChoice { question, said: true, values: vec![(LEARN, true.into())] });
     }
     Ok(choices)
 }
@@ -76,50 +76,50 @@ pub fn open(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<Ch
 ///
 /// # Errors
 /// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for one that cannot be read.
-pub fn plan(choices: &[Choice]) -> Result<Option<File>> {
-    let Some(path) = settings::file().filter(|_| !choices.is_empty()) else { return Ok(None) };
-    let mut config = Config::read(&path, Form::Toml)?;
+pub fn plan_settings(choices: &[KeepChoice]) -> Result<Option<FileChange>> {
+    let Some(path) = settings::file_path().filter(|_| !choices.is_empty()) else { return Ok(None) };
+    let mut config = ConfigFile::read(&path, ConfigFormat::Toml)?;
     for (name, value) in choices.iter().flat_map(|choice| &choice.values) {
-        config.set(&place(name), value)?;
+        config.set(&to_path(name), value)?;
     }
-    Ok(Some(file(&config)))
+    Ok(Some(to_file_change(&config)))
 }
 
 /// Returns true where hints are kept once these choices are made.
-pub fn is_on(made: &[Choice]) -> bool {
+pub fn is_on(made: &[KeepChoice]) -> bool {
     made.iter().flat_map(|choice| &choice.values).any(|(name, _)| *name == KEEP)
         || settings::read().is_ok_and(|values| values.is_on(KEEP))
 }
 
-/// Returns true for the file that [`plan`] changes.
+/// Returns true for the file that [`plan_settings`] changes.
 pub fn is_settings(path: &Path) -> bool {
-    settings::file().is_some_and(|file| file == path)
+    settings::file_path().is_some_and(|file| file == path)
 }
 
 /// Plans to take the change out of settings that somebody has changed since.
 ///
 /// # Errors
 /// As [`Config::read`].
-pub fn removal(path: &Path) -> Result<Option<File>> {
-    let mut config = Config::read(path, Form::Toml)?;
+pub fn plan_removal(path: &Path) -> Result<Option<FileChange>> {
+    let mut config = ConfigFile::read(path, ConfigFormat::Toml)?;
     let made: Vec<_> = [KEEP, RECORDS, SESSIONS, LEARN]
         .into_iter()
-        .filter(|name| config.get(&place(name)) == Some(true.into()))
+        .filter(|name| config.get(&to_path(name)) == Some(true.into()))
         .collect();
     if made.is_empty() {
         return Ok(None);
     }
     for name in made.into_iter().chain([CAPTURE]) {
-        config.remove(&place(name));
+        config.remove(&to_path(name));
     }
-    Ok(Some(file(&config)))
+    Ok(Some(to_file_change(&config)))
 }
 
 /// Returns the path of a setting in the file.
-fn place(name: &str) -> Vec<&str> {
+fn to_path(name: &str) -> Vec<&str> {
     name.split('.').collect()
 }
 
-fn file(config: &Config) -> File {
-    File { path: config.path().to_owned(), before: config.before().map(str::to_owned), after: config.after() }
+fn to_file_change(config: &ConfigFile) -> FileChange {
+    FileChange { path: config.path().to_owned(), before: config.before().map(str::to_owned), after: config.to_text() }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge::{Error, Result};
-use nudge_os::process::{Limits, Program};
+use nudge_os::process::{ChildProgram, RunLimits};
 use nudge_os::programs;
 
 use super::clients::ClientFolders;
 use super::config::text_of;
-use super::plan::File;
+use super::plan::FileChange;
 
 /// Time limit of the service manager.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,29 +18,30 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Returns true when the system has a known service manager.
 pub fn is_possible() -> bool {
-    cfg!(target_os = "macos") || (cfg!(target_os = "linux") && programs::find("systemctl").is_some())
+    cfg!(target_os = "macos") || (cfg!(target_os = "linux") && programs::find_program("systemctl").is_some())
 }
 
 /// Plans the unit file of the user's service manager; `None` when it is up to date.
 ///
 /// # Errors
 /// `E_INVALID` on a system that has neither systemd nor launchd.
-pub fn plan(place: &ClientFolders) -> Result<Option<File>> {
-    let path = unit(place).ok_or_else(|| {
+pub fn plan_unit(place: &ClientFolders) -> Result<Option<FileChange>> {
+    let path = find_unit(place).ok_or_else(|| {
         let message = "Only systemd and launchd are known here; start `nudge serve --detach` from your login script.";
         Error::invalid(message)
     })?;
-    let after = if cfg!(target_os = "macos") { launchd(&place.binary) } else { systemd(&place.binary) };
+    let after =
+        if cfg!(target_os = "macos") { build_launchd_unit(&place.binary) } else { build_systemd_unit(&place.binary) };
     let before = text_of(&path)?;
-    Ok((before.as_deref() != Some(&after)).then_some(File { path, before, after }))
+    Ok((before.as_deref() != Some(&after)).then_some(FileChange { path, before, after }))
 }
 
 /// Returns true when `path` is that of the unit.
 pub fn is_unit(place: &ClientFolders, path: &Path) -> bool {
-    unit(place).is_some_and(|unit| unit == path)
+    find_unit(place).is_some_and(|unit| unit == path)
 }
 
-fn unit(place: &ClientFolders) -> Option<PathBuf> {
+fn find_unit(place: &ClientFolders) -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         Some(place.home.join(PLIST))
     } else {
@@ -55,7 +56,7 @@ fn systemd_folder(place: &ClientFolders) -> PathBuf {
 
 /// Returns the unit for systemd, which stops the service by SIGTERM. This ends only this server: the session goes on
 /// with an agent's.
-fn systemd(binary: &str) -> String {
+fn build_systemd_unit(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!(
         "[Unit]\nDescription=Nudge, hints for coding agents\n\n[Service]\nType=forking\nExecStart=\"{quoted}\" serve --detach\n\
@@ -63,7 +64,7 @@ fn systemd(binary: &str) -> String {
     )
 }
 
-fn launchd(binary: &str) -> String {
+fn build_launchd_unit(binary: &str) -> String {
     let escaped = binary.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -75,10 +76,10 @@ fn launchd(binary: &str) -> String {
 }
 
 /// Starts the service now; returns a line about the outcome.
-pub fn start() -> String {
+pub fn start_service() -> String {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["load", "-w", PLIST] } else { &["--user", "enable", "--now", UNIT] };
-    match manage(words) {
+    match run_manager(words) {
         Ok(()) => format!("A server runs now, and starts at your login. {UNTIL}\n"),
         Err(line) => format!("One command is left: `{line}`. Then a server runs, and starts at your login. {UNTIL}\n"),
     }
@@ -92,10 +93,10 @@ const UNTIL: &str = if cfg!(target_os = "macos") {
 };
 
 /// Stops the service before its unit is removed. A failure is ignored: it may not be running.
-pub fn stop() {
+pub fn stop_service() {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["unload", "-w", PLIST] } else { &["--user", "disable", "--now", UNIT] };
-    let _ = manage(words);
+    let _ = run_manager(words);
 }
 
 const UNIT: &str = "nudge.service";
@@ -103,14 +104,14 @@ const UNIT: &str = "nudge.service";
 const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 
 /// Runs the service manager; returns the command line when it fails.
-fn manage(words: &[&str]) -> Result<(), String> {
+fn run_manager(words: &[&str]) -> Result<(), String> {
     let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
     let failed = || format!("{manager} {}", words.join(" "));
-    let mut program = Program::new(&programs::find(manager).ok_or_else(failed)?);
+    let mut program = ChildProgram::new(&programs::find_program(manager).ok_or_else(failed)?);
     program.args(words);
     if let Some(home) = std::env::home_dir() {
         program.current_dir(&home);
     }
-    let output = program.run(Limits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false });
+    let output = program.run(RunLimits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false });
     if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(failed()) }
 }

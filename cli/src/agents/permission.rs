@@ -3,21 +3,21 @@
 
 use std::path::PathBuf;
 
-use nudge::{Method, Result};
+use nudge::{MethodSpec, Result};
 use serde_json::Value;
 
-use super::config::{Config, Form};
+use super::config::{ConfigFile, ConfigFormat};
 use crate::sources;
 
 /// The place of a client's permission.
-pub struct Permission {
+pub struct ToolPermission {
     pub file: PathBuf,
-    pub form: Form,
-    pub grant: Grant,
+    pub form: ConfigFormat,
+    pub grant: PermissionGrant,
 }
 
 /// The form of a permission.
-pub enum Grant {
+pub enum PermissionGrant {
     /// Names in a list.
     Names {
         list: &'static [&'static str],
@@ -32,46 +32,46 @@ pub enum Grant {
 }
 
 /// Every tool that this binary's server can offer, also those of sources that are not in use yet.
-pub fn tools() -> Vec<String> {
-    let methods = sources::all().iter().flat_map(|source| (source.methods)());
-    let mut names: Vec<_> = methods.filter(|method| method.tool).map(Method::tool_name).collect();
+pub fn list_tools() -> Vec<String> {
+    let methods = sources::list_sources().iter().flat_map(|source| (source.methods)());
+    let mut names: Vec<_> = methods.filter(|method| method.tool).map(MethodSpec::tool_name).collect();
     names.dedup();
     names
 }
 
-impl Permission {
+impl ToolPermission {
     /// Returns the parts that are missing in the client's settings, in its own words.
-    pub fn missing(&self, config: &Config) -> Vec<String> {
-        let stood = self.stood(config);
+    pub fn find_missing(&self, config: &ConfigFile) -> Vec<String> {
+        let stood = self.find_present(config);
         match &self.grant {
-            Grant::Names { list, makes: false, .. } if config.get(list).is_none() => Vec::new(),
-            Grant::Names { list, covered_by, .. } if has_any(config, list, covered_by) => Vec::new(),
-            _ => self.all().into_iter().filter(|name| !stood.contains(name)).collect(),
+            PermissionGrant::Names { list, makes: false, .. } if config.get(list).is_none() => Vec::new(),
+            PermissionGrant::Names { list, covered_by, .. } if has_any(config, list, covered_by) => Vec::new(),
+            _ => self.list_all().into_iter().filter(|name| !stood.contains(name)).collect(),
         }
     }
 
     /// Returns true when the user sets the client's rights elsewhere.
-    pub fn is_elsewhere(&self, config: &Config) -> bool {
-        matches!(&self.grant, Grant::Names { list, makes: false, .. } if config.get(list).is_none())
+    pub fn is_elsewhere(&self, config: &ConfigFile) -> bool {
+        matches!(&self.grant, PermissionGrant::Names { list, makes: false, .. } if config.get(list).is_none())
     }
 
     /// A value that the user has set to another one, which `nudge init` leaves alone, and the one that permits.
-    pub fn contradicted(&self, config: &Config) -> Option<String> {
-        let Grant::Values(values) = &self.grant else { return None };
+    pub fn find_contradiction(&self, config: &ConfigFile) -> Option<String> {
+        let PermissionGrant::Values(values) = &self.grant else { return None };
         let other =
-            |(path, value): &&(Vec<String>, Value)| config.get(&borrowed(path)).is_some_and(|stands| stands != *value);
+            |(path, value): &&(Vec<String>, Value)| config.get(&as_parts(path)).is_some_and(|stands| stands != *value);
         values.iter().find(other).map(|(path, value)| format!("{} = {value}", path.join(".")))
     }
 
     /// Returns the parts that are there.
-    pub fn stood(&self, config: &Config) -> Vec<String> {
+    pub fn find_present(&self, config: &ConfigFile) -> Vec<String> {
         match &self.grant {
-            Grant::Names { list, names, .. } => {
-                let there = strings(config, list);
+            PermissionGrant::Names { list, names, .. } => {
+                let there = read_strings(config, list);
                 names.iter().filter(|name| there.contains(name)).cloned().collect()
             }
-            Grant::Values(values) => {
-                let stands = |path: &[String], value: &Value| config.get(&borrowed(path)).as_ref() == Some(value);
+            PermissionGrant::Values(values) => {
+                let stands = |path: &[String], value: &Value| config.get(&as_parts(path)).as_ref() == Some(value);
                 values.iter().filter(|(path, value)| stands(path, value)).map(|(path, _)| path.join(".")).collect()
             }
         }
@@ -81,14 +81,16 @@ impl Permission {
     ///
     /// # Errors
     /// `E_INVALID` when something else is there than a list or an object.
-    pub fn add(&self, config: &mut Config) -> Result<()> {
-        let missing = self.missing(config);
+    pub fn add_missing(&self, config: &mut ConfigFile) -> Result<()> {
+        let missing = self.find_missing(config);
         match &self.grant {
-            Grant::Names { list, .. } => missing.iter().try_for_each(|name| config.append(list, &name.as_str().into())),
-            Grant::Values(values) => {
+            PermissionGrant::Names { list, .. } => {
+                missing.iter().try_for_each(|name| config.append(list, &name.as_str().into()))
+            }
+            PermissionGrant::Values(values) => {
                 for (path, value) in values.iter().filter(|(path, _)| missing.contains(&path.join("."))) {
-                    if config.get(&borrowed(path)).is_none() {
-                        config.set(&borrowed(path), value)?;
+                    if config.get(&as_parts(path)).is_none() {
+                        config.set(&as_parts(path), value)?;
                     }
                 }
                 Ok(())
@@ -97,44 +99,44 @@ impl Permission {
     }
 
     /// Removes the added parts; those that `stood` before remain.
-    pub fn remove(&self, config: &mut Config, stood: &[String]) {
+    pub fn remove_added(&self, config: &mut ConfigFile, stood: &[String]) {
         match &self.grant {
-            Grant::Names { list, names, .. } => {
+            PermissionGrant::Names { list, names, .. } => {
                 for name in names.iter().filter(|name| !stood.contains(name)) {
-                    let there = strings(config, list);
+                    let there = read_strings(config, list);
                     if let Some(at) = there.iter().position(|known| known == name) {
                         config.remove(&[list, &[at.to_string().as_str()][..]].concat());
                     }
                 }
             }
-            Grant::Values(values) => {
+            PermissionGrant::Values(values) => {
                 for (path, value) in values.iter().filter(|(path, _)| !stood.contains(&path.join("."))) {
-                    if config.get(&borrowed(path)).as_ref() == Some(value) {
-                        config.remove(&borrowed(path));
+                    if config.get(&as_parts(path)).as_ref() == Some(value) {
+                        config.remove(&as_parts(path));
                     }
                 }
             }
         }
     }
 
-    fn all(&self) -> Vec<String> {
+    fn list_all(&self) -> Vec<String> {
         match &self.grant {
-            Grant::Names { names, .. } => names.clone(),
-            Grant::Values(values) => values.iter().map(|(path, _)| path.join(".")).collect(),
+            PermissionGrant::Names { names, .. } => names.clone(),
+            PermissionGrant::Values(values) => values.iter().map(|(path, _)| path.join(".")).collect(),
         }
     }
 }
 
 /// The elements of a list in order; an empty text for one that is none.
-fn strings(config: &Config, list: &[&str]) -> Vec<String> {
+fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
     let there = config.get(list).unwrap_or_default();
     there.as_array().into_iter().flatten().map(|one| one.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn has_any(config: &Config, list: &[&str], names: &[String]) -> bool {
-    strings(config, list).iter().any(|known| names.contains(known))
+fn has_any(config: &ConfigFile, list: &[&str], names: &[String]) -> bool {
+    read_strings(config, list).iter().any(|known| names.contains(known))
 }
 
-fn borrowed(path: &[String]) -> Vec<&str> {
+fn as_parts(path: &[String]) -> Vec<&str> {
     path.iter().map(String::as_str).collect()
 }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::clients::{Client, ClientFolders, Hooks, Server, is_ours, starts_nudge};
-use super::config::{Config, Form};
+use super::clients::{ClientFolders, ClientHooks, ClientSpec, McpServerEntry, is_ours, starts_nudge};
+use super::config::{ConfigFile, ConfigFormat};
 
 /// The changes for one client.
-pub struct Plan {
+pub struct ClientPlan {
     /// The files to write.
-    pub files: Vec<File>,
+    pub files: Vec<FileChange>,
     /// The client's own command that registers the server, and the file that it writes.
     pub command: Option<OwnCommand>,
     /// The additions and corrections, in a few words, each with the file in which it stands.
@@ -28,7 +28,7 @@ type OwnCommand = (Vec<String>, PathBuf);
 
 /// A change of a file.
 #[derive(Clone, PartialEq, Eq)]
-pub struct File {
+pub struct FileChange {
     pub path: PathBuf,
     /// The text before; `None` for a new file.
     pub before: Option<String>,
@@ -52,12 +52,12 @@ const WORDS: [&str; 2] = ["command", "args"];
 
 impl PriorEntries {
     /// Takes the current entries from a client's settings: its server's file, and its hooks with theirs.
-    fn of(server: &Server, config: &Config, hooks: Option<(&Hooks, &Config)>) -> Self {
+    fn from_settings(server: &McpServerEntry, config: &ConfigFile, hooks: Option<(&ClientHooks, &ConfigFile)>) -> Self {
         let entry = config.get(server.path);
         let word = |field: &&str| Some(((*field).to_owned(), entry.as_ref()?.get(field)?.clone()));
-        let is_there = |hooks: &Hooks, config: &Config, event: &str, matcher| {
+        let is_there = |hooks: &ClientHooks, config: &ConfigFile, event: &str, matcher| {
             let list = config.get(&["hooks", event]);
-            list.is_some_and(|list| ours(&list, hooks.grouped, Scan::For(matcher)).is_some())
+            list.is_some_and(|list| find_handler(&list, hooks.grouped, GroupScan::For(matcher)).is_some())
         };
         let events = hooks.map(|(hooks, config)| {
             let there = hooks.events.iter().filter(|(event, matcher)| is_there(hooks, config, event, *matcher));
@@ -67,45 +67,50 @@ impl PriorEntries {
     }
 }
 
-impl Plan {
+impl ClientPlan {
     /// Plans entries that are missing or start a binary that has moved, and with `allow` the permission to use the tools
     /// without asking. `has_program` is true when the client's own command can be run. A plugin brings all but the
     /// permission.
     ///
     /// # Errors
     /// `E_INVALID`, with the position, for a file that is broken; and for an entry `nudge` that starts something else.
-    pub fn new(client: &'static Client, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
-        let mut configs = Vec::<Config>::new();
+    pub fn new(client: &'static ClientSpec, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
+        let mut configs = Vec::<ConfigFile>::new();
         let mut plan = Self { files: Vec::new(), command: None, summary: Vec::new(), stood: PriorEntries::default() };
         if client.plugin_file(place).is_none() {
-            plan.enter(client, place, has_program, &mut configs)?;
+            plan.plan_entries(client, place, has_program, &mut configs)?;
         }
-        if let Some(permission) = client.permission(place).filter(|_| allow) {
-            let at = open(&mut configs, place, &permission.file, permission.form)?;
-            plan.stood.allowed = permission.stood(&configs[at]);
-            if !permission.missing(&configs[at]).is_empty() {
+        if let Some(permission) = client.find_permission(place).filter(|_| allow) {
+            let at = open_config(&mut configs, place, &permission.file, permission.form)?;
+            plan.stood.allowed = permission.find_present(&configs[at]);
+            if !permission.find_missing(&configs[at]).is_empty() {
                 plan.summary.push(("use of the tools without asking".into(), permission.file.clone()));
             }
-            permission.add(&mut configs[at])?;
+            permission.add_missing(&mut configs[at])?;
         }
-        plan.files = changed(configs);
+        plan.files = take_changed(configs);
         Ok(plan)
     }
 
     /// Plans the server's entry and the hooks.
-    fn enter(
+    fn plan_entries(
         &mut self,
-        client: &'static Client,
+        client: &'static ClientSpec,
         place: &ClientFolders,
         has_program: bool,
-        configs: &mut Vec<Config>,
+        configs: &mut Vec<ConfigFile>,
     ) -> Result<()> {
         let server = (client.server)(place);
-        let at = open(configs, place, &server.file, server.form)?;
+        let at = open_config(configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));
-        let hooks =
-            hooks.map(|hooks| Ok::<_, Error>((open(configs, place, &hooks.file, Form::Json)?, hooks))).transpose()?;
-        self.stood = PriorEntries::of(&server, &configs[at], hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])));
+        let hooks = hooks
+            .map(|hooks| Ok::<_, Error>((open_config(configs, place, &hooks.file, ConfigFormat::Json)?, hooks)))
+            .transpose()?;
+        self.stood = PriorEntries::from_settings(
+            &server,
+            &configs[at],
+            hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])),
+        );
         let stands = configs[at].get(server.path);
         match stands {
             None => {
@@ -115,7 +120,7 @@ impl Plan {
                     None => configs[at].set(server.path, &server.entry)?,
                 }
             }
-            Some(stands) if fits(Some(&stands), &server.entry) => {}
+            Some(stands) if is_fitting(Some(&stands), &server.entry) => {}
             Some(stands) if starts_nudge(&stands) || starts_nothing(&stands) => {
                 self.summary.push(("the server, whose path has changed".into(), server.file.clone()));
                 for field in WORDS {
@@ -142,21 +147,21 @@ impl Plan {
         Ok(())
     }
 
-    /// Plans how to take the entries of [`Plan::new`] out of one file that somebody has changed since. Entries that
+    /// Plans how to take the entries of [`ClientPlan::new`] out of one file that somebody has changed since. Entries that
     /// were there before stay.
     ///
     /// # Errors
-    /// As [`Plan::new`].
-    pub fn removal(
-        client: &'static Client,
+    /// As [`ClientPlan::new`].
+    pub fn plan_removal(
+        client: &'static ClientSpec,
         place: &ClientFolders,
         path: &Path,
         stood: &PriorEntries,
-    ) -> Result<Option<File>> {
-        let mut configs = Vec::<Config>::new();
+    ) -> Result<Option<FileChange>> {
+        let mut configs = Vec::<ConfigFile>::new();
         let server = (client.server)(place);
         if server.file == path {
-            let at = open(&mut configs, place, path, server.form)?;
+            let at = open_config(&mut configs, place, path, server.form)?;
             let config = &mut configs[at];
             if config.get(server.path).is_some_and(|entry| starts_nudge(&entry)) {
                 if stood.words.is_empty() {
@@ -168,17 +173,17 @@ impl Plan {
             }
         }
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place)).filter(|hooks| hooks.file == path) {
-            let at = open(&mut configs, place, path, Form::Json)?;
+            let at = open_config(&mut configs, place, path, ConfigFormat::Json)?;
             remove_hooks(&mut configs[at], &hooks, stood);
         }
         for permission in [client.permission, client.plugin_permission].into_iter().flatten() {
             let permission = permission(place);
             if permission.file == path && place.project.is_none() {
-                let at = open(&mut configs, place, path, permission.form)?;
-                permission.remove(&mut configs[at], &stood.allowed);
+                let at = open_config(&mut configs, place, path, permission.form)?;
+                permission.remove_added(&mut configs[at], &stood.allowed);
             }
         }
-        Ok(changed(configs).pop())
+        Ok(take_changed(configs).pop())
     }
 
     /// Returns true when there is nothing to do.
@@ -187,13 +192,13 @@ impl Plan {
     }
 
     /// Describes the changes to people in all their lines.
-    pub fn tell(&self) -> String {
+    pub fn describe_lines(&self) -> String {
         let mut out = String::new();
         if let Some((words, file)) = &self.command {
             let _ = writeln!(out, "  {} (writes {})", shell_line(words), file.display());
         }
         for file in &self.files {
-            out += &file.diff();
+            out += &file.to_diff();
         }
         out
     }
@@ -209,9 +214,9 @@ pub fn summary_line(what: &str, file: &Path) -> String {
     format!("  {what}: {}\n", file.display())
 }
 
-impl File {
+impl FileChange {
     /// Returns the change as a unified diff.
-    pub fn diff(&self) -> String {
+    pub fn to_diff(&self) -> String {
         let (path, before) = (self.path.display().to_string(), self.before.as_deref().unwrap_or_default());
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
         let changes = TextDiff::from_lines(before, &self.after);
@@ -233,12 +238,12 @@ fn starts_nothing(entry: &Value) -> bool {
 }
 
 /// Returns true when an existing entry needs no change; the user's additions (a timeout, a variable) do not matter.
-pub fn fits(stands: Option<&Value>, entry: &Value) -> bool {
+pub fn is_fitting(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
     WORDS.iter().all(|field| stands.get(field) == entry.get(field))
 }
 
-fn open(configs: &mut Vec<Config>, place: &ClientFolders, path: &Path, form: Form) -> Result<usize> {
+fn open_config(configs: &mut Vec<ConfigFile>, place: &ClientFolders, path: &Path, form: ConfigFormat) -> Result<usize> {
     if let Some(at) = configs.iter().position(|config| config.path() == path) {
         return Ok(at);
     }
@@ -246,27 +251,27 @@ fn open(configs: &mut Vec<Config>, place: &ClientFolders, path: &Path, form: For
     Ok(configs.len() - 1)
 }
 
-fn changed(configs: Vec<Config>) -> Vec<File> {
-    let changed = configs.into_iter().filter(Config::is_changed);
+fn take_changed(configs: Vec<ConfigFile>) -> Vec<FileChange> {
+    let changed = configs.into_iter().filter(ConfigFile::is_changed);
     changed
-        .map(|config| File {
+        .map(|config| FileChange {
             path: config.path().to_owned(),
             before: config.before().map(str::to_owned),
-            after: config.after(),
+            after: config.to_text(),
         })
         .collect()
 }
 
 /// Adds the hooks that are missing and corrects those that start another binary; returns how many.
-fn add_hooks(config: &mut Config, hooks: &Hooks) -> Result<usize> {
+fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     let mut count = 0;
     if let (Some(version), None) = (hooks.version, config.get(&["version"])) {
         config.set(&["version"], &version.into())?;
     }
     for (event, matcher) in hooks.events {
         let stands = config.get(&["hooks", event]).unwrap_or(json!([]));
-        let Some(at) = ours(&stands, hooks.grouped, Scan::For(*matcher)) else {
-            config.append(&["hooks", event], &entry(hooks, *matcher))?;
+        let Some(at) = find_handler(&stands, hooks.grouped, GroupScan::For(*matcher)) else {
+            config.append(&["hooks", event], &build_entry(hooks, *matcher))?;
             count += 1;
             continue;
         };
@@ -297,7 +302,7 @@ fn with_variables(stands: &Value, ours: &Value) -> Value {
 }
 
 /// Builds the element for the list of an event.
-fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
+fn build_entry(hooks: &ClientHooks, matcher: Option<&str>) -> Value {
     match (hooks.grouped, matcher) {
         (false, _) => hooks.handler.clone(),
         (true, None) => json!({"hooks": [hooks.handler]}),
@@ -307,15 +312,15 @@ fn entry(hooks: &Hooks, matcher: Option<&str>) -> Value {
 
 /// The groups in which handlers are searched.
 #[derive(Clone, Copy)]
-pub enum Scan<'a> {
+pub enum GroupScan<'a> {
     /// Every group.
     Any,
     /// Groups with a matcher that covers the given one.
     For(Option<&'a str>),
 }
 
-impl Scan<'_> {
-    fn takes(self, group: &Value) -> bool {
+impl GroupScan<'_> {
+    fn has_group(self, group: &Value) -> bool {
         let Self::For(wanted) = self else { return true };
         match (group["matcher"].as_str().unwrap_or_default(), wanted) {
             ("" | "*", _) => true,
@@ -326,12 +331,12 @@ impl Scan<'_> {
 }
 
 /// Finds the path to Nudge's handler in the list of an event.
-pub fn ours(list: &Value, grouped: bool, scan: Scan<'_>) -> Option<Vec<String>> {
+pub fn find_handler(list: &Value, grouped: bool, scan: GroupScan<'_>) -> Option<Vec<String>> {
     for (at, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
             return Some(vec![at.to_string()]);
         }
-        let handlers = element["hooks"].as_array().filter(|_| grouped && scan.takes(element));
+        let handlers = element["hooks"].as_array().filter(|_| grouped && scan.has_group(element));
         if let Some(inner) = handlers.and_then(|handlers| handlers.iter().position(is_ours)) {
             return Some(vec![at.to_string(), "hooks".into(), inner.to_string()]);
         }
@@ -339,12 +344,13 @@ pub fn ours(list: &Value, grouped: bool, scan: Scan<'_>) -> Option<Vec<String>> 
     None
 }
 
-fn remove_hooks(config: &mut Config, hooks: &Hooks, stood: &PriorEntries) {
+fn remove_hooks(config: &mut ConfigFile, hooks: &ClientHooks, stood: &PriorEntries) {
     for (event, matcher) in hooks.events {
         if stood.events.iter().any(|stood| stood == event) {
             continue;
         }
-        let at = config.get(&["hooks", event]).and_then(|list| ours(&list, hooks.grouped, Scan::For(*matcher)));
+        let at =
+            config.get(&["hooks", event]).and_then(|list| find_handler(&list, hooks.grouped, GroupScan::For(*matcher)));
         let Some(at) = at else { continue };
         let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
         path.extend(at);

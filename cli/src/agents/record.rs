@@ -8,19 +8,19 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{advice, create_private};
-use nudge_core::foreign::{self, Links};
-use nudge_core::text::hex;
+use nudge_core::dir::{advise_on_disk, create_private};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::text::to_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::alone::Alone;
+use super::alone::ProcessLock;
 use super::config::MAX_BYTES;
-use super::plan::{File, PriorEntries};
+use super::plan::{FileChange, PriorEntries};
 
 /// A change of a file.
 #[derive(Serialize, Deserialize)]
-pub struct Change {
+pub struct RecordedChange {
     /// The client's name for `nudge init`.
     pub client: String,
     /// The file.
@@ -52,11 +52,17 @@ pub enum FileBefore {
     Text(String),
 }
 
-impl Change {
+impl RecordedChange {
     /// Describes the change `file`.
     ///
     /// `made` are the [`missing_folders`] before the file was written.
-    pub fn new(client: &str, project: Option<&Path>, stood: PriorEntries, made: Vec<PathBuf>, file: &File) -> Self {
+    pub fn new(
+        client: &str,
+        project: Option<&Path>,
+        stood: PriorEntries,
+        made: Vec<PathBuf>,
+        file: &FileChange,
+    ) -> Self {
         let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_str());
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
@@ -67,7 +73,7 @@ impl Change {
         Self {
             client: client.to_owned(),
             path: file.path.clone(),
-            real: Some(target(&file.path)),
+            real: Some(resolve_target(&file.path)),
             project: project.map(Path::to_owned),
             stood,
             made,
@@ -75,14 +81,14 @@ impl Change {
             head,
             tail,
             between: rest[..rest.len() - tail].to_owned(),
-            left: digest(after),
+            left: hash_text(after),
         }
     }
 
     /// Returns the state before this change; `None` when the file was changed again since: `now` differs from the text
     /// that the change left, or the path leads elsewhere.
-    pub fn before(&self, now: &str) -> Option<FileBefore> {
-        if digest(now) != self.left || self.real.as_ref().is_some_and(|real| *real != target(&self.path)) {
+    pub fn find_before(&self, now: &str) -> Option<FileBefore> {
+        if hash_text(now) != self.left || self.real.as_ref().is_some_and(|real| *real != resolve_target(&self.path)) {
             return None;
         }
         if !self.existed {
@@ -108,22 +114,22 @@ pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn digest(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+fn hash_text(text: &str) -> String {
+    to_hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// All changes that have not been undone.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Record {
+pub struct ChangeRecord {
     /// In the order in which they were made.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RecordedChange>,
     #[serde(skip)]
     path: PathBuf,
     #[serde(skip)]
-    alone: Option<Alone>,
+    alone: Option<ProcessLock>,
 }
 
-impl Record {
+impl ChangeRecord {
     /// Reads the record of a user, and keeps all others from it as long as it lives.
     ///
     /// # Errors
@@ -132,8 +138,8 @@ impl Record {
         let failed = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
         };
-        let alone = Alone::wait(&path.with_extension("lock"))?;
-        let mut record = match foreign::read(path, Links::Refused, MAX_BYTES) {
+        let alone = ProcessLock::acquire(&path.with_extension("lock"))?;
+        let mut record = match foreign::read(path, LinkPolicy::Refused, MAX_BYTES) {
             Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(failed(&error)),
@@ -146,8 +152,8 @@ impl Record {
     /// Adds a change and saves the record.
     ///
     /// # Errors
-    /// As [`Record::save`].
-    pub fn add(&mut self, change: Change) -> Result<()> {
+    /// As [`ChangeRecord::save`].
+    pub fn add_change(&mut self, change: RecordedChange) -> Result<()> {
         self.changes.push(change);
         self.save()
     }
@@ -155,7 +161,7 @@ impl Record {
     /// Removes the last change, which could not be made, and saves the record.
     ///
     /// # Errors
-    /// As [`Record::save`].
+    /// As [`ChangeRecord::save`].
     pub fn drop_last(&mut self) -> Result<()> {
         self.changes.pop();
         self.save()
@@ -167,10 +173,10 @@ impl Record {
     /// `E_UNAVAILABLE` when it cannot be written.
     pub fn save(&self) -> Result<()> {
         if self.changes.is_empty() {
-            return remove(&self.path);
+            return remove_file(&self.path);
         }
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        replace(&self.path, &text, Access::Private)
+        replace(&self.path, &text, FileAccess::Private)
     }
 }
 
@@ -179,7 +185,7 @@ impl Record {
 /// # Errors
 /// `E_UNAVAILABLE`; the file is as it was.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    replace(path, text, Access::Usual)
+    replace(path, text, FileAccess::Usual)
 }
 
 /// Replaces a file of Nudge's own atomically, following links; its permissions stay. A new one is readable by the user
@@ -188,7 +194,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_own(path: &Path, text: &str) -> Result<()> {
-    replace(path, text, Access::Own)
+    replace(path, text, FileAccess::Own)
 }
 
 /// Replaces a file atomically; it is readable by the user alone.
@@ -196,39 +202,39 @@ pub fn write_own(path: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
-    replace(path, text, Access::Private)
+    replace(path, text, FileAccess::Private)
 }
 
 /// Removes a file, if it is there; links to it stay.
 ///
 /// # Errors
 /// `E_UNAVAILABLE`.
-pub fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(target(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(resolve_target(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable_error(path, &error)),
         _ => Ok(()),
     }
 }
 
 /// The permissions that a file has once it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    /// Those of before; for a new file, those that the umask leaves.
+enum FileAccess {
+    /// Keeps the rights of before; a new file has those that the umask leaves.
     Usual,
-    /// Those of before; a new file is the user's alone.
+    /// Keeps the rights of before; a new file is the user's alone.
     Own,
     /// It is the user's alone.
     Private,
 }
 
-fn replace(path: &Path, text: &str, access: Access) -> Result<()> {
+fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
     let written = || -> io::Result<()> {
-        let path = target(path);
+        let path = resolve_target(path);
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        if access == Access::Usual { fs::create_dir_all(folder) } else { create_private(folder) }?;
-        let old = fs::metadata(&path).ok().filter(|_| access != Access::Private);
+        if access == FileAccess::Usual { fs::create_dir_all(folder) } else { create_private(folder) }?;
+        let old = fs::metadata(&path).ok().filter(|_| access != FileAccess::Private);
         let mut new = tempfile::Builder::new();
-        if old.is_none() && access == Access::Usual {
+        if old.is_none() && access == FileAccess::Usual {
             as_usual(&mut new);
         }
         // Else it is readable by the user alone, until it takes over the old file's permissions.
@@ -239,11 +245,11 @@ fn replace(path: &Path, text: &str, access: Access) -> Result<()> {
         }
         file.persist(&path).map(drop).map_err(|error| error.error)
     };
-    written().map_err(|error| unwritable(path, &error))
+    written().map_err(|error| unwritable_error(path, &error))
 }
 
 /// Resolves links in a path, also when the target does not exist yet: the links stay.
-fn target(path: &Path) -> PathBuf {
+fn resolve_target(path: &Path) -> PathBuf {
     /// Longest chain of links, as of the kernel's.
     const MAX_LINKS: usize = 40;
     let mut at = path.to_owned();
@@ -266,8 +272,8 @@ fn as_usual(new: &mut tempfile::Builder<'_, '_>) {
 #[cfg(not(unix))]
 fn as_usual(_: &mut tempfile::Builder<'_, '_>) {}
 
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let advice = advice(error).unwrap_or("make it writable");
+fn unwritable_error(path: &Path, error: &io::Error) -> Error {
+    let advice = advise_on_disk(error).unwrap_or("make it writable");
     let message = format!("Cannot write {}: {error}; {advice} and try again.", path.display());
     Error::unavailable(message)
 }

@@ -9,7 +9,7 @@ use nudge::{Error, Result};
 ///
 /// # Errors
 /// `E_INVALID`, with the link and its target.
-pub fn check(project: Option<&Path>, file: &Path) -> Result<()> {
+pub fn check_within(project: Option<&Path>, file: &Path) -> Result<()> {
     let Some(project) = project else { return Ok(()) };
     let unusable =
         |error: io::Error| Error::invalid(format!("{} cannot be looked at: {error}; correct it.", file.display()));

@@ -5,32 +5,32 @@ use std::path::PathBuf;
 use clap::CommandFactory as _;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use nudge::Service as _;
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 /// Set by the shell's script when it asks for possible next words.
 pub const VARIABLE: &str = "NUDGE_COMPLETE";
 
-pub(super) fn components() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| names(&["name"], "nudge.list_components", &json!({}), "components"))
+pub(super) fn complete_components() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| find_names(&["name"], "nudge.list_components", &json!({}), "components"))
 }
 
-pub(super) fn keys() -> ArgValueCandidates {
+pub(super) fn complete_keys() -> ArgValueCandidates {
     ArgValueCandidates::new(|| match PartialLine::read(std::env::args()).component {
         Some(component) => {
             let params = json!({"component": component, "include_ineligible": true, "limit": 1000});
-            names(&["hint", "key"], "nudge.query", &params, "hints")
+            find_names(&["hint", "key"], "nudge.query", &params, "hints")
         }
         None => Vec::new(),
     })
 }
 
 /// The names at `path` of the rows of a result; none when there is no server.
-fn names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
+fn find_names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
     let ask = || -> Option<Value> {
         let dir = PartialLine::read(std::env::args()).runtime_dir;
-        let remote = Remote::connect(&RuntimeDir::open(dir.as_deref()).ok()?).ok()?;
+        let remote = RemoteServer::connect(&RuntimeDir::open(dir.as_deref()).ok()?).ok()?;
         let answer = remote.call(method, &to_raw_value(params).ok()?).ok()?;
         serde_json::from_str(answer.get()).ok()
     };
@@ -61,7 +61,7 @@ impl PartialLine {
     /// definitions.
     fn read(args: impl Iterator<Item = String>) -> Self {
         let mut words = args.skip_while(|word| word != "--").skip(2);
-        let (mut line, mut plain, mut command) = (Self::default(), 0, super::Args::command());
+        let (mut line, mut plain, mut command) = (Self::default(), 0, super::CliArgs::command());
         command.build();
         while let Some(word) = words.next() {
             if let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.is_empty()) {

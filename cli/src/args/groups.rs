@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory as _};
 
-use super::Args;
+use super::CliArgs;
 
 /// The groups in their order, each with its commands in theirs. Commands of other sources than the hints come last.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -16,8 +16,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The whole command line, with its commands in groups.
-pub fn command() -> Command {
-    let command = Args::command();
+pub fn build_command() -> Command {
+    let command = CliArgs::command();
     let head = *command.get_styles().get_header();
     let mut list = String::new();
     let mut group = |title: &str, commands: &mut dyn Iterator<Item = &Command>| {
@@ -27,7 +27,7 @@ pub fn command() -> Command {
                 let _ = write!(list, "\n{head}{title}:{head:#}\n");
             }
             let names: Vec<_> = std::iter::once(command.get_name()).chain(command.get_visible_aliases()).collect();
-            let _ = writeln!(list, "  {:<17}{}", names.join(", "), gist(command));
+            let _ = writeln!(list, "  {:<17}{}", names.join(", "), first_sentence(command));
         }
     };
     for (title, names) in GROUPS {
@@ -43,7 +43,7 @@ pub fn command() -> Command {
 }
 
 /// Returns the first sentence of a command's description.
-fn gist(command: &Command) -> String {
+fn first_sentence(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     // The point in `.nudge.json` ends nothing.
     let end = [". ", ": ", "; "].iter().filter_map(|end| about.find(end)).min();
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_command_has_one_place() {
-        let command = Args::command();
+        let command = CliArgs::command();
         let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let count = grouped.len();
         grouped.sort_unstable();
@@ -66,7 +66,7 @@ mod tests {
         let shown = command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name);
         // Those of sources have a group of their own.
         let of_sources = super::super::source::command_names();
-        let is_own = |name: &&str| sources::named(name).is_none() && !of_sources.iter().any(|own| own == name);
+        let is_own = |name: &&str| sources::find_source(name).is_none() && !of_sources.iter().any(|own| own == name);
         let mut there: Vec<_> = shown.filter(is_own).collect();
         there.sort_unstable();
         assert_eq!(there, grouped, "what is new belongs into a group");
@@ -80,14 +80,14 @@ mod tests {
             ("Delete it; it can be restored.", "Delete it"),
             ("Go. Then stop", "Go"),
         ] {
-            assert_eq!(gist(&Command::new("one").about(about)), first);
+            assert_eq!(first_sentence(&Command::new("one").about(about)), first);
         }
     }
 
     #[test]
     fn what_people_read_of_a_source_names_no_tool_of_models() {
-        for source in sources::all() {
-            let mut command = super::super::command();
+        for source in sources::list_sources() {
+            let mut command = super::super::build_command();
             let Some(command) = command.find_subcommand_mut(source.name) else { continue };
             let help = command.render_help().to_string();
             assert!(!help.contains("nudge_"), "{help}");
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn help_is_a_page_of_groups() {
-        let help = super::command().render_help().to_string();
+        let help = super::build_command().render_help().to_string();
         assert!(help.starts_with("Small, high-value hints") && help.contains("\nStart here:\n  init "), "{help}");
         for line in help.lines() {
             assert!(line.chars().count() < 110, "{line}");

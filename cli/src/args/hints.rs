@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 
-use super::{complete, ttl::ttl};
+use super::{complete, ttl::parse_ttl};
 
 /// The shells that a command can be for.
 const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "fish", "powershell", "cmd"];
@@ -14,12 +14,12 @@ const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 #[derive(Debug, ClapArgs)]
 // Independent switches, each a flag.
 #[allow(clippy::struct_excessive_bools)]
-pub struct Set {
+pub struct SetArgs {
     /// A service, module or folder name.
-    #[arg(add = complete::components())]
+    #[arg(add = complete::complete_components())]
     pub component: String,
     /// The subject, such as build.
-    #[arg(add = complete::keys())]
+    #[arg(add = complete::complete_keys())]
     pub key: String,
     /// The value; `-` reads it from stdin, without its last line break. After `--` it may begin with
     /// a dash.
@@ -34,10 +34,10 @@ pub struct Set {
     #[arg(long, value_parser = PossibleValuesParser::new(FORMATS))]
     pub format: Option<String>,
     /// A default of the template (may be repeated).
-    #[arg(long = "default", value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(long = "default", value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub defaults: Vec<(String, String)>,
     /// The systems a path is of; for where it applies use --scope-os.
-    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = os)]
+    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = parse_os)]
     pub path_os: Vec<String>,
     /// Why it is worth knowing.
     #[arg(long)]
@@ -49,10 +49,10 @@ pub struct Set {
     #[arg(long, value_name = "N")]
     pub priority: Option<u64>,
     /// 0 to 1.
-    #[arg(long, value_name = "X", value_parser = number)]
+    #[arg(long, value_name = "X", value_parser = parse_number)]
     pub confidence: Option<f64>,
     /// How long it holds: 90m, 2h, 30d, 1w, `session`, or ISO 8601 such as PT2H.
-    #[arg(long, value_parser = ttl)]
+    #[arg(long, value_parser = parse_ttl)]
     pub ttl: Option<String>,
     /// The value is a secret: hidden wherever people look, never written to disk.
     #[arg(long)]
@@ -70,13 +70,13 @@ pub struct Set {
     #[arg(long, value_name = "GLOB")]
     pub scope_branch: Vec<String>,
     /// linux, darwin (or macos), windows.
-    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = os)]
+    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = parse_os)]
     pub scope_os: Vec<String>,
     /// Environment variables that must be set.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub scope_env_required: Vec<String>,
     /// An environment variable and a value it may have; repeat it for more values or variables.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub scope_env: Vec<(String, String)>,
     /// This repository and this folder with all below it.
     #[arg(long, conflicts_with_all = ["everywhere", "variant", "scope_repo", "scope_cwd_glob"])]
@@ -128,7 +128,7 @@ pub struct ContextFlags {
     #[arg(long)]
     pub branch: Option<String>,
     /// linux, darwin (or macos), windows (default: this system).
-    #[arg(long, value_parser = os)]
+    #[arg(long, value_parser = parse_os)]
     pub os: Option<String>,
     /// An environment variable (default: those that scopes ask for, from this process; may be repeated).
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = assignment_or_nothing)]
@@ -140,21 +140,21 @@ pub struct ContextFlags {
 
 /// The arguments that most verbs begin with.
 #[derive(Debug, Clone, ClapArgs)]
-pub struct Name {
+pub struct HintName {
     /// The component.
-    #[arg(add = complete::components())]
+    #[arg(add = complete::complete_components())]
     pub component: String,
     /// The key.
-    #[arg(add = complete::keys())]
+    #[arg(add = complete::complete_keys())]
     pub key: String,
 }
 
 /// `nudge get`
 #[derive(Debug, ClapArgs)]
-pub struct Get {
+pub struct GetArgs {
     /// The hint.
     #[command(flatten)]
-    pub name: Name,
+    pub name: HintName,
     /// This variant only, if it fits; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -171,11 +171,11 @@ pub struct Get {
 
 /// `nudge query`
 #[derive(Debug, ClapArgs)]
-pub struct Query {
+pub struct QueryArgs {
     /// Words that must all stand in the hint, in any case: in component, key, tags, value or reason.
     pub text: Vec<String>,
     /// This component only.
-    #[arg(long, add = complete::components())]
+    #[arg(long, add = complete::complete_components())]
     pub component: Option<String>,
     /// Any of these keys.
     #[arg(long, value_delimiter = ',', value_name = "KEY")]
@@ -202,9 +202,9 @@ pub struct Query {
 
 /// `nudge ls`
 #[derive(Debug, ClapArgs)]
-pub struct List {
+pub struct ListArgs {
     /// List the hints of this component.
-    #[arg(add = complete::components())]
+    #[arg(add = complete::complete_components())]
     pub component: Option<String>,
     /// Hints that were learned from commands that failed and then worked.
     #[arg(long, conflicts_with = "component")]
@@ -216,10 +216,10 @@ pub struct List {
 
 /// `nudge why`
 #[derive(Debug, ClapArgs)]
-pub struct Why {
+pub struct WhyArgs {
     /// The hint.
     #[command(flatten)]
-    pub name: Name,
+    pub name: HintName,
     /// Show secret values.
     #[arg(long)]
     pub reveal: bool,
@@ -230,10 +230,10 @@ pub struct Why {
 
 /// `nudge edit`
 #[derive(Debug, ClapArgs)]
-pub struct Edit {
+pub struct EditArgs {
     /// The hint.
     #[command(flatten)]
-    pub name: Name,
+    pub name: HintName,
     /// The variant, when the key has several; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -244,10 +244,10 @@ pub struct Edit {
 
 /// `nudge delete`
 #[derive(Debug, ClapArgs)]
-pub struct Delete {
+pub struct DeleteArgs {
     /// The hint.
     #[command(flatten)]
-    pub name: Name,
+    pub name: HintName,
     /// This variant only; an empty one is the one without a scope.
     #[arg(long)]
     pub variant: Option<String>,
@@ -258,7 +258,7 @@ pub struct Delete {
 
 /// `nudge undo`
 #[derive(Debug, ClapArgs)]
-pub struct Undo {
+pub struct UndoArgs {
     /// The number of the deletion or replacement (default: the last).
     pub id: Option<u64>,
     /// List the deletions and replacements instead.
@@ -268,10 +268,10 @@ pub struct Undo {
 
 /// `nudge bump`
 #[derive(Debug, ClapArgs)]
-pub struct Bump {
+pub struct BumpArgs {
     /// The hint.
     #[command(flatten)]
-    pub name: Name,
+    pub name: HintName,
     /// How many uses to add (default 1).
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub delta: Option<u64>,
@@ -285,12 +285,12 @@ pub struct Bump {
 
 /// `nudge export`
 #[derive(Debug, ClapArgs)]
-pub struct Export {
+pub struct ExportArgs {
     /// The only format there is.
     #[arg(long, default_value = "json")]
     pub format: String,
     /// This component only.
-    #[arg(long, add = complete::components())]
+    #[arg(long, add = complete::complete_components())]
     pub component: Option<String>,
     /// With the values marked secret, which are left out otherwise.
     #[arg(long, visible_alias = "reveal")]
@@ -299,13 +299,13 @@ pub struct Export {
 
 /// `nudge import`
 #[derive(Debug, ClapArgs)]
-pub struct Import {
+pub struct ImportArgs {
     /// An export, or a hand-written one; `-` reads stdin.
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
     /// How to treat hints that are already stored.
-    #[arg(long, value_enum, default_value_t = Mode::Merge)]
-    pub mode: Mode,
+    #[arg(long, value_enum, default_value_t = ImportModeFlag::Merge)]
+    pub mode: ImportModeFlag,
     /// The secret guard's findings are false alarms.
     #[arg(long)]
     pub allow_secret: bool,
@@ -316,7 +316,7 @@ pub struct Import {
 
 /// The treatment of hints that are already stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub enum ImportModeFlag {
     /// The later one wins.
     Merge,
     /// The store is emptied first.
@@ -325,14 +325,14 @@ pub enum Mode {
 
 /// `nudge watch`
 #[derive(Debug, ClapArgs)]
-pub struct Watch {
+pub struct WatchArgs {
     /// This component only.
-    #[arg(add = complete::components())]
+    #[arg(add = complete::complete_components())]
     pub component: Option<String>,
 }
 
 /// Reads the name of a system: people call darwin `macos`; `uname` says it with a capital.
-fn os(text: &str) -> Result<String, String> {
+fn parse_os(text: &str) -> Result<String, String> {
     match text.to_ascii_lowercase().as_str() {
         "macos" => Ok("darwin".into()),
         os @ ("" | "linux" | "darwin" | "windows") => Ok(os.into()),
@@ -341,17 +341,17 @@ fn os(text: &str) -> Result<String, String> {
 }
 
 /// JSON has no NaN and no infinity.
-fn number(text: &str) -> Result<f64, String> {
+fn parse_number(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.into(), value.into()))
 }
 
 fn assignment_or_nothing(text: &str) -> Result<(String, String), String> {
-    if text.is_empty() { Ok(Default::default()) } else { assignment(text) }
+    if text.is_empty() { Ok(Default::default()) } else { parse_assignment(text) }
 }
 
 /// Splits a list at its commas, but for those inside the braces and brackets of a glob.
@@ -388,8 +388,8 @@ mod tests {
             words.sort_unstable();
             assert_eq!(known, words);
         };
-        same(&SHELLS, &schemars::schema_for!(nudge::Shell));
-        same(&FORMATS, &schemars::schema_for!(nudge::Format));
+        same(&SHELLS, &schemars::schema_for!(nudge::CommandShell));
+        same(&FORMATS, &schemars::schema_for!(nudge::TemplateFormat));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const CLIENTS: &[&str] = &["claude", "codex", "cursor", "vscode", "gemini", 
 #[derive(Debug, ClapArgs)]
 // Independent switches, each a flag.
 #[allow(clippy::struct_excessive_bools)]
-pub struct Init {
+pub struct InitArgs {
     /// The clients; those that are found when left out.
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Init {
     pub agents_md: bool,
     /// Keep records of fixes, decisions and plans, and say when an agent hears that it saved none.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "remind", conflicts_with_all = ["undo", "project"])]
-    pub records: Option<Capture>,
+    pub records: Option<RecordCapture>,
     /// Capture sessions that end: a model reads them, and proposes notes on a branch of your brain.
     #[arg(long, conflicts_with_all = ["undo", "project"])]
     pub capture: bool,
@@ -48,7 +48,7 @@ pub struct Init {
 
 /// When an agent that did something and saved no record hears of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Capture {
+pub enum RecordCapture {
     /// With its next prompt.
     Remind,
     /// Before its turn ends; it works on then.
@@ -57,7 +57,7 @@ pub enum Capture {
     Off,
 }
 
-impl Capture {
+impl RecordCapture {
     /// The value of the setting `records.capture`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Capture {
 
 /// `nudge doctor`
 #[derive(Debug, ClapArgs)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// The clients; those that are found when left out.
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS))]
     pub clients: Vec<String>,

@@ -8,8 +8,8 @@
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
-use nudge::{ContextUse, Method};
-use nudge_core::service::Edited;
+use nudge::{ContextUse, MethodSpec};
+use nudge_core::service::EditSpec;
 use nudge_core::source::{LongCommand, SourceSpec};
 use serde_json::{Map, Value};
 
@@ -22,11 +22,11 @@ pub struct SourceVerb {
     /// The source.
     pub source: &'static SourceSpec,
     /// The method that is called; the row of the command that stays, where it is one.
-    pub method: &'static Method,
+    pub method: &'static MethodSpec,
     /// The command that stays.
     pub long: Option<&'static LongCommand>,
     /// How it is changed in an editor, where that is the verb.
-    pub edited: Option<&'static Edited>,
+    pub edited: Option<&'static EditSpec>,
     /// The params, without the context.
     pub params: Map<String, Value>,
     /// The place of the agent, for a method that takes a context.
@@ -35,24 +35,24 @@ pub struct SourceVerb {
 
 /// The sources that have verbs of this form: the hints, which were there first, have words of their own.
 fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
-    sources::all().iter().skip(1).copied()
+    sources::list_sources().iter().skip(1).copied()
 }
 
 /// A verb of a source.
-struct Word {
+struct SourceWord {
     name: String,
     /// Another word that is taken, too.
     other: Option<String>,
-    method: &'static Method,
+    method: &'static MethodSpec,
     long: Option<&'static LongCommand>,
-    edited: Option<&'static Edited>,
+    edited: Option<&'static EditSpec>,
 }
 
-impl Word {
+impl SourceWord {
     /// Returns the verbs of a source: of its methods, then of its commands that stay.
-    fn all(source: &'static SourceSpec) -> impl Iterator<Item = Self> {
-        let of_method = |method: &'static Method| {
-            let call = Self::of(source, method);
+    fn list_all(source: &'static SourceSpec) -> impl Iterator<Item = Self> {
+        let of_method = |method: &'static MethodSpec| {
+            let call = Self::from_method(source, method);
             let edit = method.edited.map(|edited| Self {
                 name: "edit".to_owned(),
                 other: None,
@@ -62,14 +62,15 @@ impl Word {
             });
             call.into_iter().chain(edit)
         };
-        let stays =
-            |command: &'static LongCommand| Some(Self { long: Some(command), ..Self::of(source, &command.row)? });
+        let stays = |command: &'static LongCommand| {
+            Some(Self { long: Some(command), ..Self::from_method(source, &command.row)? })
+        };
         (source.methods)().into_iter().flat_map(of_method).chain(source.commands.iter().filter_map(stays))
     }
 
     /// Returns the verb of a method: `nudge.records.search` is `search`, unless its row says another word; then both
     /// are taken.
-    fn of(source: &SourceSpec, method: &'static Method) -> Option<Self> {
+    fn from_method(source: &SourceSpec, method: &'static MethodSpec) -> Option<Self> {
         let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
         let own = rest.replace(['.', '_'], "-");
         let (name, other) = match method.verb {
@@ -80,8 +81,8 @@ impl Word {
     }
 
     /// Returns the params that it takes, without the context. An edit requires the id.
-    fn params(&self) -> Vec<Param> {
-        let mut params = Param::all(self.method);
+    fn list_params(&self) -> Vec<VerbParam> {
+        let mut params = VerbParam::list_all(self.method);
         if let Some(edited) = self.edited {
             for param in params.iter_mut().filter(|param| param.name == edited.id) {
                 param.is_required = true;
@@ -91,7 +92,7 @@ impl Word {
         params
     }
 
-    fn about(&self) -> &'static str {
+    fn about_text(&self) -> &'static str {
         match self.edited {
             Some(_) => "Change one, in $VISUAL or $EDITOR or by flags; stored only if nobody changed it meanwhile.",
             None => self.method.description,
@@ -100,7 +101,7 @@ impl Word {
 }
 
 /// A member of a method's params.
-struct Param {
+struct VerbParam {
     name: String,
     schema: Value,
     is_required: bool,
@@ -108,9 +109,9 @@ struct Param {
     is_argument: bool,
 }
 
-impl Param {
+impl VerbParam {
     /// Returns the params of a method, without its context.
-    fn all(method: &Method) -> Vec<Self> {
+    fn list_all(method: &MethodSpec) -> Vec<Self> {
         let schema = (method.params)();
         let is_required =
             |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|own| own == name));
@@ -126,41 +127,41 @@ impl Param {
             .collect()
     }
 
-    fn kind(&self) -> &str {
+    fn json_type(&self) -> &str {
         self.schema["type"].as_str().unwrap_or_default()
     }
 
     fn is_list_of_texts(&self) -> bool {
-        self.kind() == "array" && self.schema["items"]["type"] == "string"
+        self.json_type() == "array" && self.schema["items"]["type"] == "string"
     }
 
     /// A list of numbers, such as of records.
     fn is_list_of_numbers(&self) -> bool {
-        self.kind() == "array" && self.schema["items"]["type"] == "integer"
+        self.json_type() == "array" && self.schema["items"]["type"] == "integer"
     }
 
     /// Returns true for a question in words, which need no quotes.
     fn is_words(&self) -> bool {
-        matches!(self.name.as_str(), "query" | "task_description") && self.kind() == "string"
+        matches!(self.name.as_str(), "query" | "task_description") && self.json_type() == "string"
     }
 
     /// A word that says how stands behind its flag.
     fn is_positional(&self) -> bool {
-        let is_plain = matches!(self.kind(), "string" | "integer") || self.is_list_of_numbers();
+        let is_plain = matches!(self.json_type(), "string" | "integer") || self.is_list_of_numbers();
         (self.is_required || self.is_argument) && is_plain && self.schema["enum"].is_null()
     }
 
-    fn flag(&self) -> String {
+    fn flag_name(&self) -> String {
         self.name.replace('_', "-")
     }
 
     /// Kept apart from the flags of every command.
-    fn id(&self) -> String {
+    fn arg_id(&self) -> String {
         format!("param {}", self.name)
     }
 
-    fn arg(&self) -> Arg {
-        let arg = Arg::new(Str::from(self.id()));
+    fn to_arg(&self) -> Arg {
+        let arg = Arg::new(Str::from(self.arg_id()));
         let arg = match self.schema["description"].as_str() {
             Some(help) => arg.help(help.to_owned()),
             None => arg,
@@ -168,22 +169,22 @@ impl Param {
         let value = self.name.to_ascii_uppercase();
         if self.is_positional() {
             let arg = arg.required(self.is_required).value_name(value);
-            return match self.kind() {
+            return match self.json_type() {
                 "integer" => arg.value_parser(value_parser!(i64)),
                 "array" => arg.value_parser(value_parser!(i64)).num_args(1..).value_delimiter(','),
                 _ if self.is_words() => arg.num_args(1..).value_name("WORDS"),
-                _ => self.worded(arg),
+                _ => self.with_words(arg),
             };
         }
-        let arg = arg.long(self.flag()).required(self.is_required);
-        match self.kind() {
+        let arg = arg.long(self.flag_name()).required(self.is_required);
+        match self.json_type() {
             "boolean" => {
                 let arg = arg.value_name("BOOL").value_parser(value_parser!(bool));
                 arg.num_args(0..=1).require_equals(true).default_missing_value("true")
             }
             "integer" => arg.value_name("N").value_parser(value_parser!(i64)).allow_negative_numbers(true),
             "number" => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
-            "string" => self.worded(arg.value_name(value)),
+            "string" => self.with_words(arg.value_name(value)),
             _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append).value_delimiter(','),
             _ if self.is_list_of_numbers() => {
                 arg.value_name(value).value_parser(value_parser!(i64)).action(ArgAction::Append).value_delimiter(',')
@@ -195,7 +196,7 @@ impl Param {
     }
 
     /// The argument with the words of the enumeration, where the param is one.
-    fn worded(&self, arg: Arg) -> Arg {
+    fn with_words(&self, arg: Arg) -> Arg {
         match self.schema["enum"].as_array() {
             Some(words) => {
                 let words: Vec<_> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -206,9 +207,9 @@ impl Param {
     }
 
     /// Returns the value that a command line gives it.
-    fn value(&self, matches: &ArgMatches) -> Option<Value> {
-        let id = self.id();
-        match self.kind() {
+    fn read_value(&self, matches: &ArgMatches) -> Option<Value> {
+        let id = self.arg_id();
+        match self.json_type() {
             "boolean" => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
             "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
             "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),
@@ -229,15 +230,15 @@ impl Param {
 }
 
 /// Returns a source's description. The rest of its guide names tools, which are for models.
-fn about(source: &SourceSpec) -> &'static str {
+fn describe_source(source: &SourceSpec) -> &'static str {
     source.guide.split_once(": ").map_or(source.guide, |(about, _)| about)
 }
 
-fn command(source: &'static SourceSpec) -> Command {
+fn build_command(source: &'static SourceSpec) -> Command {
     Command::new(source.name)
         // `nudge signal send` as well.
         .aliases(source.name.strip_suffix('s'))
-        .about(about(source))
+        .about(describe_source(source))
         .after_help(format!("Example:\n  nudge {} --help", source.name))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -248,7 +249,7 @@ fn command(source: &'static SourceSpec) -> Command {
 /// at every start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
-    command.subcommands(Word::all(source).map(|word| {
+    command.subcommands(SourceWord::list_all(source).map(|word| {
         let other = word.other.clone();
         with_params(Command::new(Str::from(word.name.clone())), &word, &format!("nudge {}", source.name))
             .aliases(other.map(Str::from))
@@ -257,19 +258,19 @@ fn with_own_verbs(command: Command) -> Command {
 
 /// Adds the params of the verb that the command is, without its source.
 fn with_params_alone(command: Command) -> Command {
-    match commands().find(|(_, word)| word.name == command.get_name()) {
+    match list_own_commands().find(|(_, word)| word.name == command.get_name()) {
         Some((_, word)) => with_params(command, &word, "nudge"),
         None => command,
     }
 }
 
 /// Adds the params of a verb, and an example with the words before it.
-fn with_params(command: Command, word: &Word, before: &str) -> Command {
-    let params = word.params();
+fn with_params(command: Command, word: &SourceWord, before: &str) -> Command {
+    let params = word.list_params();
     let needed = params.iter().filter(|param| param.is_required || param.is_argument);
     let needed = needed.map(|param| {
         let value = if param.is_words() { "WORDS".to_owned() } else { param.name.to_ascii_uppercase() };
-        if param.is_positional() { value } else { format!("--{} {value}", param.flag()) }
+        if param.is_positional() { value } else { format!("--{} {value}", param.flag_name()) }
     });
     let words = match word.method.example {
         Some(words) if word.edited.is_none() => words.to_owned(),
@@ -277,31 +278,31 @@ fn with_params(command: Command, word: &Word, before: &str) -> Command {
     };
     let example = format!("  {before} {} {words}", word.name);
     let example = example.trim_end();
-    let command = command.args(params.iter().map(Param::arg));
+    let command = command.args(params.iter().map(VerbParam::to_arg));
     let command = if word.method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
     // The flags of the context would describe the command as themselves.
-    command.about(word.about()).long_about(None).after_help(format!("Example:\n{example}"))
+    command.about(word.about_text()).long_about(None).after_help(format!("Example:\n{example}"))
 }
 
 /// The verbs that are commands by themselves, each with its source.
-fn commands() -> impl Iterator<Item = (&'static SourceSpec, Word)> {
-    let of = |source| Word::all(source).map(move |word| (source, word));
+fn list_own_commands() -> impl Iterator<Item = (&'static SourceSpec, SourceWord)> {
+    let of = |source| SourceWord::list_all(source).map(move |word| (source, word));
     with_verbs().flat_map(of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
 }
 
 /// The words of the verbs that are commands by themselves.
 #[cfg(test)]
 pub fn command_names() -> Vec<String> {
-    commands().map(|(_, word)| word.name).collect()
+    list_own_commands().map(|(_, word)| word.name).collect()
 }
 
 impl Subcommand for SourceVerb {
     fn augment_subcommands(command: Command) -> Command {
-        let by_itself = |(_, word): (_, Word)| {
-            let about = word.about();
+        let by_itself = |(_, word): (_, SourceWord)| {
+            let about = word.about_text();
             Command::new(Str::from(word.name)).about(about).defer(with_params_alone)
         };
-        command.subcommands(with_verbs().map(self::command)).subcommands(commands().map(by_itself))
+        command.subcommands(with_verbs().map(self::build_command)).subcommands(list_own_commands().map(by_itself))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -310,7 +311,7 @@ impl Subcommand for SourceVerb {
 
     fn has_subcommand(name: &str) -> bool {
         with_verbs().any(|source| source.name == name || source.name.strip_suffix('s') == Some(name))
-            || commands().any(|(_, word)| word.name == name)
+            || list_own_commands().any(|(_, word)| word.name == name)
     }
 }
 
@@ -320,15 +321,18 @@ impl FromArgMatches for SourceVerb {
         let (name, inner) = matches.subcommand().ok_or_else(unknown)?;
         let (source, word, args) = if let Some(source) = with_verbs().find(|source| source.name == name) {
             let (wanted, args) = inner.subcommand().ok_or_else(unknown)?;
-            let word = Word::all(source).find(|word| word.name == wanted);
+            let word = SourceWord::list_all(source).find(|word| word.name == wanted);
             (source, word.ok_or_else(unknown)?, args)
         } else {
-            let (source, word) = commands().find(|(_, word)| word.name == name).ok_or_else(unknown)?;
+            let (source, word) = list_own_commands().find(|(_, word)| word.name == name).ok_or_else(unknown)?;
             (source, word, inner)
         };
-        let params =
-            word.params().into_iter().filter_map(|param| Some((param.name.clone(), param.value(args)?))).collect();
-        let Word { method, long, edited, .. } = word;
+        let params = word
+            .list_params()
+            .into_iter()
+            .filter_map(|param| Some((param.name.clone(), param.read_value(args)?)))
+            .collect();
+        let SourceWord { method, long, edited, .. } = word;
         let here = (method.context != ContextUse::None).then(|| ContextFlags::from_arg_matches(args)).transpose()?;
         Ok(Self { source, method, long, edited, params, here })
     }

@@ -4,8 +4,8 @@ use nudge::Ttl;
 
 /// Reads the value of `--ttl`: `90m`, `2h`, `30d`, `1w`, `1d12h`, `session` or an ISO-8601 duration. Returns it in the
 /// words of semantics section 4.
-pub(super) fn ttl(text: &str) -> Result<String, String> {
-    let ttl = iso(text).unwrap_or_else(|| text.to_owned());
+pub(super) fn parse_ttl(text: &str) -> Result<String, String> {
+    let ttl = to_iso(text).unwrap_or_else(|| text.to_owned());
     match ttl.parse::<Ttl>() {
         Ok(_) => Ok(ttl),
         Err(error) => {
@@ -18,7 +18,7 @@ pub(super) fn ttl(text: &str) -> Result<String, String> {
 }
 
 /// Returns the same duration in ISO 8601; `None` for a text that is not a row of numbers with units.
-fn iso(text: &str) -> Option<String> {
+fn to_iso(text: &str) -> Option<String> {
     let (mut date, mut time) = (String::new(), String::new());
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -57,7 +57,7 @@ mod tests {
             ("PT2H", "PT2H"),
             ("P1DT2H", "P1DT2H"),
         ] {
-            assert_eq!(ttl(text).as_deref(), Ok(stored), "{text}");
+            assert_eq!(parse_ttl(text).as_deref(), Ok(stored), "{text}");
         }
         for (text, why) in [
             ("", "use days"),
@@ -72,7 +72,7 @@ mod tests {
             ("1.5h2m", "decimals"),
             ("P1M", "use days (P30D)"),
         ] {
-            let told = ttl(text).unwrap_err();
+            let told = parse_ttl(text).unwrap_err();
             assert!(told.starts_with("write 90m, 2h, 30d") && told.contains(why), "{text}: {told}");
         }
     }

@@ -2,19 +2,19 @@
 
 use nudge::{ErrorKind, Result};
 
-use super::{CommandOutput, RunningSession, add, address, given};
-use crate::args::{Bump, Global};
+use super::{CommandOutput, RunningSession, add_field, to_context, to_name_params};
+use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
 use nudge_client::process_cwd;
 
 /// Bumps a hint. Without a context flag a sole variant is bumped wherever it applies; of several variants, the
 /// one that `get` returns here.
-pub fn run(args: Bump, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let mut params = address(&args.name);
-    add(&mut params, "delta", args.delta);
-    add(&mut params, "variant", args.variant);
-    let result = if given(&args.here).is_empty() {
+    let mut params = to_name_params(&args.name);
+    add_field(&mut params, "delta", args.delta);
+    add_field(&mut params, "variant", args.variant);
+    let result = if to_context(&args.here).is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
             // `E_INVALID` also says that the key has several variants, where a context helps; other causes repeat.
             ErrorKind::Invalid => {
@@ -25,5 +25,5 @@ pub fn run(args: Bump, global: &Global) -> Result<CommandOutput> {
     } else {
         session.call_here("nudge.bump", params, &args.here)
     }?;
-    session.render(&result, output::bumped)
+    session.render(&result, output::render_bumped)
 }

@@ -3,10 +3,10 @@
 use nudge::{Error, Result, Service as _};
 use serde_json::value::RawValue;
 
-use super::{CommandOutput, connect, json, text_or_stdin};
-use crate::args::{Call, Global};
+use super::{CommandOutput, connect_session, text_or_stdin, to_raw_output};
+use crate::args::{CallArgs, GlobalFlags};
 
-pub fn run(args: &Call, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &CallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let text = text_or_stdin(args.params.clone())?;
     let params: Box<RawValue> = serde_json::from_str(&text).map_err(|error| {
         let message = format!("The params are not JSON: {error}; write them as '{{\"component\": \"api\"}}'.");
@@ -16,5 +16,5 @@ pub fn run(args: &Call, global: &Global) -> Result<CommandOutput> {
         Some(_) => args.method.clone(),
         None => format!("nudge.{}", args.method),
     };
-    Ok(json(&connect(global)?.call(&method, &params)?))
+    Ok(to_raw_output(&connect_session(global)?.call(&method, &params)?))
 }

@@ -1,32 +1,32 @@
 //! `nudge config`
 
 use nudge::Result;
-use nudge_core::settings::Origin;
+use nudge_core::settings::ValueOrigin;
 use serde_json::{Value, json};
 
-use super::{CommandOutput, Form};
-use crate::args::Global;
+use super::{CommandOutput, TextForm};
+use crate::args::GlobalFlags;
 use crate::{output, settings};
 
-pub fn run(global: &Global) -> Result<CommandOutput> {
+pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let values = settings::read()?;
-    let rows = settings::table().map(|setting| {
-        let origin = values.origin(setting.name);
+    let rows = settings::list_settings().map(|setting| {
+        let origin = values.get_origin(setting.name);
         json!({
             "name": setting.name,
-            "value": values.shown(setting.name),
-            "from": settings::origin(setting, origin),
-            "default": origin == Origin::Default,
-            "variable": setting.variable(),
-            "flag": setting.long().map(|long| format!("--{long}")),
+            "value": values.get_shown(setting.name),
+            "from": settings::describe_origin(setting, origin),
+            "default": origin == ValueOrigin::Default,
+            "variable": setting.env_variable(),
+            "flag": setting.long_flag().map(|long| format!("--{long}")),
             "about": setting.about,
         })
     });
-    let file = settings::file().map(|path| path.display().to_string());
+    let file = settings::file_path().map(|path| path.display().to_string());
     let result = json!({"file": file, "settings": Value::Array(rows.collect())});
     Ok(if global.json {
-        CommandOutput { form: Form::Json, ..format!("{result}\n").into() }
+        CommandOutput { form: TextForm::Json, ..format!("{result}\n").into() }
     } else {
-        output::settings(&result).into()
+        output::render_settings(&result).into()
     })
 }

@@ -3,14 +3,14 @@
 use nudge::Result;
 use serde_json::Value;
 
-use super::{CommandOutput, RunningSession, add, address};
-use crate::args::{Delete, Global};
+use super::{CommandOutput, RunningSession, add_field, to_name_params};
+use crate::args::{DeleteArgs, GlobalFlags};
 use crate::output;
 
-pub fn run(args: Delete, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: DeleteArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let mut params = address(&args.name);
-    add(&mut params, "variant", args.variant);
-    add(&mut params, "all", args.all.then_some(Value::Bool(true)));
-    session.render(&session.call("nudge.delete_hint", &params)?, output::deleted)
+    let mut params = to_name_params(&args.name);
+    add_field(&mut params, "variant", args.variant);
+    add_field(&mut params, "all", args.all.then_some(Value::Bool(true)));
+    session.render(&session.call("nudge.delete_hint", &params)?, output::render_deleted)
 }

@@ -9,25 +9,25 @@ use nudge_client::RuntimeDir;
 use serde_json::{Map, Value, json};
 
 use super::source::open_alone;
-use super::{CommandOutput, RunningSession, parsed, raw};
+use super::{CommandOutput, RunningSession, parse_value, to_raw};
 use crate::agents::doctor;
-use crate::args::{Doctor, Global};
+use crate::args::{DoctorArgs, GlobalFlags};
 use crate::{output, settings, sources};
 
 /// Longest wait for a PRIMARY whose files were removed: it puts them back within milliseconds.
 const LIFE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Prints the report. The exit code is 1 when a check has failed.
-pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &DoctorArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     if args.hints {
         return hints::run(global);
     }
-    let (session, status) = session(global);
-    let mut data = data(&status)?;
-    let clients = match doctor::clients(args) {
+    let (session, status) = check_session(global);
+    let mut data = check_data(&status)?;
+    let clients = match doctor::check_clients(args) {
         // The files of the sources are looked at all the same.
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            data.push(named("agents", failed(error.message())));
+            data.push(with_name("agents", failed_check(error.message())));
             Vec::new()
         }
         clients => clients?,
@@ -38,21 +38,22 @@ pub fn run(args: &Doctor, global: &Global) -> Result<CommandOutput> {
     let wrong = checks.flatten().chain(&data).chain([&session]).any(has_failed);
     let binary = json!({"path": path, "version": env!("CARGO_PKG_VERSION")});
     let report = json!({"binary": binary, "session": session, "data": data, "clients": clients});
-    let done = if global.json { super::json(&raw(&report)?) } else { output::doctor(&report).into() };
+    let done =
+        if global.json { super::to_raw_output(&to_raw(&report)?) } else { output::render_doctor(&report).into() };
     Ok(CommandOutput { code: u8::from(wrong), ..done })
 }
 
 /// Checks the files of the sources, and the model. Sources that are not in use are left out. The model is always
 /// reported: without it things are found by words alone. `status` is that of the session, null when none runs: this
 /// process cannot tell of things that the session's server has open, such as a model.
-fn data(status: &Value) -> Result<Vec<Value>> {
+fn check_data(status: &Value) -> Result<Vec<Value>> {
     let values = settings::read()?;
     let mut checks: Vec<_> = kept_hints(&status["keeping"]).into_iter().collect();
-    for spec in sources::all().iter().filter(|spec| spec.alone) {
+    for spec in sources::list_sources().iter().filter(|spec| spec.alone) {
         let standing = match status[spec.name] {
             Value::Object(_) => Ok(Some(status[spec.name].clone())),
             _ => open_alone(spec, &values).map(|source| {
-                let status = source.in_use().then(|| source.status().remove(spec.name)).flatten();
+                let status = source.in_use().then(|| source.report_status().remove(spec.name)).flatten();
                 source.close();
                 status
             }),
@@ -60,26 +61,26 @@ fn data(status: &Value) -> Result<Vec<Value>> {
         let check = match standing {
             Ok(None) => continue,
             Ok(Some(status)) => match status["error"].as_str() {
-                Some(error) => failed(error),
-                None => json!({"ok": true, "detail": output::members(&status)}),
+                Some(error) => failed_check(error),
+                None => json!({"ok": true, "detail": output::render_members(&status)}),
             },
-            Err(error) => failed(error.message()),
+            Err(error) => failed_check(error.message()),
         };
-        checks.push(named(spec.name, check));
+        checks.push(with_name(spec.name, check));
     }
     let check = match sources::model_id(&values, &settings::data_dir(&values)) {
-        Ok(Some(id)) => model(&id, status),
+        Ok(Some(id)) => check_model(&id, status),
         Ok(None) => json!({"ok": null, "detail": "none; things are found by words alone (`nudge model add`)"}),
-        Err(error) => failed(error.message()),
+        Err(error) => failed_check(error.message()),
     };
-    checks.push(named("model", check));
+    checks.push(with_name("model", check));
     Ok(checks)
 }
 
 /// Warns of hints that the session cannot write, or has put aside; `None` where it has nothing to say.
 fn kept_hints(keeping: &Value) -> Option<Value> {
     let check = match (keeping["failed"].as_str(), keeping["aside"].as_str()) {
-        (Some(why), _) if keeping["on"] == false => failed(why),
+        (Some(why), _) if keeping["on"] == false => failed_check(why),
         (Some(why), _) => json!({"ok": false, "detail": why, "fix": "make room there, or make it writable"}),
         (None, Some(told)) => {
             let fix = "`nudge import FILE` reads such a file; raise `max_hints` or delete hints for more room";
@@ -87,35 +88,35 @@ fn kept_hints(keeping: &Value) -> Option<Value> {
         }
         (None, None) => return None,
     };
-    Some(named("kept hints", check))
+    Some(with_name("kept hints", check))
 }
 
 /// Checks the model by its files. Only the session that has it in memory knows whether it works; it is not loaded to
 /// ask.
-fn model(id: &str, status: &Value) -> Value {
-    let state = sources::all().iter().find_map(|spec| status[spec.name]["model"].as_str());
+fn check_model(id: &str, status: &Value) -> Value {
+    let state = sources::list_sources().iter().find_map(|spec| status[spec.name]["model"].as_str());
     match state {
-        Some("failed") => failed(&format!("The session could not load {id}; see its log, or take another one.")),
+        Some("failed") => failed_check(&format!("The session could not load {id}; see its log, or take another one.")),
         Some("ready") => json!({"ok": true, "detail": format!("{id}, in the session's memory")}),
         _ => json!({"ok": true, "detail": format!("{id}, by its files; loaded when it is asked for")}),
     }
 }
 
-fn named(name: &str, mut check: Value) -> Value {
+fn with_name(name: &str, mut check: Value) -> Value {
     check["name"] = name.into();
     check
 }
 
 /// A check that failed with an error.
-fn failed(message: &str) -> Value {
-    let (what, fix) = doctor::advice(message);
+fn failed_check(message: &str) -> Value {
+    let (what, fix) = doctor::split_advice(message);
     json!({"ok": false, "detail": what, "fix": fix})
 }
 
 /// Checks that the session answers, and how fast; also returns its status. A missing session is no failure: the first
 /// agent starts it.
-fn session(global: &Global) -> (Value, Value) {
-    let failed = |error: &Error| (failed(error.message()), Value::Null);
+fn check_session(global: &GlobalFlags) -> (Value, Value) {
+    let failed = |error: &Error| (failed_check(error.message()), Value::Null);
     let is_held = RuntimeDir::find(global.runtime_dir.as_deref())
         .and_then(|dir| dir.map_or(Ok(false), |dir| Ok(dir.look_at_lock()? || dir.ask_for_life(LIFE_PATIENCE))));
     match is_held {
@@ -124,10 +125,11 @@ fn session(global: &Global) -> (Value, Value) {
         Err(error) => return failed(&error),
     }
     let begun = Instant::now();
-    let status = RunningSession::open(global).and_then(|session| parsed(&session.call("nudge.status", &Map::new())?));
+    let status =
+        RunningSession::open(global).and_then(|session| parse_value(&session.call("nudge.status", &Map::new())?));
     match status {
         Ok(status) => {
-            let mut out = json!({"ok": true, "ms": doctor::ms(begun.elapsed())});
+            let mut out = json!({"ok": true, "ms": doctor::to_millis(begun.elapsed())});
             for name in ["role", "pid", "port", "version", "hints", "members"] {
                 out[name] = status[name].clone();
             }

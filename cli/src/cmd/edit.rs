@@ -7,42 +7,42 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{CommandOutput, RunningSession, address, editor, parsed};
-use crate::args::{ContextFlags, Edit, Global};
+use super::{CommandOutput, RunningSession, editor, parse_value, to_name_params};
+use crate::args::{ContextFlags, EditArgs, GlobalFlags};
 use crate::output;
-use text::Hint;
+use text::EditedHint;
 
-pub fn run(args: &Edit, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &EditArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let hint = pick(&session, args)?;
+    let hint = pick_variant(&session, args)?;
     if hint.fields["meta"]["sensitivity"] == "secret" {
-        return Err(invalid("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
+        return Err(invalid_error("A secret is not written to a file; store it anew with `nudge set ... --secret`."));
     }
     let says_secret = |text: &[u8]| text::says_secret(&String::from_utf8_lossy(text));
-    editor::edit("hint.jsonc", &text::document(&hint), says_secret, |after| {
-        let params = text::params(after, &hint, args.allow_secret)?;
+    editor::edit_text("hint.jsonc", &text::build_document(&hint), says_secret, |after| {
+        let params = text::to_set_params(after, &hint, args.allow_secret)?;
         still_there(&session, args, &hint)?;
-        session.render(&session.remote.call("nudge.set_hint", &params)?, output::stored)
+        session.render(&session.remote.call("nudge.set_hint", &params)?, output::render_stored)
     })
 }
 
 /// A row of `nudge.why`, with the hint as raw JSON text.
 #[derive(Deserialize)]
-struct Row {
+struct WhyRow {
     hint: Box<RawValue>,
     #[serde(default)]
     match_explain: Value,
 }
 
 /// Picks the variant to edit: the named one, the only one, or the one that `get` returns here.
-fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
+fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint> {
     #[derive(Deserialize)]
-    struct Rows {
-        variants: Vec<Row>,
+    struct WhyRows {
+        variants: Vec<WhyRow>,
         verdict: String,
     }
-    let rows: Rows = text::read(why(session, args)?.get())?;
-    let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<Hint>>>()?;
+    let rows: WhyRows = text::read(ask_why(session, args)?.get())?;
+    let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<EditedHint>>>()?;
     let at = match &args.variant {
         // The verdict says which hint may have been meant.
         _ if hints.is_empty() => return Err(Error::not_found(rows.verdict)),
@@ -51,20 +51,20 @@ fn pick(session: &RunningSession, args: &Edit) -> Result<Hint> {
             .position(|hint| hint.variant() == variant)
             .ok_or_else(|| Error::not_found("There is no such variant; `nudge why` lists the variants of a key."))?,
         None if hints.len() == 1 || rows.variants[0].match_explain["matched"] == true => 0,
-        None => return Err(invalid("The key has several variants and none fits here; name one with `variant`.")),
+        None => return Err(invalid_error("The key has several variants and none fits here; name one with `variant`.")),
     };
     Ok(hints.swap_remove(at))
 }
 
-fn why(session: &RunningSession, args: &Edit) -> Result<Box<RawValue>> {
-    let params = address(&args.name);
+fn ask_why(session: &RunningSession, args: &EditArgs) -> Result<Box<RawValue>> {
+    let params = to_name_params(&args.name);
     session.call_here("nudge.why", params, &ContextFlags::default())
 }
 
 /// Refuses when the hint was deleted meanwhile. The version alone does not tell: a hint that was deleted and set anew
 /// begins with version 1 again.
-fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()> {
-    let now = parsed(&why(session, args)?)?;
+fn still_there(session: &RunningSession, args: &EditArgs, hint: &EditedHint) -> Result<()> {
+    let now = parse_value(&ask_why(session, args)?)?;
     let same =
         |row: &Value| ["variant", "created_at"].iter().all(|field| row["hint"].get(field) == hint.fields.get(*field));
     if now["variants"].as_array().is_some_and(|rows| rows.iter().any(same)) {
@@ -73,6 +73,6 @@ fn still_there(session: &RunningSession, args: &Edit, hint: &Hint) -> Result<()>
     Err(Error::conflict("The hint was deleted meanwhile, so nothing was changed; look with `nudge why`."))
 }
 
-fn invalid(message: impl Into<String>) -> Error {
+fn invalid_error(message: impl Into<String>) -> Error {
     Error::invalid(message)
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use nudge::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
-use super::{CommandOutput, reworded, tell};
+use super::{CommandOutput, print_note, with_message};
 use crate::output;
 
 /// Opens a text in the editor, as a file of this name, and has it stored; again while the text is refused and the user
@@ -15,25 +15,25 @@ use crate::output;
 ///
 /// # Errors
 /// The last error of `store`, with the file that has the text; `E_INVALID` for an editor that fails.
-pub fn edit(
+pub fn edit_text(
     name: &str,
     before: &str,
     says_secret: impl Fn(&[u8]) -> bool,
     mut store: impl FnMut(&[u8]) -> Result<CommandOutput>,
 ) -> Result<CommandOutput> {
-    let file = Draft::write(name, before).map_err(|error| no_file(&error))?;
+    let file = DraftFile::write(name, before).map_err(|error| no_file(&error))?;
     let _until_the_end = ignore_interrupts();
     loop {
-        let edited = open(&file.path);
+        let edited = run_editor(&file.path);
         let after = std::fs::read(&file.path).map_err(|error| edited.clone().err().unwrap_or_else(|| no_file(&error)));
         let after = after?;
         if after == before.as_bytes() || after.trim_ascii().is_empty() {
             edited?;
-            return Ok(unchanged());
+            return Ok(report_unchanged());
         }
         let is_secret = |error: &Error| error.kind() == ErrorKind::SecretRejected || says_secret(&after);
         if let Err(error) = edited {
-            return Err(file.kept(&error, is_secret(&error)));
+            return Err(file.keep_file(&error, is_secret(&error)));
         }
         let error = match store(&after) {
             Ok(stored) => return Ok(stored),
@@ -41,29 +41,29 @@ pub fn edit(
         };
         // A conflict with another change cannot be mended by further editing.
         if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
-            return Err(file.kept(&error, is_secret(&error)));
+            return Err(file.keep_file(&error, is_secret(&error)));
         }
     }
 }
 
 /// Says that there was nothing to store.
-pub fn unchanged() -> CommandOutput {
-    tell("nothing was changed");
+pub fn report_unchanged() -> CommandOutput {
+    print_note("nothing was changed");
     String::new().into()
 }
 
 /// Returns true when an editor can be used: a variable names one, or there is a terminal for the usual one.
 pub fn is_there() -> bool {
-    named().is_some() || std::io::stdin().is_terminal()
+    find_editor().is_some() || std::io::stdin().is_terminal()
 }
 
 /// The file that is edited, in a folder of its own; both are removed on drop.
-struct Draft {
+struct DraftFile {
     folder: TempDir,
     path: PathBuf,
 }
 
-impl Draft {
+impl DraftFile {
     /// Writes the file, readable by the user alone, whatever the umask.
     fn write(name: &str, text: &str) -> std::io::Result<Self> {
         let mut folder = tempfile::Builder::new();
@@ -78,7 +78,7 @@ impl Draft {
     }
 
     /// Keeps the file, unless its text is a secret. Returns the error with the path.
-    fn kept(self, error: &Error, is_secret: bool) -> Error {
+    fn keep_file(self, error: &Error, is_secret: bool) -> Error {
         let said = error.message().trim_end_matches('.');
         let said = if is_secret {
             format!("{said}; your text was not kept, because secrets do not belong on disk.")
@@ -89,7 +89,7 @@ impl Draft {
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
-        reworded(error, said)
+        with_message(error, said)
     }
 }
 
@@ -126,14 +126,14 @@ fn ignore_interrupts() -> impl Sized {
 }
 
 /// The editor that a variable names.
-fn named() -> Option<String> {
+fn find_editor() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     named("VISUAL").or_else(|| named("EDITOR"))
 }
 
 /// Runs the editor as git does: as a shell command, with the file as its argument.
-fn open(file: &Path) -> Result<()> {
-    match shell(named().as_deref(), file).status() {
+fn run_editor(file: &Path) -> Result<()> {
+    match shell_command(find_editor().as_deref(), file).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(Error::invalid("The editor failed, so nothing was changed; set EDITOR to one that works.")),
         Err(error) => {
@@ -143,7 +143,7 @@ fn open(file: &Path) -> Result<()> {
 }
 
 #[cfg(not(windows))]
-fn shell(editor: Option<&str>, file: &Path) -> Command {
+fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or("vi")), "editor"]).arg(file);
     command
@@ -152,7 +152,7 @@ fn shell(editor: Option<&str>, file: &Path) -> Command {
 /// Builds the command line for `cmd`, which must be passed raw: `cmd` strips one pair of quotes from the whole and
 /// knows no backslash escapes. A file name on Windows holds no quote.
 #[cfg(windows)]
-fn shell(editor: Option<&str>, file: &Path) -> Command {
+fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     use std::os::windows::process::CommandExt as _;
 
     let mut command = Command::new("cmd");
@@ -163,7 +163,7 @@ fn shell(editor: Option<&str>, file: &Path) -> Command {
 /// Asks whether to edit again. Anything but `n` and the end of file is a yes.
 fn edits_again(error: &Error) -> bool {
     let mut stderr = std::io::stderr();
-    let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::visible(error.message()));
+    let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::make_visible(error.message()));
     let _ = stderr.flush();
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);

@@ -12,26 +12,28 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_transcode::Transcoder;
 
-use super::{CommandOutput, Form, RunningSession, add, json, parsed_as, print, tell, unwritten};
-use crate::args::{Export, Global};
+use super::{
+    CommandOutput, RunningSession, TextForm, add_field, parsed_as, print_note, print_text, to_raw_output, unwritten,
+};
+use crate::args::{ExportArgs, GlobalFlags};
 
 /// A page of an export.
 #[derive(Deserialize)]
-struct Page {
-    payload: Members,
+struct HintExportPage {
+    payload: OrderedMembers,
     omitted_secrets: u64,
     next: Option<String>,
 }
 
 /// Prints only the payload, indented, as people read and edit it, page by page.
-pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: ExportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
-    add(&mut params, "format", args.format);
-    add(&mut params, "component", args.component);
-    add(&mut params, "include_secrets", args.include_secrets.then_some(Value::Bool(true)));
+    add_field(&mut params, "format", args.format);
+    add_field(&mut params, "component", args.component);
+    add_field(&mut params, "include_secrets", args.include_secrets.then_some(Value::Bool(true)));
     if global.json {
-        return Ok(json(&session.call("nudge.export", &params)?));
+        return Ok(to_raw_output(&session.call("nudge.export", &params)?));
     }
     let first = read_page(&session, &params, "")?;
     let document = StoreDocument {
@@ -50,18 +52,18 @@ pub fn run(args: Export, global: &Global) -> Result<CommandOutput> {
     }
     match document.omitted_secrets.get() {
         0 => {}
-        1 => tell("1 secret is left out; add --include-secrets to export them too"),
-        count => tell(&format!("{count} secrets are left out; add --include-secrets to export them too")),
+        1 => print_note("1 secret is left out; add --include-secrets to export them too"),
+        count => print_note(&format!("{count} secrets are left out; add --include-secrets to export them too")),
     }
     let mut text = document.text.take();
     text.push(b'\n');
     let text = String::from_utf8(text).expect("JSON is written as UTF-8");
-    Ok(CommandOutput { form: Form::Json, ..text.into() })
+    Ok(CommandOutput { form: TextForm::Json, ..text.into() })
 }
 
-fn read_page(session: &RunningSession, params: &Map<String, Value>, after: &str) -> Result<Page> {
+fn read_page(session: &RunningSession, params: &Map<String, Value>, after: &str) -> Result<HintExportPage> {
     let mut params = params.clone();
-    add(&mut params, "after", after);
+    add_field(&mut params, "after", after);
     parsed_as(&session.call("nudge.export", &params)?)
 }
 
@@ -90,12 +92,12 @@ enum EarlyEnd {
 
 impl StoreDocument {
     /// Writes the payload of the first page, with the components of all pages.
-    fn write(&self, payload: &Members) -> serde_json::Result<()> {
+    fn write(&self, payload: &OrderedMembers) -> serde_json::Result<()> {
         let mut serializer = serde_json::Serializer::pretty(self);
         let mut document = serializer.serialize_map(None)?;
         for (name, value) in &payload.0 {
             if name == "components" {
-                document.serialize_entry(name, &Components { document: self, first: value })?;
+                document.serialize_entry(name, &ComponentPages { document: self, first: value })?;
             } else {
                 write_member(&mut document, name, value)?;
             }
@@ -107,7 +109,7 @@ impl StoreDocument {
     fn turn_page(&self) -> Result<Option<Box<RawValue>>, EarlyEnd> {
         let Some(after) = self.next.take() else { return Ok(None) };
         let text = String::from_utf8(self.text.take()).expect("JSON is written as UTF-8");
-        match print(&text, Form::Json) {
+        match print_text(&text, TextForm::Json) {
             Ok(true) => {}
             Ok(false) => return Err(EarlyEnd::NotRead),
             Err(error) => return Err(EarlyEnd::Failed(unwritten(&error))),
@@ -132,18 +134,18 @@ impl io::Write for &StoreDocument {
 }
 
 /// The components of all pages.
-struct Components<'a> {
+struct ComponentPages<'a> {
     document: &'a StoreDocument,
-    /// Those of the first page.
+    /// The components of the first page.
     first: &'a RawValue,
 }
 
-impl Serialize for Components<'_> {
+impl Serialize for ComponentPages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let mut page = Some(self.first.to_owned());
         while let Some(components) = page {
-            let components: Members = serde_json::from_str(components.get()).map_err(S::Error::custom)?;
+            let components: OrderedMembers = serde_json::from_str(components.get()).map_err(S::Error::custom)?;
             for (name, component) in &components.0 {
                 write_member(&mut map, name, component)?;
             }
@@ -162,26 +164,26 @@ fn write_member<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &Ra
 }
 
 /// The members of an object, in their order.
-struct Members(Vec<(String, Box<RawValue>)>);
+struct OrderedMembers(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for OrderedMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members;
+        struct OrderedMembersVisitor;
+        impl<'de> Visitor<'de> for OrderedMembersVisitor {
+            type Value = OrderedMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OrderedMembers, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(OrderedMembers(members))
             }
         }
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(OrderedMembersVisitor)
     }
 }

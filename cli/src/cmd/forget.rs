@@ -1,91 +1,92 @@
 //! `nudge forget`
 
 use nudge::{Error, Result, Service as _};
-use nudge_client::{PrimaryLock, Remote, RuntimeDir, SessionState};
+use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
 use serde_json::{Map, json};
 
-use super::{CommandOutput, agree, parsed, raw};
-use crate::args::{Forget, Global};
-use crate::kept::{self, Document, KeptFolder};
+use super::{CommandOutput, ask_consent, parse_value, to_raw};
+use crate::args::{ForgetArgs, GlobalFlags};
+use crate::kept::{self, KeptDocument, KeptFolder};
 use crate::output;
 
 /// Empties the kept hints: by the session that keeps now, else in the file.
-pub fn run(args: &Forget, global: &Global) -> Result<CommandOutput> {
-    let folder = KeptFolder::usual()?;
-    let file = folder.file();
+pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let folder = KeptFolder::from_state_dir()?;
+    let file = folder.file_path();
     if !folder.is_there() {
-        return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
+        return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
     // The lock tells whether a session keeps; it is not held while people are asked.
     let keeper = match folder.lock(None)? {
         Some(_) => None,
-        None => Some(keeper(&folder, global)?),
+        None => Some(connect_keeper(&folder, global)?),
     };
     let hints = match &keeper {
         Some(remote) => {
-            let status = remote.call("nudge.status", &raw(&Map::new())?)?;
-            Some(kept::status(&status).unwrap_or_default().hints)
+            let status = remote.call("nudge.status", &to_raw(&Map::new())?)?;
+            Some(kept::read_keeping(&status).unwrap_or_default().hints)
         }
         // A file that cannot be read is emptied too.
         None => folder
             .read()
             .ok()
-            .map(|text| text.map_or(Some(0), |text| Document::read(&text).ok().map(|all| all.len())))
+            .map(|text| text.map_or(Some(0), |text| KeptDocument::read(&text).ok().map(|all| all.len())))
             .unwrap_or_default(),
     };
-    let killed = keeper.is_none() && killed(&folder).is_some();
-    let shown = output::visible(&file.display().to_string());
+    let killed = keeper.is_none() && find_killed(&folder).is_some();
+    let shown = output::make_visible(&file.display().to_string());
     let how_many = match hints {
         Some(1) => "1 hint is".to_owned(),
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
     if hints == Some(0) && keeper.is_none() && !killed && !folder.has_others() {
-        return Ok(told(global, 0, "nothing is kept\n".into(), &folder));
+        return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
     let beside = if killed { ", and what the last session had not written when it was killed" } else { "" };
-    agree(args.yes, &format!("{how_many} kept in {shown}{beside}. Forget them?"))?;
+    ask_consent(args.yes, &format!("{how_many} kept in {shown}{beside}. Forget them?"))?;
     let forgotten = if let Some(remote) = &keeper {
-        let done = parsed(&remote.call("nudge.forget", &raw(&Map::new())?)?)?;
+        let done = parse_value(&remote.call("nudge.forget", &to_raw(&Map::new())?)?)?;
         done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     } else {
         let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
         let mut lock = folder.lock(None)?.ok_or_else(again)?;
         let unwritable =
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
-        folder.write(&mut lock, &Document::default().text(&[])).map_err(unwritable)?;
+        folder.write(&mut lock, &KeptDocument::default().to_text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
         // Else the next session would write that session's last hints from its journal.
-        if let Some((dir, lock)) = self::killed(&folder) {
+        if let Some((dir, lock)) = self::find_killed(&folder) {
             dir.remove_session(&lock)?;
         }
         hints.unwrap_or_default()
     };
     let count = if forgotten == 1 { "1 hint".to_owned() } else { format!("{forgotten} hints") };
     let beside = if keeper.is_some() { "; what the running session holds ends with it" } else { "" };
-    Ok(told(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
+    Ok(report_forgotten(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
 }
 
 /// The directory of the session that kept last, when its processes were killed, and its lock.
-fn killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
-    let dir = RuntimeDir::open(Some(&folder.owner()?)).ok()?;
+fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
+    let dir = RuntimeDir::open(Some(&folder.read_owner()?)).ok()?;
     let lock = dir.try_lock().ok()??;
     let over = dir.session_is_over(&lock).ok()?;
-    let kept = matches!(dir.session(), SessionState::Lives(session) if session.keep == Some(true));
+    let kept = matches!(dir.read_session(), SessionState::Lives(session) if session.keep == Some(true));
     (over && kept).then_some((dir, lock))
 }
 
 /// Connects to the session that has the lock.
-fn keeper(folder: &KeptFolder, global: &Global) -> Result<Remote> {
-    let dir = RuntimeDir::open(folder.owner().as_deref().or(global.runtime_dir.as_deref()))?;
-    Remote::connect(&dir)
+fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Result<RemoteServer> {
+    let dir = RuntimeDir::open(folder.read_owner().as_deref().or(global.runtime_dir.as_deref()))?;
+    RemoteServer::connect(&dir)
 }
 
-fn told(global: &Global, forgotten: usize, text: String, folder: &KeptFolder) -> CommandOutput {
-    let aside: Vec<_> = folder.aside().iter().map(|path| path.display().to_string()).collect();
+fn report_forgotten(global: &GlobalFlags, forgotten: usize, text: String, folder: &KeptFolder) -> CommandOutput {
+    let aside: Vec<_> = folder.list_aside().iter().map(|path| path.display().to_string()).collect();
     if global.json {
         return format!("{}\n", json!({"forgotten": forgotten, "aside": aside})).into();
     }
-    let left = aside.iter().map(|path| format!("  set aside before, and still there: {}\n", output::visible(path)));
+    let left =
+        aside.iter().map(|path| format!("  set aside before, and still there: {}\n", output::make_visible(path)));
     (text + &left.collect::<String>()).into()
 }

@@ -2,20 +2,20 @@
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::{CommandOutput, Form, RunningSession, add, address, parsed};
-use crate::args::{Get, Global};
+use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, to_name_params};
+use crate::args::{GetArgs, GlobalFlags};
 use crate::output;
 
-pub fn run(args: Get, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: GetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let mut params = address(&args.name);
-    add(&mut params, "variant", args.variant);
+    let mut params = to_name_params(&args.name);
+    add_field(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, &args.here)?;
     // With `--json` the whole result is printed, not only the value.
     if args.value && !global.json {
-        let value = output::exact_value(&parsed(&result)?["hint"], args.reveal);
+        let value = output::exact_value(&parse_value(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
-        return Ok(CommandOutput { form: Form::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
+        return Ok(CommandOutput { form: TextForm::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
     }
-    session.render(&result, |result| output::found(result, args.reveal))
+    session.render(&result, |result| output::render_found(result, args.reveal))
 }

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, ask, parsed, parsed_as, raw, text_or_stdin};
-use crate::args::{Global, Import, Mode};
-use crate::kept::Document;
+use super::{CommandOutput, RunningSession, ask_yes, parse_value, parsed_as, text_or_stdin, to_raw};
+use crate::args::{GlobalFlags, ImportArgs, ImportModeFlag};
+use crate::kept::KeptDocument;
 use crate::output;
 use crate::server::MAX_BODY_BYTES;
-use crate::server::session::refill::Refill;
+use crate::server::session::refill::RefillResult;
 
 /// Most that is read of a file: a device has no end.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -28,39 +28,40 @@ const MAX_ERRORS: usize = 100;
 
 /// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
-struct Params<'a> {
+struct RawImportParams<'a> {
     payload: &'a RawValue,
     mode: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     allow_secret: bool,
 }
 
-pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (text, name) = match &*args.file {
         "-" => (text_or_stdin("-".into())?, "Standard input"),
         file => {
             let mut text = String::new();
             // The caller names it, so it may be a pipe.
             let read = File::open(file).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
-            let wrong =
-                |error| invalid(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."));
+            let wrong = |error| {
+                invalid_error(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."))
+            };
             read.map_err(wrong)?;
             (text, file)
         }
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| {
-        invalid(format!("{name} is not JSON: {error}; correct it or write it anew with `nudge export`."))
+        invalid_error(format!("{name} is not JSON: {error}; correct it or write it anew with `nudge export`."))
     })?;
-    let mode = if args.mode == Mode::Merge { "merge" } else { "replace" };
-    let payload = inner(whole).unwrap_or(whole);
-    let params = |payload: &RawValue| raw(&Params { payload, mode, allow_secret: args.allow_secret });
+    let mode = if args.mode == ImportModeFlag::Merge { "merge" } else { "replace" };
+    let payload = find_payload(whole).unwrap_or(whole);
+    let params = |payload: &RawValue| to_raw(&RawImportParams { payload, mode, allow_secret: args.allow_secret });
     let params_of_one_call = if payload.get().len() <= MAX_CALL_BYTES {
         Some(params(payload)?)
-    } else if args.mode == Mode::Replace {
+    } else if args.mode == ImportModeFlag::Replace {
         let params = params(&without_spaces(payload)?)?;
         if params.get().len() > MAX_CALL_BYTES {
-            return Err(invalid(format!(
+            return Err(invalid_error(format!(
                 "{name} has more than 32 MiB, and --mode replace takes the whole at once; replace the store by an empty \
                  one, `{{\"components\": {{}}}}`, and import this file with --mode merge."
             )));
@@ -70,7 +71,7 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
         None
     };
     let session = RunningSession::open(global)?;
-    if args.mode == Mode::Replace && !args.yes {
+    if args.mode == ImportModeFlag::Replace && !args.yes {
         agree_to_replace(&session, args)?;
     }
     let call = |params: &RawValue| session.remote.call("nudge.import", params);
@@ -78,7 +79,7 @@ pub fn run(args: &Import, global: &Global) -> Result<CommandOutput> {
         Some(params) => call(&params)?,
         None => import_in_pieces(payload, name, |payload| call(&params(payload)?))?,
     };
-    session.render(&answer, output::imported)
+    session.render(&answer, output::render_imported)
 }
 
 /// Imports a store that is too large for one call, the hints of most use first. `import` imports a payload.
@@ -87,26 +88,26 @@ fn import_in_pieces(
     name: &str,
     import: impl Fn(&RawValue) -> Result<Box<RawValue>>,
 ) -> Result<Box<RawValue>> {
-    let no_store = |_| invalid(format!("{name} is no store; write it anew with `nudge export`."));
-    let document = Document::read(payload.get()).map_err(no_store)?;
-    // The version is checked, and what is retained beside the hints is stored, before any hint is.
+    let no_store = |_| invalid_error(format!("{name} is no store; write it anew with `nudge export`."));
+    let document = KeptDocument::read(payload.get()).map_err(no_store)?;
+    // The version is checked, and the payload's other members are stored, before any hint is.
     let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(payload.get()).map_err(no_store)?;
     let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
     others.insert("components".into(), &none);
-    import(&raw(&others)?)?;
+    import(&to_raw(&others)?)?;
     let (sum, full) = (RefCell::new(ImportCounts::default()), RefCell::new(None));
-    let mut refill = Refill::in_pieces_of(PIECE_BYTES);
-    let filled = refill.add(document.hints().collect(), &|piece| {
+    let mut refill = RefillResult::in_pieces_of(PIECE_BYTES);
+    let filled = refill.import_hints(document.iter_hints().collect(), &|piece| {
         let piece = RawValue::from_string(piece.to_owned()).map_err(no_store)?;
         let counts = import(&piece).inspect_err(|error| *full.borrow_mut() = Some(error.clone()))?;
         let counts: ImportCounts = parsed_as(&counts)?;
         let wrong = counts.errors.len();
-        sum.borrow_mut().add(counts);
+        sum.borrow_mut().add_field(counts);
         Ok(wrong)
     });
     let sum = sum.into_inner();
     let (error, left) = match (filled, refill.left.len()) {
-        (Ok(()), 0) => return raw(&sum),
+        (Ok(()), 0) => return to_raw(&sum),
         (Err(error), _) => (error, String::new()),
         (Ok(()), left) => {
             let error = full.take().expect("a hint without room was refused");
@@ -117,7 +118,7 @@ fn import_in_pieces(
     let ImportCounts { imported, skipped, .. } = sum;
     let message =
         format!("{why};{left} {imported} hints of the file came in, and the same import goes on with the rest.");
-    Err(Error::new(error.kind(), message).with("imported", imported).with("skipped", skipped))
+    Err(Error::new(error.kind(), message).with_data("imported", imported).with_data("skipped", skipped))
 }
 
 /// The result of an import, or the sum of several.
@@ -129,7 +130,7 @@ struct ImportCounts {
 }
 
 impl ImportCounts {
-    fn add(&mut self, other: Self) {
+    fn add_field(&mut self, other: Self) {
         self.imported += other.imported;
         self.skipped += other.skipped;
         let room = MAX_ERRORS - self.errors.len();
@@ -142,28 +143,28 @@ fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     let mut text = Vec::new();
     let mut from = serde_json::Deserializer::from_str(payload.get());
     serde_transcode::transcode(&mut from, &mut serde_json::Serializer::new(&mut text))
-        .map_err(|error| invalid(format!("The payload cannot be written anew ({error}).")))?;
+        .map_err(|error| invalid_error(format!("The payload cannot be written anew ({error}).")))?;
     let text = String::from_utf8(text).expect("JSON is written as UTF-8");
     Ok(RawValue::from_string(text).expect("it was written as JSON"))
 }
 
 /// Asks the user at a terminal before stored hints are removed. Scripts are not asked: they have said it.
-fn agree_to_replace(session: &RunningSession, args: &Import) -> Result<()> {
+fn agree_to_replace(session: &RunningSession, args: &ImportArgs) -> Result<()> {
     if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
         return Ok(());
     }
-    let hints = parsed(&session.call("nudge.status", &Map::new())?)?["hints"].as_u64().unwrap_or_default();
+    let hints = parse_value(&session.call("nudge.status", &Map::new())?)?["hints"].as_u64().unwrap_or_default();
     let is = if hints == 1 { "1 hint is" } else { &format!("{hints} hints are") };
-    let is_fine = hints == 0 || ask(&format!("{is} stored, and --mode replace removes all. Go on?"));
-    if is_fine { Ok(()) } else { Err(invalid("Nothing was changed.".into())) }
+    let is_fine = hints == 0 || ask_yes(&format!("{is} stored, and --mode replace removes all. Go on?"));
+    if is_fine { Ok(()) } else { Err(invalid_error("Nothing was changed.".into())) }
 }
 
 /// Returns the payload of a whole `export --json` result.
-fn inner(whole: &RawValue) -> Option<&RawValue> {
+fn find_payload(whole: &RawValue) -> Option<&RawValue> {
     let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(whole.get()).ok()?;
     if members.contains_key("components") { None } else { members.get("payload").copied() }
 }
 
-fn invalid(message: String) -> Error {
+fn invalid_error(message: String) -> Error {
     Error::invalid(message)
 }

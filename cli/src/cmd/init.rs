@@ -4,8 +4,8 @@ use nudge::Result;
 
 use super::CommandOutput;
 use crate::agents::init;
-use crate::args::Init;
+use crate::args::InitArgs;
 
-pub fn run(args: &Init) -> Result<CommandOutput> {
-    init::run(args).map(CommandOutput::from)
+pub fn run(args: &InitArgs) -> Result<CommandOutput> {
+    init::run_init(args).map(CommandOutput::from)
 }

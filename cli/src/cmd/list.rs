@@ -1,11 +1,11 @@
 //! `nudge ls`
 
 use nudge::{Error, Result};
-use nudge_core::near::nearest;
+use nudge_core::near::find_nearest;
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, add, parsed, tell};
-use crate::args::{ContextFlags, Global, List};
+use super::{CommandOutput, RunningSession, add_field, parse_value, print_note};
+use crate::args::{ContextFlags, GlobalFlags, ListArgs};
 use crate::output;
 use crate::server::session::learn::LEARNED;
 
@@ -15,54 +15,56 @@ const TOO_MANY: u64 = LIMIT + 1;
 /// Most hints that are listed without a component; of more, the components say more.
 const FEW: u64 = 20;
 
-pub fn run(args: List, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     if args.learned {
-        let mut params = everything(None);
-        add(&mut params, "tags", vec![LEARNED.to_owned()]);
+        let mut params = query_params(None);
+        add_field(&mut params, "tags", vec![LEARNED.to_owned()]);
         let learned = session.call_here("nudge.query", params, &ContextFlags::default())?;
-        if parsed(&learned)?["hints"].as_array().is_some_and(Vec::is_empty) && !session.json {
-            tell("nothing was learned; `nudge init --learn` switches it on, for agents that have hooks");
+        if parse_value(&learned)?["hints"].as_array().is_some_and(Vec::is_empty) && !session.json {
+            print_note("nothing was learned; `nudge init --learn` switches it on, for agents that have hooks");
         }
         return session.render(&learned, output::all_hints);
     }
     let Some(component) = args.component else {
         let all = session.call("nudge.list_components", &Map::new())?;
-        let hints = counts(&parsed(&all)?).map(|(_, count)| count).sum::<u64>();
+        let hints = read_counts(&parse_value(&all)?).map(|(_, count)| count).sum::<u64>();
         if session.json || !(1..=FEW).contains(&hints) {
-            return session.render(&all, output::components);
+            return session.render(&all, output::render_components);
         }
-        let all = session.call_here("nudge.query", everything(None), &ContextFlags::default())?;
+        let all = session.call_here("nudge.query", query_params(None), &ContextFlags::default())?;
         return session.render(&all, output::all_hints);
     };
-    let mut result = session.call_here("nudge.query", everything(Some(&component)), &ContextFlags::default())?;
-    let rows = parsed(&result)?["hints"].as_array().map_or(0, Vec::len) as u64;
+    let mut result = session.call_here("nudge.query", query_params(Some(&component)), &ContextFlags::default())?;
+    let rows = parse_value(&result)?["hints"].as_array().map_or(0, Vec::len) as u64;
     if rows == LIMIT || rows == 0 {
         match stored_in(&session, &component)? {
             Ok(stored @ TOO_MANY..) => {
-                tell(&format!("only {LIMIT} of {stored} hints are shown; `nudge query --component` finds the others"));
+                print_note(&format!(
+                    "only {LIMIT} of {stored} hints are shown; `nudge query --component` finds the others"
+                ));
             }
             Err(error) if !session.json => return Err(error),
             _ => {}
         }
     }
     if args.reveal {
-        result = session.reveal(&result, "hints")?;
+        result = session.reveal_secrets(&result, "hints")?;
     }
-    session.render(&result, |result| output::hints(result, args.reveal))
+    session.render(&result, |result| output::render_hints(result, args.reveal))
 }
 
 /// Params for every hint, or every one of a component.
-fn everything(component: Option<&str>) -> Map<String, Value> {
+fn query_params(component: Option<&str>) -> Map<String, Value> {
     let mut params = Map::new();
-    add(&mut params, "component", component);
-    add(&mut params, "include_ineligible", true);
-    add(&mut params, "limit", LIMIT);
+    add_field(&mut params, "component", component);
+    add_field(&mut params, "include_ineligible", true);
+    add_field(&mut params, "limit", LIMIT);
     params
 }
 
 /// The components of a result, each with its number of hints.
-fn counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
+fn read_counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
     let rows = all["components"].as_array().into_iter().flatten();
     rows.filter_map(|row| Some((row["name"].as_str()?, row["hint_count"].as_u64()?)))
 }
@@ -72,11 +74,11 @@ fn counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
 /// # Errors
 /// The server's, when it cannot be asked.
 pub(super) fn stored_in(session: &RunningSession, component: &str) -> Result<Result<u64>> {
-    let all = parsed(&session.call("nudge.list_components", &Map::new())?)?;
-    if let Some((_, count)) = counts(&all).find(|(name, _)| *name == component) {
+    let all = parse_value(&session.call("nudge.list_components", &Map::new())?)?;
+    if let Some((_, count)) = read_counts(&all).find(|(name, _)| *name == component) {
         return Ok(Ok(count));
     }
-    let lead = match nearest(component, counts(&all).map(|(name, _)| name)) {
+    let lead = match find_nearest(component, read_counts(&all).map(|(name, _)| name)) {
         Some(near) => format!("did you mean {near}?"),
         None => "`nudge ls` lists those that there are.".into(),
     };

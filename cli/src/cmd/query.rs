@@ -4,47 +4,47 @@ use nudge::Result;
 use serde_json::{Map, Value, json};
 
 use super::list::stored_in;
-use super::{CommandOutput, RunningSession, add, parsed, raw};
-use crate::args::{Global, Query};
+use super::{CommandOutput, RunningSession, add_field, parse_value, to_raw};
+use crate::args::{GlobalFlags, QueryArgs};
 use crate::output;
 
 /// Most rows that there are for one call, and how many people are shown if they name no number.
 const MOST: u64 = 1000;
 const SHOWN: u64 = 10;
 
-pub fn run(args: Query, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
-    add(&mut params, "component", args.component.clone());
-    add(&mut params, "keys", args.keys);
-    add(&mut params, "tags", args.tags);
-    add(&mut params, "regex", args.regex);
-    add(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
+    add_field(&mut params, "component", args.component.clone());
+    add_field(&mut params, "keys", args.keys);
+    add_field(&mut params, "tags", args.tags);
+    add_field(&mut params, "regex", args.regex);
+    add_field(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
     // People are told how many rows are held back, so that all are asked for. An invalid limit is refused as it stands.
     let counts = !session.json && args.limit.is_none_or(|limit| (1..=MOST).contains(&limit));
     let limit = if counts { Some(MOST) } else { args.limit };
-    add(&mut params, "limit", limit);
-    add(&mut params, "include_ineligible", (args.all || counts).then_some(Value::Bool(true)));
+    add_field(&mut params, "limit", limit);
+    add_field(&mut params, "include_ineligible", (args.all || counts).then_some(Value::Bool(true)));
     let mut result = session.call_here("nudge.query", params, &args.here)?;
     let mut notes = Vec::new();
     if counts {
         let limit = args.limit.unwrap_or(SHOWN);
-        let found = Held::of(parsed(&result)?["hints"].take(), limit, args.all);
+        let found = HeldBackRows::from_rows(parse_value(&result)?["hints"].take(), limit, args.all);
         if let (Some(component), 0) = (&args.component, found.all) {
             notes.extend(stored_in(&session, component)?.err().map(|error| error.message().to_owned()));
         }
-        notes.extend(found.told(limit));
-        result = raw(&json!({"hints": found.shown}))?;
+        notes.extend(found.to_note(limit));
+        result = to_raw(&json!({"hints": found.shown}))?;
     }
     if args.reveal {
-        result = session.reveal(&result, "hints")?;
+        result = session.reveal_secrets(&result, "hints")?;
     }
-    let done = session.render(&result, |result| output::rows(result, args.reveal))?;
+    let done = session.render(&result, |result| output::render_matches(result, args.reveal))?;
     Ok(CommandOutput { notes, ..done })
 }
 
 /// The rows of a search that are shown, and the numbers of those that are not.
-struct Held {
+struct HeldBackRows {
     shown: Vec<Value>,
     all: u64,
     /// Rows beyond the limit.
@@ -53,8 +53,8 @@ struct Held {
     elsewhere: u64,
 }
 
-impl Held {
-    fn of(rows: Value, limit: u64, with_all: bool) -> Self {
+impl HeldBackRows {
+    fn from_rows(rows: Value, limit: u64, with_all: bool) -> Self {
         let rows = if let Value::Array(rows) = rows { rows } else { Vec::new() };
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let all = count(rows.len());
@@ -66,7 +66,7 @@ impl Held {
     }
 
     /// Returns the note for people.
-    fn told(&self, limit: u64) -> Option<String> {
+    fn to_note(&self, limit: u64) -> Option<String> {
         let most = if self.all == MOST { "at least " } else { "" };
         let one = |count: u64, one: &str, many: &str| if count == 1 { one.to_owned() } else { many.to_owned() };
         let more = (self.more > 0).then(|| {
@@ -101,8 +101,8 @@ mod tests {
             (1, 2, 2, true, 2, Some("1 more is not shown (--limit 3)")),
             (1000, 0, 10, false, 10, Some("at least 990 more are not shown (--limit 1000)")),
         ] {
-            let held = Held::of(rows(here, elsewhere), limit, all);
-            assert_eq!((held.shown.len(), held.told(limit).as_deref()), (shown, told), "{here} {elsewhere}");
+            let held = HeldBackRows::from_rows(rows(here, elsewhere), limit, all);
+            assert_eq!((held.shown.len(), held.to_note(limit).as_deref()), (shown, told), "{here} {elsewhere}");
         }
     }
 }

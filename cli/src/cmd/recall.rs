@@ -3,42 +3,43 @@
 use nudge::Result;
 use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, RunningSession, add, parsed};
-use crate::args::{Global, Recall};
+use super::{CommandOutput, RunningSession, add_field, parse_value};
+use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
 /// Letters from which a word of a question says something, if any has as many.
 const TELLING: usize = 4;
 
-pub fn run(args: &Recall, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
-    add(&mut params, "query", args.words.join(" "));
-    add(&mut params, "limit", args.limit);
-    add(&mut params, "max_bytes", args.max_bytes);
-    add(&mut params, "sources", args.sources.clone());
+    add_field(&mut params, "query", args.words.join(" "));
+    add_field(&mut params, "limit", args.limit);
+    add_field(&mut params, "max_bytes", args.max_bytes);
+    add_field(&mut params, "sources", args.sources.clone());
     let result = session.call_here("nudge.recall", params, &args.here)?;
-    let done = session.render(&result, output::recalled)?;
+    let done = session.render(&result, output::render_recalled)?;
     if session.json || !(args.sources.is_empty() || args.sources.iter().any(|name| name == nudge::HINTS)) {
         return Ok(done);
     }
-    let found = parsed(&result)?["items"].as_array().is_some_and(|items| !items.is_empty());
-    Ok(CommandOutput { notes: elsewhere(&session, args, found).into_iter().collect(), ..done })
+    let found = parse_value(&result)?["items"].as_array().is_some_and(|items| !items.is_empty());
+    Ok(CommandOutput { notes: describe_elsewhere(&session, args, found).into_iter().collect(), ..done })
 }
 
 /// Returns a note on hints that have the words and do not apply here, which a recall passes over. If there are none at
 /// all, the note says how to go on.
-fn elsewhere(session: &RunningSession, args: &Recall, found: bool) -> Option<String> {
+fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) -> Option<String> {
     let words = args.words.join(" ");
     let words: Vec<_> = words.split_whitespace().collect();
     let telling: Vec<_> = words.iter().copied().filter(|word| word.chars().count() >= TELLING).collect();
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
     // A question may be longer than a search takes.
-    let rows = session.call_here("nudge.query", params, &args.here).and_then(|rows| parsed(&rows)).unwrap_or_default();
+    let rows =
+        session.call_here("nudge.query", params, &args.here).and_then(|rows| parse_value(&rows)).unwrap_or_default();
     let elsewhere = rows["hints"].as_array().into_iter().flatten();
     let elsewhere = elsewhere.filter(|row| row["match_explain"]["matched"] == false).count();
-    let words = text.split(' ').map(output::quoted).collect::<Vec<_>>().join(" ");
+    let words = text.split(' ').map(output::quote_argument).collect::<Vec<_>>().join(" ");
     let (hints, do_not) = match elsewhere {
         0 if !found => {
             return Some(

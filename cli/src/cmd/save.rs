@@ -4,25 +4,25 @@ use nudge::{Error, Result};
 use nudge_core::safety::secrets::SecretGuard;
 use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, add, parsed};
+use super::{CommandOutput, add_field, parse_value};
 use crate::agents::record;
-use crate::args::{Global, Save};
-use crate::committed::{self, FILE, Trust};
+use crate::args::{GlobalFlags, SaveArgs};
+use crate::committed::{self, FILE, TrustFile};
 use crate::running::RunningSession;
 use crate::seed;
 
-pub fn run(args: &Save, global: &Global) -> Result<CommandOutput> {
-    let (top, repo) = seed::here()?;
+pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let (top, repo) = seed::find_repository()?;
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
-    add(&mut params, "component", args.component.clone());
-    let export: Value = parsed(&session.call("nudge.export", &params)?)?;
+    add_field(&mut params, "component", args.component.clone());
+    let export: Value = parse_value(&session.call("nudge.export", &params)?)?;
     let nothing = || {
         Error::not_found(
             "No hint is stored for this repository alone; `nudge set` stores one, and `nudge save COMPONENT` takes those for everywhere, too.",
         )
     };
-    let (text, count) = committed::written(&export, &repo, args.component.as_deref()).ok_or_else(nothing)?;
+    let (text, count) = committed::to_file_text(&export, &repo, args.component.as_deref()).ok_or_else(nothing)?;
     let guard = SecretGuard::new();
     if let Some(line) = text.lines().find(|line| guard.check(None, line).is_some()) {
         let key = line.trim_start().split('"').nth(1).unwrap_or_default();
@@ -37,7 +37,7 @@ pub fn run(args: &Save, global: &Global) -> Result<CommandOutput> {
     }
     record::write(&path, &text)?;
     // The writer need not look at it again.
-    Trust::open()?.set(&top, Some(text))?;
+    TrustFile::open()?.set(&top, Some(text))?;
     if global.json {
         return Ok(format!("{}\n", json!({"file": path, "hints": count})).into());
     }

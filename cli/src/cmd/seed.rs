@@ -4,39 +4,44 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use nudge::{ErrorKind, Result};
-use nudge_seed::Limits;
+use nudge_seed::SeedLimits;
 use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, parsed};
-use crate::args::{Global, Seed};
+use super::{CommandOutput, parse_value};
+use crate::args::{GlobalFlags, SeedArgs};
 use crate::output;
 use crate::running::RunningSession;
-use crate::seed::{self, Clones, Done, Wanted};
+use crate::seed::{self, SeedOutcome, SeededClones, WantedSeed};
 
-pub fn run(args: &Seed, global: &Global) -> Result<CommandOutput> {
-    let (top, repo) = seed::here()?;
+pub fn run(args: &SeedArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let (top, repo) = seed::find_repository()?;
     if args.dry_run {
-        let report = nudge_seed::read(&top, &Limits::default());
-        let wanted = Wanted::of(seed::short(&repo), &report.seeds);
-        return Ok(told(global, &Done { report, wanted, ..Done::default() }, "would be told", None));
+        let report = nudge_seed::read(&top, &SeedLimits::default());
+        let wanted = WantedSeed::from_seeds(seed::short_name(&repo), &report.seeds);
+        return Ok(report_seeds(
+            global,
+            &SeedOutcome { report, wanted, ..SeedOutcome::default() },
+            "would be told",
+            None,
+        ));
     }
     if args.forget {
-        return forget(&top, global);
+        return forget_seeds(&top, global);
     }
-    let is_known = Clones::look()?.get(&top).is_some();
-    Clones::open()?.add(&top, &repo, false)?;
+    let is_known = SeededClones::read_unlocked()?.get(&top).is_some();
+    SeededClones::open()?.add_clone(&top, &repo, false)?;
     match RunningSession::open(global) {
         Ok(session) => {
-            let done = match seed::refresh(&top, &|method, params| call(&session, method, params), true) {
+            let done = match seed::refresh_clone(&top, &|method, params| call(&session, method, params), true) {
                 Ok(done) => done.unwrap_or_default(),
                 Err(error) => {
                     if !is_known {
-                        Clones::open()?.remove(&top)?;
+                        SeededClones::open()?.remove_clone(&top)?;
                     }
                     return Err(error);
                 }
             };
-            Ok(told(
+            Ok(report_seeds(
                 global,
                 &done,
                 "are told",
@@ -44,24 +49,29 @@ pub fn run(args: &Seed, global: &Global) -> Result<CommandOutput> {
             ))
         }
         Err(error) if error.kind() == ErrorKind::Unavailable => {
-            let report = nudge_seed::read(&top, &Limits::default());
-            let wanted = Wanted::of(seed::short(&repo), &report.seeds);
+            let report = nudge_seed::read(&top, &SeedLimits::default());
+            let wanted = WantedSeed::from_seeds(seed::short_name(&repo), &report.seeds);
             let note = "No session runs now: agents have them from their next one here.";
-            Ok(told(global, &Done { report, wanted, ..Done::default() }, "will be told", Some(note)))
+            Ok(report_seeds(
+                global,
+                &SeedOutcome { report, wanted, ..SeedOutcome::default() },
+                "will be told",
+                Some(note),
+            ))
         }
         Err(error) => Err(error),
     }
 }
 
-fn forget(top: &Path, global: &Global) -> Result<CommandOutput> {
-    let seeded = Clones::open()?.remove(top)?;
+fn forget_seeds(top: &Path, global: &GlobalFlags) -> Result<CommandOutput> {
+    let seeded = SeededClones::open()?.remove_clone(top)?;
     let Some(seeded) = seeded else {
         return Ok(
             if global.json { "{\"forgotten\":0}\n".to_owned() } else { "nothing was seeded here\n".to_owned() }.into()
         );
     };
     let count = match RunningSession::open(global) {
-        Ok(session) => seed::forget(&seeded, &|method, params| call(&session, method, params))?,
+        Ok(session) => seed::forget_clone(&seeded, &|method, params| call(&session, method, params))?,
         Err(error) if error.kind() == ErrorKind::Unavailable => 0,
         Err(error) => return Err(error),
     };
@@ -72,12 +82,12 @@ fn forget(top: &Path, global: &Global) -> Result<CommandOutput> {
 }
 
 fn call(session: &RunningSession, method: &str, params: &Map<String, Value>) -> Result<Value> {
-    parsed(&session.call(method, params)?)
+    parse_value(&session.call(method, params)?)
 }
 
 /// Reports the changes, made or planned.
-fn told(global: &Global, done: &Done, verb: &str, note: Option<&str>) -> CommandOutput {
-    let Done { report, set, deleted, left, refused, wanted } = done;
+fn report_seeds(global: &GlobalFlags, done: &SeedOutcome, verb: &str, note: Option<&str>) -> CommandOutput {
+    let SeedOutcome { report, set, deleted, left, refused, wanted } = done;
     if global.json {
         let seeds: Vec<_> = wanted.iter().map(|one| json!({"component": one.component, "key": one.key, "command": one.command, "reason": one.reason()})).collect();
         let passed: Vec<_> = report.passed_over.iter().map(|one| json!({"file": one.file, "why": one.why})).collect();
@@ -87,7 +97,7 @@ fn told(global: &Global, done: &Done, verb: &str, note: Option<&str>) -> Command
         return format!("{all}\n").into();
     }
     let mut text =
-        output::seeds(wanted.iter().map(|one| [one.component.as_str(), &one.key, &one.command, one.reason()]));
+        output::render_seeds(wanted.iter().map(|one| [one.component.as_str(), &one.key, &one.command, one.reason()]));
     let count = wanted.len();
     let commands = if count == 1 { "command" } else { "commands" };
     let _ = write!(text, "{count} {commands} of this repository {verb}");
@@ -96,15 +106,15 @@ fn told(global: &Global, done: &Done, verb: &str, note: Option<&str>) -> Command
     }
     text.push('\n');
     for (component, key) in left {
-        let name = output::visible(&format!("{component} {key}"));
+        let name = output::make_visible(&format!("{component} {key}"));
         let _ = writeln!(text, "  {name} is left as somebody changed or deleted it");
     }
     for (name, why) in refused {
-        let _ = writeln!(text, "  {} is refused: {}", output::visible(name), output::visible(why));
+        let _ = writeln!(text, "  {} is refused: {}", output::make_visible(name), output::make_visible(why));
     }
     for one in &report.passed_over {
         let file = if one.file.is_empty() { "this repository" } else { &one.file };
-        let _ = writeln!(text, "  {}: {}", output::visible(file), output::visible(&one.why));
+        let _ = writeln!(text, "  {}: {}", output::make_visible(file), output::make_visible(&one.why));
     }
     if let Some(note) = note.filter(|_| count > 0) {
         let _ = writeln!(text, "{note}");

@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use nudge::{ContextUse, EnvNames, Error, Result};
 use nudge_client::RuntimeDir;
-use nudge_core::settings::Values;
+use nudge_core::settings::SettingValues;
 use serde_json::{Map, Value};
 use tracing::level_filters::LevelFilter;
 
 use super::CommandOutput;
-use crate::args::{Global, Serve};
-use crate::context::{Inference, Inferred, Look, client_cwd};
-use crate::server::http::door::Door;
-use crate::server::http::ports::Ports;
+use crate::args::{GlobalFlags, ServeFlags};
+use crate::context::{ContextInference, FileLook, InferredContext, client_cwd};
+use crate::server::http::door::HttpDoor;
+use crate::server::http::ports::ServerPorts;
 use crate::server::mcp::fill_in::FillIn;
-use crate::server::mcp::profile::{self, Profile};
-use crate::server::session::history::History;
-use crate::server::session::role::{self, Asks, ServeSettings};
-use crate::server::token::Token;
-use crate::server::{self, Stdio, log};
+use crate::server::mcp::profile::{self, ServerProfile};
+use crate::server::session::history::ChangeHistory;
+use crate::server::session::role::{self, RequiredToken, ServeSettings};
+use crate::server::token::AccessToken;
+use crate::server::{self, StdioUse, log};
 use crate::{limits, reach, settings};
 
 /// The arguments and settings of `nudge serve`.
@@ -33,30 +33,30 @@ struct ServeArgs {
     /// True for a server in the background, without stdin.
     detached: bool,
     /// The profile offered to the client on stdin in place of everything else.
-    profile: Option<&'static Profile>,
+    profile: Option<&'static ServerProfile>,
 }
 
 /// Runs `nudge serve`, or starts it in the background.
-pub fn run(args: &Serve, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &ServeFlags, global: &GlobalFlags) -> Result<CommandOutput> {
     if args.detach {
         return detach::run(read(args, global)?, global.json);
     }
-    serve(read(args, global)?)?;
+    serve_until_stopped(read(args, global)?)?;
     Ok(String::new().into())
 }
 
-fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
-    let values = settings::with(&args.settings)?;
-    let port = u16::try_from(values.count("port")).map_err(|_| {
-        let setting = settings::table().find(|setting| setting.name == "port");
-        let from = setting.map_or_else(String::new, |port| settings::origin(port, values.origin("port")));
+fn read(args: &ServeFlags, global: &GlobalFlags) -> Result<ServeArgs> {
+    let values = settings::read_with_flags(&args.settings)?;
+    let port = u16::try_from(values.get_count("port")).map_err(|_| {
+        let setting = settings::list_settings().find(|setting| setting.name == "port");
+        let from = setting.map_or_else(String::new, |port| settings::describe_origin(port, values.get_origin("port")));
         Error::invalid(format!("port must be 0 to 65535; correct {from}."))
     })?;
     let settings = ServeSettings {
         dir: RuntimeDir::create(global.runtime_dir.as_deref())?,
         port: global.port.unwrap_or(port),
-        allow_host: values.list("allow_host"),
-        asks: asks(&values)?,
+        allow_host: values.get_list("allow_host"),
+        asks: read_required_token(&values)?,
         journal: values.is_on("journal"),
         keep: values.is_on("keep"),
         data: settings::data_dir(&values),
@@ -64,17 +64,22 @@ fn read(args: &Serve, global: &Global) -> Result<ServeArgs> {
         values: Arc::new(values.clone()),
     };
     // Allowed hosts are checked at the start, even when they are needed only after a promotion.
-    Door::new(Arc::new(Ports::new(settings.port).0), None, &settings.allow_host, settings.dir.server_file_path())?;
+    HttpDoor::new(
+        Arc::new(ServerPorts::new(settings.port).0),
+        None,
+        &settings.allow_host,
+        settings.dir.server_file_path(),
+    )?;
     Ok(ServeArgs {
         settings,
-        log_level: log::level(values.text("log_level")),
+        log_level: log::parse_level(values.get_text("log_level")),
         detached: args.detached,
-        profile: args.profile.as_deref().and_then(profile::named),
+        profile: args.profile.as_deref().and_then(profile::find_profile),
     })
 }
 
 /// Serves until the server is stopped.
-fn serve(args: ServeArgs) -> Result<()> {
+fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     if args.detached {
         detach::leave_the_terminal();
     }
@@ -93,21 +98,21 @@ fn serve(args: ServeArgs) -> Result<()> {
         );
         return Err(Error::invalid(message));
     }
-    let logging = log::start(args.log_level, &settings.dir, !for_people);
-    let history = Arc::new(History::default());
-    let role = role::enter(&settings, &history)?;
+    let logging = log::start_log(args.log_level, &settings.dir, !for_people);
+    let history = Arc::new(ChangeHistory::default());
+    let role = role::take_role(&settings, &history)?;
     if let Err(error) = logging {
         // A server that cannot log still serves.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
     let stdio = if args.detached || for_people {
-        Stdio::Off
+        StdioUse::Off
     } else {
         let limits = reach::is_of_repository(&settings.values);
-        let fill_in = Arc::new(StdioClient { inference: Inference::default(), limits });
-        Stdio::Mcp { fill_in, profile: args.profile }
+        let fill_in = Arc::new(StdioClient { inference: ContextInference::default(), limits });
+        StdioUse::Mcp { fill_in, profile: args.profile }
     };
-    server::run(role, &settings, &history, stdio)
+    server::run_server(role, &settings, &history, stdio)
 }
 
 /// Leaves the process group of the client on stdin. Ctrl-Z on its terminal would stop this process with it, and so
@@ -120,41 +125,47 @@ fn leave_the_job() {
 
 /// Infers the context of the stdio client.
 struct StdioClient {
-    inference: Inference,
+    inference: ContextInference,
     /// True when hints without a scope are limited to the client's repository.
     limits: bool,
 }
 
 impl FillIn for StdioClient {
-    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &Map<String, Value>, look: Look) -> Inferred {
-        self.inference.infer(usage, given, || client_cwd(meta), look)
+    fn infer_context(
+        &self,
+        usage: ContextUse,
+        given: Option<&Value>,
+        meta: &Map<String, Value>,
+        look: FileLook,
+    ) -> InferredContext {
+        self.inference.infer_context(usage, given, || client_cwd(meta), look)
     }
 
-    fn learn(&self, names: EnvNames) {
-        self.inference.learn(names);
+    fn learn_env_names(&self, names: EnvNames) {
+        self.inference.learn_env_names(names);
     }
 
-    fn limits(&self) -> bool {
+    fn has_reach_limit(&self) -> bool {
         self.limits
     }
 
-    fn reach(&self, meta: &Map<String, Value>) -> Option<String> {
-        self.inference.repository(&client_cwd(meta).filter(|_| self.limits)?)
+    fn find_reach(&self, meta: &Map<String, Value>) -> Option<String> {
+        self.inference.find_repository(&client_cwd(meta).filter(|_| self.limits)?)
     }
 }
 
 /// Returns the token that callers must show: none, a fixed one, or the session's own.
-fn asks(values: &Values) -> Result<Asks> {
+fn read_required_token(values: &SettingValues) -> Result<RequiredToken> {
     if !values.is_on("auth") {
-        return Ok(Asks::Nothing);
+        return Ok(RequiredToken::Nothing);
     }
-    let path = values.text("token_file");
+    let path = values.get_text("token_file");
     // The stronger origin wins: a token in a variable comes before a file that the settings file names.
-    if !path.is_empty() && values.origin("token_file") >= values.origin("token") {
-        return Token::from_file(Path::new(path)).map(Asks::For);
+    if !path.is_empty() && values.get_origin("token_file") >= values.get_origin("token") {
+        return AccessToken::from_file(Path::new(path)).map(RequiredToken::For);
     }
-    match values.text("token") {
-        "" => Ok(Asks::ForTheSessions),
-        fixed => Token::fixed(fixed.to_owned()).map(Asks::For),
+    match values.get_text("token") {
+        "" => Ok(RequiredToken::ForTheSessions),
+        fixed => AccessToken::from_text(fixed.to_owned()).map(RequiredToken::For),
     }
 }

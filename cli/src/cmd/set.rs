@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use nudge_client::process_cwd;
-use nudge_core::place::glob::{collapse, has_parent_segment, is_drive, is_relative};
+use nudge_core::place::glob::{collapse_path, has_parent_segment, is_drive, is_relative};
 
-use super::{CommandOutput, RunningSession, add, raw, text_or_stdin};
-use crate::args::{Global, Set, ValueKind, split_globs};
+use super::{CommandOutput, RunningSession, add_field, text_or_stdin, to_raw};
+use crate::args::{GlobalFlags, SetArgs, ValueKind, split_globs};
 use crate::{kept, output, reach, settings};
 
 /// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
-struct Params<'a> {
+struct RawSetParams<'a> {
     component: &'a str,
     key: &'a str,
     value: Box<RawValue>,
@@ -28,39 +28,40 @@ struct Params<'a> {
 
 /// A JSON value, with its data as raw JSON text.
 #[derive(Serialize)]
-struct Json<'a> {
+struct RawJsonValue<'a> {
     r#type: &'static str,
     data: &'a RawValue,
 }
 
-pub fn run(args: &Set, global: &Global) -> Result<CommandOutput> {
-    let value = value(args)?;
+pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let value = build_value(args)?;
     let mut rest = Map::new();
-    add(&mut rest, "variant", args.variant.clone());
-    add(&mut rest, "if_match_version", args.if_match_version);
-    add(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
-    let mut meta = meta(args);
+    add_field(&mut rest, "variant", args.variant.clone());
+    add_field(&mut rest, "if_match_version", args.if_match_version);
+    add_field(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
+    let mut meta = build_meta(args);
     let values = settings::read()?;
     let session = RunningSession::open(global)?;
-    let limited_to = limit(args, &mut meta, || reach::is_of_repository(&values), &session)?;
-    let params = Params { component: &args.component, key: &args.key, value, meta, rest };
-    let mut stored = session.remote.call(reach::SET_HINT, &raw(&params)?)?;
+    let limited_to = limit_reach(args, &mut meta, || reach::is_of_repository(&values), &session)?;
+    let params = RawSetParams { component: &args.component, key: &args.key, value, meta, rest };
+    let mut stored = session.remote.call(reach::SET_HINT, &to_raw(&params)?)?;
     if let Some(repo) = limited_to {
-        let told = reach::told(&repo, "--everywhere");
+        let told = reach::explain_limit(&repo, "--everywhere");
         stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
     }
     if kept::has_duration(&stored)
-        && let Some(why) = session.call("nudge.status", &Map::new()).ok().and_then(|status| kept::told(&status))
+        && let Some(why) =
+            session.call("nudge.status", &Map::new()).ok().and_then(|status| kept::warn_of_keeping(&status))
     {
         stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);
     }
-    session.render(&stored, output::stored)
+    session.render(&stored, output::render_stored)
 }
 
 /// Says where a hint applies: replaces the shorthands for this repository and this folder, and limits a hint without a
 /// scope to the repository. Returns the repository when it was added so.
-fn limit(
-    args: &Set,
+fn limit_reach(
+    args: &SetArgs,
     meta: &mut Map<String, Value>,
     by_default: impl FnOnce() -> bool,
     session: &RunningSession,
@@ -73,18 +74,18 @@ fn limit(
         let folder =
             cwd.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; name a scope."))?;
         let mut scope = scope_of(meta);
-        scope.insert("cwd_glob".into(), reach::below(folder).into());
-        add(&mut scope, "repo", session.repository(&cwd));
+        scope.insert("cwd_glob".into(), reach::pattern_below(folder).into());
+        add_field(&mut scope, "repo", session.find_repository(&cwd));
         meta.insert("scope".into(), scope.into());
     } else if args.scope_repo.iter().any(|repo| repo == ".") {
         let outside = || Error::invalid("This folder is in no repository that has a name; name one instead of `.`.");
-        let repo = session.repository(&here("--scope-repo .")?).ok_or_else(outside)?;
+        let repo = session.find_repository(&here("--scope-repo .")?).ok_or_else(outside)?;
         let repos: Vec<_> = args.scope_repo.iter().map(|name| if name == "." { &repo } else { name }).collect();
         let mut scope = scope_of(meta);
         scope.insert("repo".into(), json!(repos));
         meta.insert("scope".into(), scope.into());
     } else if !args.everywhere && args.variant.is_none() && !meta.contains_key("scope") && by_default() {
-        let repo = process_cwd().and_then(|cwd| session.repository(&cwd));
+        let repo = process_cwd().and_then(|cwd| session.find_repository(&cwd));
         if let Some(repo) = &repo {
             meta.insert("scope".into(), json!({"repo": repo}));
         }
@@ -101,7 +102,7 @@ fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The type that `--type` names, else the one that the other flags are for.
-fn kind(args: &Set) -> Result<ValueKind> {
+fn choose_kind(args: &SetArgs) -> Result<ValueKind> {
     let mut kind = args.kind;
     for (flag, given, its) in [
         ("--shell", args.shell.is_some(), ValueKind::Command),
@@ -118,8 +119,8 @@ fn kind(args: &Set) -> Result<ValueKind> {
 }
 
 /// Builds the value in the form of its type.
-fn value(args: &Set) -> Result<Box<RawValue>> {
-    let kind = kind(args)?;
+fn build_value(args: &SetArgs) -> Result<Box<RawValue>> {
+    let kind = choose_kind(args)?;
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
@@ -133,35 +134,35 @@ fn value(args: &Set) -> Result<Box<RawValue>> {
     }
     let mut typed = Map::new();
     match kind {
-        ValueKind::Text => return raw(&text),
+        ValueKind::Text => return to_raw(&text),
         ValueKind::Command => {
             typed.extend([("type".into(), json!("command")), ("cmd".into(), text.into())]);
-            add(&mut typed, "shell", args.shell.clone());
+            add_field(&mut typed, "shell", args.shell.clone());
         }
         ValueKind::Path => {
-            typed.extend([("type".into(), json!("path")), ("abs".into(), absolute(text)?.into())]);
-            add(&mut typed, "os", args.path_os.clone());
+            typed.extend([("type".into(), json!("path")), ("abs".into(), to_absolute(text)?.into())]);
+            add_field(&mut typed, "os", args.path_os.clone());
         }
         ValueKind::Template => {
             let format = args.format.clone().unwrap_or_else(|| "mustache".into());
             typed.extend([("type".into(), json!("template")), ("format".into(), format.into())]);
             typed.insert("body".into(), text.into());
             let defaults = args.defaults.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-            add(&mut typed, "defaults", defaults.collect::<Map<_, _>>());
+            add_field(&mut typed, "defaults", defaults.collect::<Map<_, _>>());
         }
         ValueKind::Json => {
             let data: &RawValue = serde_json::from_str(&text).map_err(|error| {
                 Error::invalid(format!("The value is not JSON: {error}; correct it or drop --type json."))
             })?;
-            return raw(&Json { r#type: "json", data });
+            return to_raw(&RawJsonValue { r#type: "json", data });
         }
     }
-    raw(&typed)
+    to_raw(&typed)
 }
 
 /// Makes a path absolute from the command's own folder, or from the home folder for `~`. An absolute one of any system
 /// stays as it is. `..` means the same as for the shell's `cd`.
-fn absolute(text: String) -> Result<String> {
+fn to_absolute(text: String) -> Result<String> {
     let is_absolute = is_drive(&text) || text.starts_with(['/', '\\']) || Path::new(&text).is_absolute();
     if is_absolute || text.is_empty() {
         return Ok(text);
@@ -188,37 +189,37 @@ fn from_here(pattern: String) -> String {
     let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
     match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {
         Some(cwd) if is_plain && !has_parent_segment(&pattern) => {
-            collapse(&format!("{}/{pattern}", reach::literal(cwd.trim_end_matches('/'))))
+            collapse_path(&format!("{}/{pattern}", reach::escape_pattern(cwd.trim_end_matches('/'))))
         }
         _ => pattern,
     }
 }
 
-fn meta(args: &Set) -> Map<String, Value> {
+fn build_meta(args: &SetArgs) -> Map<String, Value> {
     let mut scope = Map::new();
-    add(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob).into_iter().map(from_here).collect::<Vec<_>>());
-    add(&mut scope, "repo", args.scope_repo.clone());
-    add(&mut scope, "branch", split_globs(&args.scope_branch));
-    add(&mut scope, "os", args.scope_os.clone());
-    add(&mut scope, "env_required", args.scope_env_required.clone());
+    add_field(&mut scope, "cwd_glob", split_globs(&args.scope_cwd_glob).into_iter().map(from_here).collect::<Vec<_>>());
+    add_field(&mut scope, "repo", args.scope_repo.clone());
+    add_field(&mut scope, "branch", split_globs(&args.scope_branch));
+    add_field(&mut scope, "os", args.scope_os.clone());
+    add_field(&mut scope, "env_required", args.scope_env_required.clone());
     let mut env: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, value) in &args.scope_env {
         env.entry(name).or_default().push(value);
     }
-    add(
+    add_field(
         &mut scope,
         "env_match",
         env.into_iter().map(|(name, values)| (name.into(), values.into())).collect::<Map<_, _>>(),
     );
     let mut meta = Map::new();
-    add(&mut meta, "reason", args.reason.clone());
-    add(&mut meta, "tags", args.tags.clone());
-    add(&mut meta, "priority", args.priority);
-    add(&mut meta, "confidence", args.confidence);
-    add(&mut meta, "ttl", args.ttl.clone());
-    add(&mut meta, "sensitivity", args.secret.then_some("secret"));
-    add(&mut meta, "scope", scope);
-    add(&mut meta, "source", Some(args.source.clone()).filter(|source| !source.is_empty()));
-    add(&mut meta, "added_by", args.added_by.clone());
+    add_field(&mut meta, "reason", args.reason.clone());
+    add_field(&mut meta, "tags", args.tags.clone());
+    add_field(&mut meta, "priority", args.priority);
+    add_field(&mut meta, "confidence", args.confidence);
+    add_field(&mut meta, "ttl", args.ttl.clone());
+    add_field(&mut meta, "sensitivity", args.secret.then_some("secret"));
+    add_field(&mut meta, "scope", scope);
+    add_field(&mut meta, "source", Some(args.source.clone()).filter(|source| !source.is_empty()));
+    add_field(&mut meta, "added_by", args.added_by.clone());
     meta
 }

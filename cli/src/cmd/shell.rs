@@ -5,16 +5,16 @@ use clap_complete::env::Shells;
 use nudge::{Error, ErrorKind, Result};
 
 use super::CommandOutput;
-use crate::args::{Args, COMPLETE_VARIABLE, Completions, Man, Shell};
+use crate::args::{COMPLETE_VARIABLE, CliArgs, CompletionShell, CompletionsArgs, ManArgs};
 
 /// Prints the script that makes a shell ask `nudge` itself for completions.
-pub fn completions(args: &Completions) -> Result<CommandOutput> {
+pub fn print_completions(args: &CompletionsArgs) -> Result<CommandOutput> {
     let shell = match args.shell {
-        Shell::Bash => "bash",
-        Shell::Elvish => "elvish",
-        Shell::Fish => "fish",
-        Shell::PowerShell => "powershell",
-        Shell::Zsh => "zsh",
+        CompletionShell::Bash => "bash",
+        CompletionShell::Elvish => "elvish",
+        CompletionShell::Fish => "fish",
+        CompletionShell::PowerShell => "powershell",
+        CompletionShell::Zsh => "zsh",
     };
     let mut out = Vec::new();
     let shells = Shells::builtins();
@@ -28,11 +28,11 @@ pub fn completions(args: &Completions) -> Result<CommandOutput> {
 }
 
 /// Prints the page of `nudge`, or writes those of all verbs into a folder.
-pub fn man(args: &Man) -> Result<CommandOutput> {
-    let mut command = Args::command().disable_help_subcommand(true);
+pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
+    let mut command = CliArgs::command().disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
-        let page = page(&command)
+        let page = render_page(&command)
             .map_err(|error| Error::new(ErrorKind::Quota, format!("The page cannot be written: {error}.")))?;
         return Ok(page.into());
     };
@@ -43,13 +43,13 @@ pub fn man(args: &Man) -> Result<CommandOutput> {
     std::fs::create_dir_all(folder).map_err(failed)?;
     for command in command.get_subcommands().chain([&command]) {
         let name = format!("{}.1", command.get_display_name().unwrap_or(command.get_name()));
-        page(command).and_then(|page| std::fs::write(folder.join(name), page)).map_err(failed)?;
+        render_page(command).and_then(|page| std::fs::write(folder.join(name), page)).map_err(failed)?;
     }
     Ok(format!("wrote the pages to {}\n", folder.display()).into())
 }
 
 /// Renders a page; examples get a heading of their own and keep their lines.
-fn page(command: &clap::Command) -> std::io::Result<String> {
+fn render_page(command: &clap::Command) -> std::io::Result<String> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;
     let page = String::from_utf8_lossy(&out).into_owned();

@@ -10,24 +10,26 @@ use std::sync::Arc;
 use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
-use nudge_core::settings::{Origin, Values};
-use nudge_core::source::{CommandHost, Host, LongCommand, Source, SourceSpec, StopFlag};
+use nudge_core::settings::{SettingValues, ValueOrigin};
+use nudge_core::source::{CommandHost, LongCommand, Source, SourceHost, SourceSpec, StopFlag};
 use nudge_os::programs;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::serve::detach::{apart, leave_the_terminal};
-use super::watch::{Wait, nobody_reads};
-use super::{CommandOutput, Form, RunningSession, ask, json, parsed, print, tell, text_or_stdin};
-use crate::args::{Global, SourceVerb};
-use crate::context::Inference;
-use crate::running::{connect, given, raw};
+use super::serve::detach::{leave_the_terminal, set_apart};
+use super::watch::{ReaderWait, nobody_reads};
+use super::{
+    CommandOutput, RunningSession, TextForm, ask_yes, parse_value, print_note, print_text, text_or_stdin, to_raw_output,
+};
+use crate::args::{GlobalFlags, SourceVerb};
+use crate::context::ContextInference;
+use crate::running::{connect_session, to_context, to_raw};
 use crate::server::stop_signal;
 use crate::{output, settings, sources};
 
-pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
+pub fn run(call: SourceVerb, global: &GlobalFlags) -> Result<CommandOutput> {
     if let Some(long) = call.long {
-        return stay(call, long, global);
+        return run_long_command(call, long, global);
     }
     if let Some(edited) = call.edited
         && call.params.keys().all(|name| name == edited.id)
@@ -36,7 +38,7 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     }
     if let Some(question) = call.method.question
         && std::io::stdin().is_terminal()
-        && !ask(question)
+        && !ask_yes(question)
     {
         return Err(Error::invalid("Nothing was changed."));
     }
@@ -45,27 +47,27 @@ pub fn run(call: SourceVerb, global: &Global) -> Result<CommandOutput> {
     if let Some(pages) = document.filter(|pages| !call.params.contains_key(pages.cursor)) {
         return document::print_pages(call, pages, global);
     }
-    let answer = finished(&call, answer(call.clone(), global)?, global)?;
+    let answer = finish_answer(&call, ask_source(call.clone(), global)?, global)?;
     if document.is_some() {
-        return Ok(json(&answer));
+        return Ok(to_raw_output(&answer));
     }
-    let Some(report) = report else { return shown(&answer, global) };
-    let report = report(&parsed(&answer)?);
+    let Some(report) = report else { return show_result(&answer, global) };
+    let report = report(&parse_value(&answer)?);
     let code = u8::from(report.is_refused);
-    let shown = if global.json { json(&answer) } else { output::report(&report).into() };
+    let shown = if global.json { to_raw_output(&answer) } else { output::render_report(&report).into() };
     Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
 }
 
 /// Finishes an answer as its method's row says, if the settings want it.
-fn finished(call: &SourceVerb, answer: Box<RawValue>, global: &Global) -> Result<Box<RawValue>> {
+fn finish_answer(call: &SourceVerb, answer: Box<RawValue>, global: &GlobalFlags) -> Result<Box<RawValue>> {
     let Some(finish) = call.method.finish else { return Ok(answer) };
     if !settings::read()?.is_on(finish.setting) {
         return Ok(answer);
     }
-    let mut answer = parsed(&answer)?;
+    let mut answer = parse_value(&answer)?;
     with_host(call.source, global, |host| {
         (finish.run)(&call.params, &mut answer, host);
-        raw(&answer)
+        to_raw(&answer)
     })
 }
 
@@ -86,7 +88,7 @@ fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
 }
 
 /// Asks the running session, and where there is none the source itself.
-fn answer(call: SourceVerb, global: &Global) -> Result<Box<RawValue>> {
+fn ask_source(call: SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> {
     match in_session(&call, global) {
         // No server runs, or one of a version that has no such source. A caller that names a port means that server.
         Err(error)
@@ -94,17 +96,17 @@ fn answer(call: SourceVerb, global: &Global) -> Result<Box<RawValue>> {
                 && global.port.is_none()
                 && matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::UnknownMethod) =>
         {
-            alone(call)
+            ask_alone(call)
         }
         result => result,
     }
 }
 
-fn shown(result: &RawValue, global: &Global) -> Result<CommandOutput> {
-    Ok(if global.json { json(result) } else { output::plain(&parsed(result)?).into() })
+fn show_result(result: &RawValue, global: &GlobalFlags) -> Result<CommandOutput> {
+    Ok(if global.json { to_raw_output(result) } else { output::render_plain(&parse_value(result)?).into() })
 }
 
-fn in_session(call: &SourceVerb, global: &Global) -> Result<Box<RawValue>> {
+fn in_session(call: &SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> {
     let session = RunningSession::open(global)?;
     match &call.here {
         Some(here) => session.call_here(call.method.name, call.params.clone(), here),
@@ -113,29 +115,29 @@ fn in_session(call: &SourceVerb, global: &Global) -> Result<Box<RawValue>> {
 }
 
 /// Asks the source in this process.
-fn alone(call: SourceVerb) -> Result<Box<RawValue>> {
+fn ask_alone(call: SourceVerb) -> Result<Box<RawValue>> {
     let (source, method) = (call.source, call.method);
     let params = with_context(call);
     let opened = open_alone(source, &settings::read()?)?;
-    let result = opened.call(method.name, &raw(&params)?);
+    let result = opened.call(method.name, &to_raw(&params)?);
     opened.close();
     result
 }
 
 /// Opens a source in this process.
-pub fn open_alone(source: &SourceSpec, values: &Values) -> Result<Arc<dyn Source>> {
+pub fn open_alone(source: &SourceSpec, values: &SettingValues) -> Result<Arc<dyn Source>> {
     (source.open)(host_alone(source, values)?)
 }
 
 /// Returns the host of a source in this process.
-fn host_alone(source: &SourceSpec, values: &Values) -> Result<Host<'static>> {
+fn host_alone(source: &SourceSpec, values: &SettingValues) -> Result<SourceHost<'static>> {
     let data = settings::data_dir(values);
-    Ok(Host {
+    Ok(SourceHost {
         cache: settings::cache_dir(values),
-        models: sources::models(values, &data, Arc::new(SystemClock)),
-        settings: Arc::new(values.of(source.settings)),
+        models: sources::open_models(values, &data, Arc::new(SystemClock)),
+        settings: Arc::new(values.select(source.settings)),
         data: data.clone(),
-        ..Host::alone(data.path(), source, &[])?
+        ..SourceHost::new_alone(data.path(), source, &[])?
     })
 }
 
@@ -143,45 +145,52 @@ fn host_alone(source: &SourceSpec, values: &Values) -> Result<Host<'static>> {
 fn with_context(call: SourceVerb) -> Map<String, Value> {
     let mut params = call.params;
     if let Some(here) = &call.here {
-        params.insert("context".into(), Value::Object(given(here)));
-        Inference::default().fill_in(call.method.context, &mut params, process_cwd().as_deref());
+        params.insert("context".into(), Value::Object(to_context(here)));
+        ContextInference::default().fill_in(call.method.context, &mut params, process_cwd().as_deref());
     }
     params
 }
 
 /// Runs a command that stays, until it is stopped or its output is no longer read.
-fn stay(call: SourceVerb, long: &LongCommand, global: &Global) -> Result<CommandOutput> {
+fn run_long_command(call: SourceVerb, long: &LongCommand, global: &GlobalFlags) -> Result<CommandOutput> {
     let source = call.source;
-    let params = raw(&with_context(call))?;
+    let params = to_raw(&with_context(call))?;
     with_host(source, global, |host| (long.run)(&params, host))?;
     Ok(String::new().into())
 }
 
 /// Runs a part of a source in this process, with the host of the command line.
-fn with_host<T>(source: &SourceSpec, global: &Global, run: impl FnOnce(&CommandHost<'_>) -> Result<T>) -> Result<T> {
+fn with_host<T>(
+    source: &SourceSpec,
+    global: &GlobalFlags,
+    run: impl FnOnce(&CommandHost<'_>) -> Result<T>,
+) -> Result<T> {
     let stop = StopFlag::default();
     end_by_signal(&stop)?;
     let gone = stop.clone();
     std::thread::spawn(move || {
-        if nobody_reads(Wait::ForIt) {
+        if nobody_reads(ReaderWait::ForIt) {
             gone.set();
         }
     });
     let say = |line: &str, event: &Value| {
         let (text, form) = if global.json {
-            (format!("{event}\n"), Form::Json)
+            (format!("{event}\n"), TextForm::Json)
         } else {
-            (format!("{}\n", output::visible(line)), Form::Pretty)
+            (format!("{}\n", output::make_visible(line)), TextForm::Pretty)
         };
-        if !print(&text, form).is_ok_and(|open| open) {
+        if !print_text(&text, form).is_ok_and(|open| open) {
             stop.set();
         }
     };
-    let keep = |name: &str, value: &str| keep(source, name, value, global);
+    let keep = |name: &str, value: &str| keep_setting(source, name, value, global);
     let show = |text: &str, event: &Value| {
-        let (text, form) =
-            if global.json { (format!("{event}\n"), Form::Json) } else { (output::visible_lines(text), Form::Pretty) };
-        let _ = print(&text, form);
+        let (text, form) = if global.json {
+            (format!("{event}\n"), TextForm::Json)
+        } else {
+            (output::visible_lines(text), TextForm::Pretty)
+        };
+        let _ = print_text(&text, form);
     };
     let host = CommandHost {
         clock: Arc::new(SystemClock),
@@ -190,16 +199,16 @@ fn with_host<T>(source: &SourceSpec, global: &Global, run: impl FnOnce(&CommandH
         keep: &keep,
         show: &show,
         open: &|| host_alone(source, &settings::read()?),
-        list: &|name| Ok(settings::read()?.list(name)),
-        program: &programs::find,
-        behind: &|words| behind(source, words),
+        list: &|name| Ok(settings::read()?.get_list(name)),
+        program: &programs::find_program,
+        behind: &|words| start_in_background(source, words),
     };
     run(&host)
 }
 
 /// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the end
 /// of its caller, or of the caller's session, does not end the new one.
-pub fn behind(source: &SourceSpec, words: &[&str]) -> Result<()> {
+pub fn start_in_background(source: &SourceSpec, words: &[&str]) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::unavailable(format!("Nothing can be started in the background ({error}); try again without --detach."))
     };
@@ -207,23 +216,23 @@ pub fn behind(source: &SourceSpec, words: &[&str]) -> Result<()> {
     leave_the_terminal();
     let mut command = Command::new(program);
     command.arg(source.name).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    apart(&mut command);
+    set_apart(&mut command);
     command.spawn().map(drop).map_err(failed)
 }
 
 /// Writes a setting of a source into the settings file, and tells why it may not count at once.
-fn keep(source: &SourceSpec, name: &str, value: &str, global: &Global) -> Result<()> {
+fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFlags) -> Result<()> {
     let setting = source.settings.iter().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;
-    settings::keep(setting, value)?;
+    settings::write_setting(setting, value)?;
     if global.json {
         return Ok(());
     }
-    if settings::read()?.origin(name) != Origin::File {
-        tell(&format!("{} is set here and counts more; unset it", setting.variable()));
+    if settings::read()?.get_origin(name) != ValueOrigin::File {
+        print_note(&format!("{} is set here and counts more; unset it", setting.env_variable()));
     }
-    if connect(global).is_ok() {
-        tell("the session that runs goes by the settings of its start; `nudge stop`, then restart your agents");
+    if connect_session(global).is_ok() {
+        print_note("the session that runs goes by the settings of its start; `nudge stop`, then restart your agents");
     }
     Ok(())
 }

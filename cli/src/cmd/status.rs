@@ -4,10 +4,10 @@ use nudge::Result;
 use serde_json::Map;
 
 use super::{CommandOutput, RunningSession};
-use crate::args::Global;
+use crate::args::GlobalFlags;
 use crate::output;
 
-pub fn run(global: &Global) -> Result<CommandOutput> {
+pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    session.render(&session.call("nudge.status", &Map::new())?, output::status)
+    session.render(&session.call("nudge.status", &Map::new())?, output::render_status)
 }

@@ -4,20 +4,24 @@ use nudge::{ErrorKind, Result, Service as _};
 use nudge_client::RuntimeDir;
 use serde_json::Map;
 
-use super::{CommandOutput, connect, json, parsed, raw};
-use crate::args::Global;
+use super::{CommandOutput, connect_session, parse_value, to_raw, to_raw_output};
+use crate::args::GlobalFlags;
 use crate::output;
 
 /// Ends the session by a call to the server, never by a signal to a pid that a file names.
-pub fn run(global: &Global) -> Result<CommandOutput> {
-    let none = raw(&Map::new())?;
+pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
+    let none = to_raw(&Map::new())?;
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let server = dir.read_server_file();
-    match connect(global).and_then(|remote| remote.call("nudge.shutdown", &none)) {
+    match connect_session(global).and_then(|remote| remote.call("nudge.shutdown", &none)) {
         Ok(stopping) => {
             // A server that is slow to leave has ended its session all the same.
             let _ = server.is_none_or(|server| dir.wait_for_end(&server));
-            Ok(if global.json { json(&stopping) } else { output::stopped(&parsed(&stopping)?).into() })
+            Ok(if global.json {
+                to_raw_output(&stopping)
+            } else {
+                output::render_stopped(&parse_value(&stopping)?).into()
+            })
         }
         Err(error) => {
             // Without a PRIMARY the call gets no answer, and the session is ended through its files.

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{RemoteServer, RuntimeDir};
 
 use super::CommandOutput;
-use crate::output::quoted;
+use crate::output::quote_argument;
 
 /// Time limit of the server's start.
 const START: Duration = Duration::from_secs(5);
@@ -17,28 +17,28 @@ const START: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1800);
 
 pub fn run() -> Result<CommandOutput> {
-    let tour = Tour::start()?;
+    let tour = TourSession::start()?;
     let folder = "/work/minerva/http-proxy";
-    say("Two variants of one key: each system gets its own folder.")?;
-    tour.run(&["set", "http-proxy", "directory", r"C:\code\http-proxy", "--scope-os", "windows"], 0)?;
-    tour.run(&["set", "http-proxy", "directory", "/srv/code/http-proxy", "--scope-os", "linux,darwin"], 0)?;
-    tour.run(&["get", "http-proxy", "directory", "--os", "windows"], 0)?;
-    say("A command that holds in one place and on two branches.")?;
+    print_line("Two variants of one key: each system gets its own folder.")?;
+    tour.run_step(&["set", "http-proxy", "directory", r"C:\code\http-proxy", "--scope-os", "windows"], 0)?;
+    tour.run_step(&["set", "http-proxy", "directory", "/srv/code/http-proxy", "--scope-os", "linux,darwin"], 0)?;
+    tour.run_step(&["get", "http-proxy", "directory", "--os", "windows"], 0)?;
+    print_line("A command that holds in one place and on two branches.")?;
     let scope = ["--scope-cwd-glob", "**/http-proxy*", "--scope-branch", "dev,main"];
     let build =
         ["set", "http-proxy", "build", "docker compose build router", "--tags", "build,docker", "--priority", "8"];
-    tour.run(&[&build[..], &scope].concat(), 0)?;
-    tour.run(&["get", "http-proxy", "build", "--cwd", folder, "--branch", "dev"], 0)?;
-    say("Where it does not fit, nothing comes back, and the message says why.")?;
-    tour.run(&["get", "http-proxy", "build", "--cwd", "/work/billing", "--branch", "dev"], 1)?;
-    say("A toggle that is gone in two hours.")?;
-    tour.run(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
-    say("A credential is refused (this one is made up).")?;
+    tour.run_step(&[&build[..], &scope].concat(), 0)?;
+    tour.run_step(&["get", "http-proxy", "build", "--cwd", folder, "--branch", "dev"], 0)?;
+    print_line("Where it does not fit, nothing comes back, and the message says why.")?;
+    tour.run_step(&["get", "http-proxy", "build", "--cwd", "/work/billing", "--branch", "dev"], 1)?;
+    print_line("A toggle that is gone in two hours.")?;
+    tour.run_step(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
+    print_line("A credential is refused (this one is made up).")?;
     // The parts are joined here, so that the source holds nothing that looks like a credential.
     let made_up = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
-    tour.run(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
-    say("What an agent finds, best first.")?;
-    tour.run(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
+    tour.run_step(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
+    print_line("What an agent finds, best first.")?;
+    tour.run_step(&["query", "--cwd", folder, "--branch", "dev"], 0)?;
     drop(tour);
     Ok("\n# The server is stopped and its folder removed. Next: `nudge init` puts Nudge into your coding agents.\n"
         .to_owned()
@@ -46,13 +46,13 @@ pub fn run() -> Result<CommandOutput> {
 }
 
 /// A private session, ended when dropped.
-struct Tour {
+struct TourSession {
     server: Child,
     folder: PathBuf,
     nudge: PathBuf,
 }
 
-impl Tour {
+impl TourSession {
     fn start() -> Result<Self> {
         let failed = |what: &str| Error::unavailable(format!("The tour cannot start: {what}."));
         let nudge = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
@@ -63,7 +63,7 @@ impl Tour {
         let server = serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let tour = Self { server: server.map_err(|_| failed("the server cannot be started"))?, folder, nudge };
         let begun = Instant::now();
-        while RuntimeDir::open(Some(&tour.folder)).and_then(|dir| Remote::connect(&dir)).is_err() {
+        while RuntimeDir::open(Some(&tour.folder)).and_then(|dir| RemoteServer::connect(&dir)).is_err() {
             if begun.elapsed() > START {
                 return Err(failed("the server does not answer"));
             }
@@ -73,13 +73,13 @@ impl Tour {
     }
 
     /// Shows a command and runs it; `expected` is its exit code, as some steps show a failure.
-    fn run(&self, args: &[&str], expected: i32) -> Result<()> {
-        print(&format!("$ nudge {}\n", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" ")))?;
+    fn run_step(&self, args: &[&str], expected: i32) -> Result<()> {
+        print_text(&format!("$ nudge {}\n", args.iter().map(|arg| quote_argument(arg)).collect::<Vec<_>>().join(" ")))?;
         let mut command = Command::new(&self.nudge);
         command.args(args).env("NUDGE_RUNTIME_DIR", &self.folder).stdin(Stdio::null());
         let out = command.output().map_err(|_| Error::unavailable("A command of the tour cannot be started."))?;
-        print(&String::from_utf8_lossy(&out.stdout))?;
-        print(&String::from_utf8_lossy(&out.stderr))?;
+        print_text(&String::from_utf8_lossy(&out.stdout))?;
+        print_text(&String::from_utf8_lossy(&out.stderr))?;
         if out.status.code() != Some(expected) {
             return Err(Error::unavailable("The tour went wrong at this step; please report it."));
         }
@@ -90,7 +90,7 @@ impl Tour {
     }
 }
 
-impl Drop for Tour {
+impl Drop for TourSession {
     fn drop(&mut self) {
         // End of file on stdin ends the server; it is killed only when it hangs.
         drop(self.server.stdin.take());
@@ -104,11 +104,11 @@ impl Drop for Tour {
     }
 }
 
-fn say(text: &str) -> Result<()> {
-    print(&format!("\n# {text}\n"))
+fn print_line(text: &str) -> Result<()> {
+    print_text(&format!("\n# {text}\n"))
 }
 
-fn print(text: &str) -> Result<()> {
+fn print_text(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|_| Error::unavailable("The tour has nowhere to print to."))

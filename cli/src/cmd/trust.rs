@@ -6,17 +6,17 @@ use nudge::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::{CommandOutput, agree, parsed, tell};
-use crate::args::{Global, Trusting};
-use crate::committed::{self, Document, FILE, Trust};
-use crate::output::{visible, visible_lines};
+use super::{CommandOutput, ask_consent, parse_value, print_note};
+use crate::args::{GlobalFlags, TrustArgs};
+use crate::committed::{self, CommittedFile, FILE, TrustFile};
+use crate::output::{make_visible, visible_lines};
 use crate::running::RunningSession;
 use crate::seed;
 
-pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
-    let (top, repo) = seed::here()?;
+pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let (top, repo) = seed::find_repository()?;
     if args.forget {
-        let mut trust = Trust::open()?;
+        let mut trust = TrustFile::open()?;
         let was = trust.get(&top).trusted.is_some();
         trust.set(&top, None)?;
         let said = if was {
@@ -29,19 +29,21 @@ pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
         );
     }
     let none = || Error::not_found(format!("This repository has no {FILE}; `nudge save` writes one."));
-    let document = Document::read(&top)?.ok_or_else(none)?;
-    let known = Trust::look()?.get(&top);
+    let document = CommittedFile::read(&top)?.ok_or_else(none)?;
+    let known = TrustFile::read_unlocked()?.get(&top);
     let is_trusted = known.trusted.as_deref() == Some(document.text.as_str());
     if !is_trusted {
-        let shown = visible_lines(difference(known.trusted.as_deref(), &document.text).trim_end());
-        tell(&format!("{shown}\n\nWhat agents would be told:\n{}", told(&document.text).trim_end()));
+        let shown = visible_lines(diff_texts(known.trusted.as_deref(), &document.text).trim_end());
+        print_note(&format!("{shown}\n\nWhat agents would be told:\n{}", show_texts(&document.text).trim_end()));
         let count = document.entries.len();
         let hints = if count == 1 { "this hint".to_owned() } else { format!("these {count} hints") };
-        agree(args.yes, &format!("Tell agents in this clone {hints}?"))?;
-        Trust::open()?.set(&top, Some(document.text.clone()))?;
+        ask_consent(args.yes, &format!("Tell agents in this clone {hints}?"))?;
+        TrustFile::open()?.set(&top, Some(document.text.clone()))?;
     }
     let loaded = match RunningSession::open(global) {
-        Ok(session) => committed::load(&top, &repo, &|method, params| parsed(&session.call(method, params)?))?,
+        Ok(session) => {
+            committed::load_trusted(&top, &repo, &|method, params| parse_value(&session.call(method, params)?))?
+        }
         Err(error) if error.kind() == ErrorKind::Unavailable => None,
         Err(error) => return Err(error),
     };
@@ -58,14 +60,19 @@ pub fn run(args: &Trusting, global: &Global) -> Result<CommandOutput> {
         "; {set} stored now, {there} were there; each session loads it once, and any change of it asks again"
     );
     for (name, why) in refused {
-        let _ = writeln!(text, "  {} is refused: {}", crate::output::visible(&name), crate::output::visible(&why));
+        let _ = writeln!(
+            text,
+            "  {} is refused: {}",
+            crate::output::make_visible(&name),
+            crate::output::make_visible(&why)
+        );
     }
     Ok(text.into())
 }
 
 /// Returns the texts of the file as agents would read them: decoded, one after another, with hidden characters made
 /// visible.
-fn told(text: &str) -> String {
+fn show_texts(text: &str) -> String {
     let mut out = String::new();
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     tell_texts(&document, &mut Vec::new(), &mut out);
@@ -75,21 +82,21 @@ fn told(text: &str) -> String {
 fn tell_texts(value: &Value, path: &mut Vec<String>, out: &mut String) {
     match value {
         Value::Object(members) => members.iter().for_each(|(name, value)| {
-            path.push(visible(name));
+            path.push(make_visible(name));
             tell_texts(value, path, out);
             path.pop();
         }),
         Value::Array(items) => items.iter().for_each(|value| tell_texts(value, path, out)),
         Value::String(text) => {
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "  {}: {}", path.join("/"), visible(text));
+            let _ = writeln!(out, "  {}: {}", path.join("/"), make_visible(text));
         }
         _ => {}
     }
 }
 
 /// Returns the lines that are new in the file since it was trusted; all of it when it never was.
-fn difference(before: Option<&str>, now: &str) -> String {
+fn diff_texts(before: Option<&str>, now: &str) -> String {
     let Some(before) = before else { return now.to_owned() };
     TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()
 }
@@ -99,8 +106,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_would_be_told_is_shown_decoded() {
+    fn lines_for_agents_are_shown_decoded() {
         let text = r#"{"hints": {"api": {"build": {"value": "\u0072\u0075\u006e it\u200b\u001b[2J"}}}}"#;
-        assert_eq!(told(text), "  hints/api/build/value: run it\\u{200b}\\u{1b}[2J\n");
+        assert_eq!(show_texts(text), "  hints/api/build/value: run it\\u{200b}\\u{1b}[2J\n");
     }
 }

@@ -9,9 +9,9 @@ use nudge_client::process_cwd;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, json, parsed_as, reworded, tell};
-use crate::args::{Global, Ui};
-use crate::running::given;
+use super::{CommandOutput, RunningSession, parsed_as, print_note, to_raw_output, with_message};
+use crate::args::{GlobalFlags, UiArgs};
+use crate::running::to_context;
 use crate::server::page::OPEN_PAGE;
 
 const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
@@ -20,7 +20,7 @@ const OLDER: &str =
 
 /// The part of the result that is opened.
 #[derive(Deserialize)]
-struct Opened {
+struct OpenedAddress {
     url: String,
     expires_s: u64,
 }
@@ -29,7 +29,7 @@ struct Opened {
 const PORT: &str = "DUDE_PORT";
 
 /// The port that the page is wanted on: the flag, else the variable.
-fn port(global: &Global) -> Result<Option<u16>> {
+fn read_port(global: &GlobalFlags) -> Result<Option<u16>> {
     let given = std::env::var_os(PORT).filter(|text| !text.is_empty());
     match (global.port, given) {
         (None, Some(text)) => {
@@ -42,39 +42,39 @@ fn port(global: &Global) -> Result<Option<u16>> {
 }
 
 /// Prints the address of the page, and opens it where a person sits.
-pub fn run(args: &Ui, global: &Global) -> Result<CommandOutput> {
-    let port = port(global)?;
+pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
+    let port = read_port(global)?;
     // Here the port says where the page is wanted, and not which server is meant.
-    let session = RunningSession::open(&Global { port: None, ..global.clone() }).map_err(|error| {
+    let session = RunningSession::open(&GlobalFlags { port: None, ..global.clone() }).map_err(|error| {
         // Whatever else is wrong is told as it is.
-        if error.message().starts_with("No Nudge server is running") { reworded(&error, NO_SERVER) } else { error }
+        if error.message().starts_with("No Nudge server is running") { with_message(&error, NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
-    params.insert("context".into(), Value::Object(given(&args.here)));
+    params.insert("context".into(), Value::Object(to_context(&args.here)));
     if let Some(port) = port {
         params.insert("port".into(), port.into());
     }
     // The variables that scopes mention must be there beforehand: the page has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
-    session.learn(names);
+    session.learn_env_names(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
     let opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::UnknownMethod => reworded(&error, OLDER),
+        ErrorKind::UnknownMethod => with_message(&error, OLDER),
         _ => error,
     })?;
-    let Opened { url, expires_s } = parsed_as(&opened)?;
+    let OpenedAddress { url, expires_s } = parsed_as(&opened)?;
     let sits_somebody = !global.json && std::io::stdout().is_terminal();
-    let note = match (sits_somebody && !args.no_open).then(|| open::browser(&url)) {
+    let note = match (sits_somebody && !args.no_open).then(|| open::open_browser(&url)) {
         Some(true) => "it opens in your browser",
         Some(false) => "no browser can be opened here; open it yourself",
         None => "open it in a browser of yours",
     };
     if global.json {
-        return Ok(json(&opened));
+        return Ok(to_raw_output(&opened));
     }
-    tell(&format!("{note}; it works once, within {expires_s} seconds"));
+    print_note(&format!("{note}; it works once, within {expires_s} seconds"));
     if let Some(port) = port {
-        tell(&format!(
+        print_note(&format!(
             "until this server ends, records are at http://127.0.0.1:{port}/api for programs, too, with its token"
         ));
     }

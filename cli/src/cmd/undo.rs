@@ -3,22 +3,22 @@
 use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{CommandOutput, RunningSession, add, reworded};
-use crate::args::{Global, Undo};
+use super::{CommandOutput, RunningSession, add_field, with_message};
+use crate::args::{GlobalFlags, UndoArgs};
 use crate::output;
 
-pub fn run(args: &Undo, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     if args.list {
-        return session.render(&session.call("nudge.deletions", &Map::new())?, output::deletions);
+        return session.render(&session.call("nudge.deletions", &Map::new())?, output::render_deletions);
     }
     let mut params = Map::new();
-    add(&mut params, "id", args.id);
+    add_field(&mut params, "id", args.id);
     let undone = session.call("nudge.undo", &params).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            reworded(&error, "Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
+            with_message(&error, "Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
         }
         _ => error,
     })?;
-    session.render(&undone, output::undone)
+    session.render(&undone, output::render_undone)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use nudge::{ErrorKind, Result};
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, Form, RunningSession, add, parsed, print, tell};
-use crate::args::{Global, Watch};
+use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, print_note, print_text};
+use crate::args::{GlobalFlags, WatchArgs};
 use crate::output;
 
 /// Time for which the server may hold a call when nothing changes.
@@ -16,37 +16,40 @@ const WAIT_S: f64 = 5.0;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Prints changes until stdout closes. When the server ends, it waits for the next one.
-pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
+pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut session = RunningSession::open(global)?;
-    let mut next = parsed(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
+    let mut next = parse_value(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
     loop {
         let mut params = Map::new();
-        add(&mut params, "since", next.clone());
-        add(&mut params, "wait_s", WAIT_S);
+        add_field(&mut params, "since", next.clone());
+        add_field(&mut params, "wait_s", WAIT_S);
         let answer = match session.call("nudge.changes", &params) {
-            Ok(answer) => parsed(&answer)?,
+            Ok(answer) => parse_value(&answer)?,
             Err(error) if error.kind() == ErrorKind::Unavailable => {
-                tell("the server has ended; waiting for the next one, until Ctrl-C");
+                print_note("the server has ended; waiting for the next one, until Ctrl-C");
                 match next_session(global) {
                     Some(next) => session = next,
                     None => return Ok(String::new().into()),
                 }
-                tell("a server answers again");
+                print_note("a server answers again");
                 continue;
             }
             Err(error) => return Err(error),
         };
         if let Some(missed @ 1..) = answer["missed"].as_u64() {
-            tell(&format!("{missed} changes came too fast and are not shown"));
+            print_note(&format!("{missed} changes came too fast and are not shown"));
         }
-        for change in answer["changes"].as_array().into_iter().flatten().filter(|change| wanted(change, args)) {
-            let (line, form) =
-                if global.json { (format!("{change}\n"), Form::Json) } else { (output::change(change), Form::Pretty) };
-            if !print(&line, form).is_ok_and(|open| open) {
+        for change in answer["changes"].as_array().into_iter().flatten().filter(|change| is_wanted(change, args)) {
+            let (line, form) = if global.json {
+                (format!("{change}\n"), TextForm::Json)
+            } else {
+                (output::render_change(change), TextForm::Pretty)
+            };
+            if !print_text(&line, form).is_ok_and(|open| open) {
                 return Ok(String::new().into());
             }
         }
-        if nobody_reads(Wait::Not) {
+        if nobody_reads(ReaderWait::Not) {
             return Ok(String::new().into());
         }
         next = answer["next"].clone();
@@ -54,9 +57,9 @@ pub fn run(args: &Watch, global: &Global) -> Result<CommandOutput> {
 }
 
 /// Waits for a server that answers; `None` once the output is no longer read.
-fn next_session(global: &Global) -> Option<RunningSession> {
+fn next_session(global: &GlobalFlags) -> Option<RunningSession> {
     loop {
-        if nobody_reads(Wait::Not) {
+        if nobody_reads(ReaderWait::Not) {
             return None;
         }
         let found = RunningSession::open(global).ok();
@@ -69,7 +72,7 @@ fn next_session(global: &Global) -> Option<RunningSession> {
 
 /// How [`nobody_reads`] looks.
 #[derive(Clone, Copy)]
-pub enum Wait {
+pub enum ReaderWait {
     /// As it is now.
     Not,
     /// It returns when the reader goes.
@@ -79,28 +82,28 @@ pub enum Wait {
 /// Returns true when the reader of a pipe has gone. Without this `nudge watch | head -1` would wait for a second
 /// change.
 #[cfg(unix)]
-pub fn nobody_reads(wait: Wait) -> bool {
+pub fn nobody_reads(wait: ReaderWait) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     let stdout = std::io::stdout();
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let limit = match wait {
-        Wait::Not => Some(&at_once),
-        Wait::ForIt => None,
+        ReaderWait::Not => Some(&at_once),
+        ReaderWait::ForIt => None,
     };
     let answered = poll(&mut asked, limit).is_ok();
     answered && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 #[cfg(not(unix))]
-pub fn nobody_reads(_: Wait) -> bool {
+pub fn nobody_reads(_: ReaderWait) -> bool {
     false
 }
 
 /// Returns true for a change to print: any, or those of a component's hints. A change of many hints at once has no
 /// component, and may be of any.
-fn wanted(change: &Value, args: &Watch) -> bool {
+fn is_wanted(change: &Value, args: &WatchArgs) -> bool {
     args.component.as_deref().is_none_or(|component| {
         change["source"] == nudge::HINTS && change.get("component").is_none_or(|name| name == component)
     })

@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{BAD, FAINT, GOOD, STRONG, plural, styled, text, visible};
+use super::{BAD, FAINT, GOOD, STRONG, count_noun, make_visible, to_text, with_style};
 
 /// Prints a line for each check, with the fix below a failed one.
-pub fn doctor(report: &Value) -> String {
+pub fn render_doctor(report: &Value) -> String {
     let binary = &report["binary"];
-    let mut out = format!("{}\n", styled(STRONG, "Nudge"));
-    line(&mut out, &serde_json::json!({"ok": true, "detail": in_words(binary)}), "binary");
-    line(&mut out, &report["session"], "session");
+    let mut out = format!("{}\n", with_style(STRONG, "Nudge"));
+    write_check(&mut out, &serde_json::json!({"ok": true, "detail": in_words(binary)}), "binary");
+    write_check(&mut out, &report["session"], "session");
     let data = report["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     for check in data {
-        line(&mut out, check, &text(&check["name"]));
+        write_check(&mut out, check, &to_text(&check["name"]));
     }
     let (mut failed, mut warned) = (0, 0);
     let mut count = |check: &Value| {
@@ -23,16 +23,16 @@ pub fn doctor(report: &Value) -> String {
     };
     data.iter().chain([&report["session"]]).for_each(&mut count);
     for client in report["clients"].as_array().into_iter().flatten() {
-        let _ = writeln!(out, "\n{}", styled(STRONG, text(&client["title"])));
+        let _ = writeln!(out, "\n{}", with_style(STRONG, to_text(&client["title"])));
         for check in client["checks"].as_array().into_iter().flatten() {
-            line(&mut out, check, &text(&check["name"]));
+            write_check(&mut out, check, &to_text(&check["name"]));
             count(check);
         }
     }
     let told = match (failed, warned) {
         (0, 0) => "all is well".to_owned(),
-        (0, warned) => format!("it works, with {}", plural(warned, "warning")),
-        (failed, _) => format!("{} failed", plural(failed, "check")),
+        (0, warned) => format!("it works, with {}", count_noun(warned, "warning")),
+        (failed, _) => format!("{} failed", count_noun(failed, "check")),
     };
     let _ = writeln!(out, "\n{told}");
     out
@@ -47,24 +47,24 @@ fn in_words(binary: &Value) -> String {
     format!("{} ({})", binary["path"].as_str().unwrap_or_default(), binary["version"].as_str().unwrap_or_default())
 }
 
-fn line(out: &mut String, check: &Value, name: &str) {
+fn write_check(out: &mut String, check: &Value, name: &str) {
     let mark = match &check["ok"] {
-        Value::Bool(false) => styled(BAD, "✘"),
-        Value::Bool(true) if is_warning(check) => styled(BAD, "!"),
-        Value::Bool(true) => styled(GOOD, "✔"),
-        _ => styled(FAINT, "-"),
+        Value::Bool(false) => with_style(BAD, "✘"),
+        Value::Bool(true) if is_warning(check) => with_style(BAD, "!"),
+        Value::Bool(true) => with_style(GOOD, "✔"),
+        _ => with_style(FAINT, "-"),
     };
     let mut facts = Vec::new();
     // Only the session's check has these fields.
     if let Some(role) = check["role"].as_str() {
-        let hints = plural(check["hints"].as_u64().unwrap_or_default(), "hint");
-        let [pid, port, version] = ["pid", "port", "version"].map(|name| text(&check[name]));
-        facts.push(format!("{} (pid {pid}, port {port}, version {version}) with {hints}", visible(role)));
+        let hints = count_noun(check["hints"].as_u64().unwrap_or_default(), "hint");
+        let [pid, port, version] = ["pid", "port", "version"].map(|name| to_text(&check[name]));
+        facts.push(format!("{} (pid {pid}, port {port}, version {version}) with {hints}", make_visible(role)));
     }
     facts.extend(check["ms"].as_f64().map(|ms| format!("{ms:.1} ms")));
-    facts.extend(check["detail"].as_str().map(visible));
+    facts.extend(check["detail"].as_str().map(make_visible));
     let _ = writeln!(out, "  {mark} {name:<10}  {}", facts.join(", "));
     if let Some(fix) = check["fix"].as_str() {
-        let _ = writeln!(out, "    {:<10}  {} {}", "", styled(STRONG, "fix:"), visible(fix));
+        let _ = writeln!(out, "    {:<10}  {} {}", "", with_style(STRONG, "fix:"), make_visible(fix));
     }
 }

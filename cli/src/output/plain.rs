@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 
 use nudge_core::clock::rfc3339;
-use nudge_core::report::Report;
+use nudge_core::report::AnswerReport;
 use nudge_core::text::one_line;
 use serde_json::{Map, Value};
 
-use super::table::{cut, fitting};
-use super::time::local;
-use super::{FAINT, styled, visible_lines};
+use super::table::{cut_column, render_fitting};
+use super::time::to_local;
+use super::{FAINT, visible_lines, with_style};
 
 /// Longest text in a cell; `--json` prints all of it.
 const MAX_CELL_CHARS: usize = 80;
@@ -18,44 +18,45 @@ const MAX_CELL_CHARS: usize = 80;
 const LEAST_CELL: usize = 12;
 
 /// Prints a result, with its members in their order.
-pub fn plain(result: &Value) -> String {
-    let Value::Object(members) = result else { return format!("{}\n", cell(result)) };
+pub fn render_plain(result: &Value) -> String {
+    let Value::Object(members) = result else { return format!("{}\n", to_cell(result)) };
     if members.is_empty() {
-        return styled(FAINT, "done") + "\n";
+        return with_style(FAINT, "done") + "\n";
     }
     let mut out = String::new();
     let mut named: Vec<(String, String)> = Vec::new();
     for (name, value) in members {
-        match (rows(value), value) {
+        match (read_rows(value), value) {
             (Some(rows), _) => {
-                out.push_str(&aligned(&std::mem::take(&mut named)));
-                out.push_str(&listed(&rows));
+                out.push_str(&align_columns(&std::mem::take(&mut named)));
+                out.push_str(&render_table(&rows));
             }
             (None, Value::Object(inner)) => {
-                named.extend(inner.iter().map(|(inner, value)| (format!("{name}.{inner}"), whole(value))));
+                named.extend(inner.iter().map(|(inner, value)| (format!("{name}.{inner}"), to_whole_text(value))));
             }
-            (None, _) => named.push((name.clone(), whole(value))),
+            (None, _) => named.push((name.clone(), to_whole_text(value))),
         }
     }
-    out + &aligned(&named)
+    out + &align_columns(&named)
 }
 
 /// Prints an answer for people, without its notes.
-pub fn report(report: &Report) -> String {
+pub fn render_report(report: &AnswerReport) -> String {
     let mut out = String::new();
     for line in &report.lines {
         let _ = writeln!(out, "{}", visible_lines(line));
     }
     if !report.rows.is_empty() {
-        let columns: Vec<_> = (0..).zip(report.columns).map(|(at, head)| cut(head, LEAST_CELL, at)).collect();
-        let cells = |row: &Vec<String>| row.iter().map(|text| one_line(&timed(text), MAX_CELL_CHARS)).collect();
-        out.push_str(&fitting(&columns, report.rows.iter().map(|row| (cells(row), false)).collect()));
+        let columns: Vec<_> = (0..).zip(report.columns).map(|(at, head)| cut_column(head, LEAST_CELL, at)).collect();
+        let cells =
+            |row: &Vec<String>| row.iter().map(|text| one_line(&with_local_time(text), MAX_CELL_CHARS)).collect();
+        out.push_str(&render_fitting(&columns, report.rows.iter().map(|row| (cells(row), false)).collect()));
     }
     out
 }
 
 /// Prints names and values in two aligned columns.
-fn aligned(named: &[(String, String)]) -> String {
+fn align_columns(named: &[(String, String)]) -> String {
     let width = named.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     named.iter().fold(String::new(), |mut out, (name, value)| {
         // A text of several lines stands below its name.
@@ -69,12 +70,12 @@ fn aligned(named: &[(String, String)]) -> String {
 }
 
 /// Returns the rows of a list of objects; `None` for everything else.
-fn rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
+fn read_rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
     let list = value.as_array().filter(|list| !list.is_empty())?;
     list.iter().map(Value::as_object).collect()
 }
 
-fn listed(rows: &[&Map<String, Value>]) -> String {
+fn render_table(rows: &[&Map<String, Value>]) -> String {
     let mut names: Vec<&String> = Vec::new();
     for name in rows.iter().flat_map(|row| row.keys()) {
         if !names.contains(&name) {
@@ -83,29 +84,29 @@ fn listed(rows: &[&Map<String, Value>]) -> String {
     }
     let head: Vec<_> = names.iter().map(|name| name.to_uppercase()).collect();
     let row =
-        |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(cell).unwrap_or_default()).collect();
+        |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(to_cell).unwrap_or_default()).collect();
     // Columns further left matter more.
     let goes = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
-    let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut(head, LEAST_CELL, goes(at))).collect();
-    fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
+    let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut_column(head, LEAST_CELL, goes(at))).collect();
+    render_fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 
 /// A value that has room: all of it.
-fn whole(value: &Value) -> String {
+fn to_whole_text(value: &Value) -> String {
     match value {
         Value::Array(list) if list.is_empty() => "none".to_owned(),
-        _ => visible_lines(&text(value)),
+        _ => visible_lines(&to_text(value)),
     }
 }
 
-fn cell(value: &Value) -> String {
-    one_line(&text(value), MAX_CELL_CHARS)
+fn to_cell(value: &Value) -> String {
+    one_line(&to_text(value), MAX_CELL_CHARS)
 }
 
-fn text(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => timed(text),
+        Value::String(text) => with_local_time(text),
         Value::Array(list) if list.iter().all(Value::is_string) => {
             list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }
@@ -114,9 +115,9 @@ fn text(value: &Value) -> String {
 }
 
 /// A time in UTC as that of the reader's zone, any other text as it is.
-fn timed(text: &str) -> String {
+fn with_local_time(text: &str) -> String {
     match rfc3339::parse(text) {
-        Some(time) if text.ends_with('Z') => local(time),
+        Some(time) if text.ends_with('Z') => to_local(time),
         _ => text.to_owned(),
     }
 }
@@ -137,11 +138,11 @@ mod tests {
             "text": "one\n\u{1b}two\n",
         });
         assert_eq!(
-            anstream::adapter::strip_str(&plain(&result)).to_string(),
+            anstream::adapter::strip_str(&render_plain(&result)).to_string(),
             "count      2\nnote.name  a\nnote.tags  x, y\n\
              NAME  TEXT             N\na     one ⏎ \\u{1b}two\nb                      5\nnone  none\ntext\n  one\n  \\u{1b}two\n"
         );
-        assert_eq!(anstream::adapter::strip_str(&plain(&json!({}))).to_string(), "done\n");
-        assert_eq!(plain(&json!("x")), "x\n");
+        assert_eq!(anstream::adapter::strip_str(&render_plain(&json!({}))).to_string(), "done\n");
+        assert_eq!(render_plain(&json!("x")), "x\n");
     }
 }

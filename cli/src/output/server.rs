@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::table::{Cells, Column, cut, fitting, whole};
-use super::tables::{self, ago};
+use super::table::{Cells, TableColumn, cut_column, render_fitting, whole_column};
+use super::tables::{self, describe_age};
 use super::time;
-use super::{FAINT, GOOD, STRONG, list, plural, styled, text, visible};
+use super::{FAINT, GOOD, STRONG, count_noun, join_list, make_visible, to_text, with_style};
 
 /// Columns of the longest bar.
 const BAR: u64 = 20;
 
 /// The counts of `stats`. Bytes matter least.
-const COUNTS: [Column<'static>; 4] = [whole("TOLD", 0), whole("FOLLOWED", 1), whole("FAILED", 1), whole("BYTES", 3)];
+const COUNTS: [TableColumn<'static>; 4] =
+    [whole_column("TOLD", 0), whole_column("FOLLOWED", 1), whole_column("FAILED", 1), whole_column("BYTES", 3)];
 
 /// Members of a `nudge.status` that are told in sentences.
 const TOLD: [&str; 16] = [
@@ -36,27 +37,27 @@ const TOLD: [&str; 16] = [
 ];
 
 /// The output of `status`.
-pub fn status(result: &Value) -> String {
+pub fn render_status(result: &Value) -> String {
     let number = |name: &str| result[name].as_u64().unwrap_or_default();
-    let head = format!("Nudge {} runs on 127.0.0.1:{}", text(&result["version"]), number("port"));
-    let since = match ago(&result["started"]).strip_suffix(" ago") {
+    let head = format!("Nudge {} runs on 127.0.0.1:{}", to_text(&result["version"]), number("port"));
+    let since = match describe_age(&result["started"]).strip_suffix(" ago") {
         Some(age) => format!(", for {age}"),
         None => ", since a moment ago".into(),
     };
-    let mut out = format!("{} {}{since} (pid {})\n", styled(GOOD, "✔"), styled(STRONG, head), number("pid"));
+    let mut out = format!("{} {}{since} (pid {})\n", with_style(GOOD, "✔"), with_style(STRONG, head), number("pid"));
     let mut row = |name: &str, told: &str| {
         let _ = writeln!(out, "  {name:<8} {told}");
     };
     if !result["hints"].is_null() {
-        let (hints, components) = (plural(number("hints"), "hint"), plural(number("components"), "component"));
+        let (hints, components) = (count_noun(number("hints"), "hint"), count_noun(number("components"), "component"));
         let understood = match result["hints_understood"].as_u64() {
             Some(count) => format!("; {count} found by meaning, too"),
             None => String::new(),
         };
-        let most = text(&result["limits"]["hints"]);
+        let most = to_text(&result["limits"]["hints"]);
         row("hints", &format!("{hints} in {components}, of {most} at most{understood}"));
     }
-    let proxies: Vec<_> = result["proxies"].as_array().into_iter().flatten().map(text).collect();
+    let proxies: Vec<_> = result["proxies"].as_array().into_iter().flatten().map(to_text).collect();
     match &proxies[..] {
         [] => row("agents", "no other process stands by"),
         [one] => row("agents", &format!("1 more process stands by (pid {one})")),
@@ -67,29 +68,29 @@ pub fn status(result: &Value) -> String {
         Some(file) if keeping["on"] == true => {
             format!(
                 "{} for next time, in {}",
-                plural(keeping["hints"].as_u64().unwrap_or_default(), "hint"),
-                visible(file)
+                count_noun(keeping["hints"].as_u64().unwrap_or_default(), "hint"),
+                make_visible(file)
             )
         }
-        _ => format!("nothing: {}", text(&keeping["why"])),
+        _ => format!("nothing: {}", to_text(&keeping["why"])),
     };
     row("kept", &kept);
     for (name, what) in [("failed", "not up to date"), ("aside", "put aside")] {
         if let Some(why) = keeping[name].as_str().filter(|_| keeping["on"] == true) {
-            row("", &format!("{what}: {}", visible(why)));
+            row("", &format!("{what}: {}", make_visible(why)));
         }
     }
     let journal = match result["journal_bytes"].as_u64() {
-        Some(bytes) => format!("a journal of {}", size(bytes)),
+        Some(bytes) => format!("a journal of {}", show_size(bytes)),
         None => "no journal".into(),
     };
-    row("session", &format!("{}, {journal}", text(&result["session_id"])));
+    row("session", &format!("{}, {journal}", to_text(&result["session_id"])));
     if let Some(told) = files_put_back(result) {
         row("", &told);
     }
-    // What the other sources tell of themselves.
+    // The members of the other sources.
     for (name, value) in result.as_object().into_iter().flatten().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
-        row(&visible(name), &members(value));
+        row(&make_visible(name), &render_members(value));
     }
     out
 }
@@ -97,37 +98,39 @@ pub fn status(result: &Value) -> String {
 /// Says when somebody has removed files of the session, which are there again.
 pub fn files_put_back(status: &Value) -> Option<String> {
     let at = &status["files_put_back"];
-    at.is_string().then(|| format!("somebody removed its files; they were put back {}", ago(at)))
+    at.is_string().then(|| format!("somebody removed its files; they were put back {}", describe_age(at)))
 }
 
-/// What a source tells of itself, in a line.
-pub fn members(value: &Value) -> String {
-    let member = |(name, value): (&String, &Value)| format!("{} {}", visible(name).replace('_', " "), text(value));
+/// Renders the members of a source in a line.
+pub fn render_members(value: &Value) -> String {
+    let member =
+        |(name, value): (&String, &Value)| format!("{} {}", make_visible(name).replace('_', " "), to_text(value));
     match value.as_object() {
         Some(inner) => inner.iter().map(member).collect::<Vec<_>>().join(", "),
-        None => list(value).unwrap_or_else(|| text(value)),
+        None => join_list(value).unwrap_or_else(|| to_text(value)),
     }
 }
 
 /// Returns bytes in a unit in which they are a small number.
-fn size(bytes: u64) -> String {
+fn show_size(bytes: u64) -> String {
     match bytes {
-        0..1024 => plural(bytes, "byte"),
+        0..1024 => count_noun(bytes, "byte"),
         1024..1_048_576 => format!("{} KiB", bytes / 1024),
         _ => format!("{} MiB", bytes / 1_048_576),
     }
 }
 
 /// The output of `stats`.
-pub fn stats(result: &Value) -> String {
+pub fn render_stats(result: &Value) -> String {
     let count = |row: &Value, name: &str| row[name].as_u64().unwrap_or_default();
-    let counts = |row: &Value| ["followed", "failed", "bytes"].map(|field| text(&row[field]));
-    let mut out = format!("{}, {}\n", plural(count(result, "hints"), "hint"), plural(count(result, "hits"), "hit"));
+    let counts = |row: &Value| ["followed", "failed", "bytes"].map(|field| to_text(&row[field]));
+    let mut out =
+        format!("{}, {}\n", count_noun(count(result, "hints"), "hint"), count_noun(count(result, "hits"), "hit"));
     let told = count(result, "suggestions");
     let list = |name: &str| result[name].as_array().map(Vec::as_slice).unwrap_or_default();
     if told == 0 && list("sessions").is_empty() {
         return out
-            + &styled(
+            + &with_style(
                 FAINT,
                 "This server has told no agent anything yet; `nudge doctor` says whether the hooks are in.",
             )
@@ -136,30 +139,38 @@ pub fn stats(result: &Value) -> String {
     let most = list("hours").iter().map(|hour| count(hour, "suggestions")).max().unwrap_or_default();
     let hour = |row: &Value| -> Cells {
         let told = count(row, "suggestions");
-        let since = row["since"].as_str().and_then(nudge::parse_time).map(time::local).unwrap_or_default();
+        let since = row["since"].as_str().and_then(nudge::parse_time).map(time::to_local).unwrap_or_default();
         // The number comes first: the bar is cut when there is little room.
-        ([since, format!("{told:<4} {}", bar(told, most))].into_iter().chain(counts(row)).collect(), false)
+        ([since, format!("{told:<4} {}", draw_bar(told, most))].into_iter().chain(counts(row)).collect(), false)
     };
     let hours: Vec<_> = list("hours").iter().map(hour).collect();
     if !hours.is_empty() {
         out.push('\n');
         let [_, followed, failed, bytes] = COUNTS;
-        out += &fitting(&[whole("HOUR FROM", 0), cut("TOLD", 5, 0), followed, failed, bytes], hours);
+        out +=
+            &render_fitting(&[whole_column("HOUR FROM", 0), cut_column("TOLD", 5, 0), followed, failed, bytes], hours);
     }
     let session = |row: &Value| -> Cells {
         let who = tables::one_line(row["client_session"].as_str().unwrap_or_default());
-        ([who, ago(&row["last_active"]), text(&row["suggestions"])].into_iter().chain(counts(row)).collect(), false)
+        (
+            [who, describe_age(&row["last_active"]), to_text(&row["suggestions"])]
+                .into_iter()
+                .chain(counts(row))
+                .collect(),
+            false,
+        )
     };
     let mut rows: Vec<_> = list("sessions").iter().map(session).collect();
     rows.push((["all".into(), String::new(), told.to_string()].into_iter().chain(counts(result)).collect(), false));
     out.push('\n');
     let [told, followed, failed, bytes] = COUNTS;
-    out += &fitting(&[cut("SESSION", 8, 0), whole("ACTIVE", 2), told, followed, failed, bytes], rows);
+    out +=
+        &render_fitting(&[cut_column("SESSION", 8, 0), whole_column("ACTIVE", 2), told, followed, failed, bytes], rows);
     out
 }
 
 /// Returns a bar; every count but zero has one.
-fn bar(count: u64, most: u64) -> String {
+fn draw_bar(count: u64, most: u64) -> String {
     let columns = (count * BAR).div_ceil(most.max(1));
     "█".repeat(usize::try_from(columns).unwrap_or_default())
 }
@@ -182,7 +193,7 @@ mod tests {
             "proxies": [8, 9], "journal_bytes": 4096, "keeping": {"on": true, "hints": 1, "file": "/k\u{7}", "aside": "x"},
             "notes": {"count": 2, "last": "y"},
         });
-        let said = plain(&status(&result));
+        let said = plain(&render_status(&result));
         let (head, rest) = said.split_once('\n').unwrap();
         assert!(
             head.starts_with("✔ Nudge 0.1.0 runs on 127.0.0.1:8765, for ") && head.ends_with("d (pid 7)"),
@@ -197,15 +208,16 @@ mod tests {
              \x20 session  s1, a journal of 4 KiB\n\
              \x20 notes    count 2, last y\n"
         );
-        let alone =
-            plain(&status(&json!({"started": "x", "proxies": [], "keeping": {"on": false, "why": "keep is off"}})));
+        let alone = plain(&render_status(
+            &json!({"started": "x", "proxies": [], "keeping": {"on": false, "why": "keep is off"}}),
+        ));
         assert!(alone.contains("  kept     nothing: keep is off\n") && alone.contains("no other process"), "{alone}");
     }
 
     #[test]
     fn bars_are_as_long_as_the_counts_are_large() {
         for (count, most, columns) in [(0, 0, 0), (0, 9, 0), (1, 900, 1), (5, 10, 10), (10, 10, 20)] {
-            assert_eq!(bar(count, most).chars().count(), columns, "{count} of {most}");
+            assert_eq!(draw_bar(count, most).chars().count(), columns, "{count} of {most}");
         }
         let row = json!({"suggestions": 2, "bytes": 80, "followed": 1, "failed": 0});
         let with = |more: Value| {
@@ -218,9 +230,9 @@ mod tests {
             "sessions": [with(json!({"client_session": "s", "last_active": "2020-01-01T00:00:00Z"}))],
             "hours": [with(json!({"since": "2020-01-01T00:00:00Z"}))],
         }));
-        let said = plain(&stats(&result));
+        let said = plain(&render_stats(&result));
         assert!(said.contains("2    ████████████████████  1         0       80\n"), "{said}");
-        let none = plain(&stats(&json!({"hints": 1, "hits": 2, "suggestions": 0, "sessions": [], "hours": []})));
+        let none = plain(&render_stats(&json!({"hints": 1, "hits": 2, "suggestions": 0, "sessions": [], "hours": []})));
         assert_eq!(
             none,
             "1 hint, 2 hits\nThis server has told no agent anything yet; `nudge doctor` says whether the hooks are in.\n"

@@ -5,7 +5,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{FAINT, STRONG, styled};
+use super::{FAINT, STRONG, with_style};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -14,7 +14,7 @@ const MOST_CHARS: usize = 1000;
 
 /// A column.
 #[derive(Clone, Copy)]
-pub struct Column<'a> {
+pub struct TableColumn<'a> {
     /// The head above it.
     pub head: &'a str,
     /// To how many columns of the terminal it may be cut.
@@ -24,13 +24,13 @@ pub struct Column<'a> {
 }
 
 /// A column that is never cut.
-pub const fn whole(head: &str, goes: u8) -> Column<'_> {
-    Column { head, least: usize::MAX, goes }
+pub const fn whole_column(head: &str, goes: u8) -> TableColumn<'_> {
+    TableColumn { head, least: usize::MAX, goes }
 }
 
 /// A column that may be cut.
-pub const fn cut(head: &str, least: usize, goes: u8) -> Column<'_> {
-    Column { head, least, goes }
+pub const fn cut_column(head: &str, least: usize, goes: u8) -> TableColumn<'_> {
+    TableColumn { head, least, goes }
 }
 
 /// The cells of a row, and whether it is shown faintly.
@@ -43,13 +43,13 @@ pub fn terminal_width() -> Option<usize> {
 }
 
 /// Prints a table that fits whatever stdout is.
-pub fn fitting(columns: &[Column<'_>], rows: Vec<Cells>) -> String {
-    fitted(columns, rows, terminal_width())
+pub fn render_fitting(columns: &[TableColumn<'_>], rows: Vec<Cells>) -> String {
+    render_within(columns, rows, terminal_width())
 }
 
 /// Prints a table that is at most so wide.
-fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
-    let shown = chosen(columns, &rows, width);
+fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
+    let shown = choose_columns(columns, &rows, width);
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(shown.iter().map(|(at, _)| columns[*at].head));
     // No word is wrapped: a cell is cut where the room ends.
@@ -57,7 +57,7 @@ fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> Str
     let most = width.unwrap_or(MOST_CHARS);
     let mut faint = Vec::with_capacity(rows.len());
     for (mut cells, is_faint) in rows {
-        let mut cell = |at: usize| shortened(cells.get_mut(at).map(std::mem::take).unwrap_or_default(), most);
+        let mut cell = |at: usize| shorten_cell(cells.get_mut(at).map(std::mem::take).unwrap_or_default(), most);
         let mut row = Row::from(shown.iter().map(|(at, _)| cell(*at)).collect::<Vec<_>>());
         row.max_height(1);
         table.add_row(row);
@@ -77,8 +77,8 @@ fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> Str
     for (at, line) in table.lines().enumerate() {
         let line = line.trim_end();
         let line = match at.checked_sub(1).map(|row| faint.get(row)) {
-            None => styled(STRONG, line),
-            Some(Some(true)) => styled(FAINT, line),
+            None => with_style(STRONG, line),
+            Some(Some(true)) => with_style(FAINT, line),
             Some(_) => line.to_owned(),
         };
         out.push_str(&line);
@@ -88,9 +88,9 @@ fn fitted(columns: &[Column<'_>], rows: Vec<Cells>, width: Option<usize>) -> Str
 }
 
 /// The columns for which there is room, each with the least that it needs.
-fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
+fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
     let content = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(|cell| cell.width()).max();
-    let least = |(at, column): (usize, &Column<'_>)| {
+    let least = |(at, column): (usize, &TableColumn<'_>)| {
         let content = content(at).unwrap_or_default();
         // A column in which nothing stands says nothing.
         (content > 0 || column.goes == 0).then(|| (at, content.min(column.least).max(column.head.width())))
@@ -109,7 +109,7 @@ fn chosen(columns: &[Column<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(
     shown
 }
 
-fn shortened(mut cell: String, most: usize) -> String {
+fn shorten_cell(mut cell: String, most: usize) -> String {
     // A character more than fits, so that the cut is still seen.
     if let Some((end, _)) = cell.char_indices().nth(most) {
         cell.truncate(end);
@@ -122,12 +122,17 @@ fn shortened(mut cell: String, most: usize) -> String {
 mod tests {
     use super::*;
 
-    const COLUMNS: [Column<'_>; 5] =
-        [whole("KEY", 0), cut("VALUE", 12, 0), cut("SCOPE", 8, 1), whole("AGE", 3), whole("VARIANT", 2)];
+    const COLUMNS: [TableColumn<'_>; 5] = [
+        whole_column("KEY", 0),
+        cut_column("VALUE", 12, 0),
+        cut_column("SCOPE", 8, 1),
+        whole_column("AGE", 3),
+        whole_column("VARIANT", 2),
+    ];
 
     fn shown(width: Option<usize>, rows: &[[&str; 5]]) -> Vec<String> {
         let rows = rows.iter().map(|row| (row.map(str::to_owned).to_vec(), false)).collect();
-        let text = anstream::adapter::strip_str(&fitted(&COLUMNS, rows, width)).to_string();
+        let text = anstream::adapter::strip_str(&render_within(&COLUMNS, rows, width)).to_string();
         text.lines().map(str::to_owned).collect()
     }
 

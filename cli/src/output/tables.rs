@@ -7,8 +7,11 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::usage::in_flags;
 
-use super::table::{Column, cut, fitting, whole};
-use super::{BAD, FAINT, GOOD, STRONG, block, list, name, plural, styled, text, time, value_text, visible};
+use super::table::{TableColumn, cut_column, render_fitting, whole_column};
+use super::{
+    BAD, FAINT, GOOD, STRONG, count_noun, indent_block, join_list, make_visible, name, time, to_text, value_text,
+    with_style,
+};
 
 /// Characters to which a value is cut in a line; `get` prints all of it.
 const VALUE_CHARS: usize = 60;
@@ -17,74 +20,90 @@ const VALUE_CHARS: usize = 60;
 pub(super) fn one_line(text: &str) -> String {
     let line = text.trim_end_matches('\n').split('\n').next().unwrap_or_default();
     let cut = line.chars().count() > VALUE_CHARS || line.len() < text.trim_end_matches('\n').len();
-    let line = visible(&line.chars().take(VALUE_CHARS).collect::<String>());
+    let line = make_visible(&line.chars().take(VALUE_CHARS).collect::<String>());
     if cut { format!("{line}…") } else { line }
 }
 
 /// The output of `ls`.
-pub fn components(result: &Value) -> String {
-    let row = |row: &Value| (vec![text(&row["name"]), text(&row["hint_count"])], false);
+pub fn render_components(result: &Value) -> String {
+    let row = |row: &Value| (vec![to_text(&row["name"]), to_text(&row["hint_count"])], false);
     let mut rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
         return "nothing is stored; `nudge set COMPONENT KEY VALUE` stores a hint\n".into();
     }
-    rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]));
-    fitting(&[cut("COMPONENT", 12, 0), whole("HINTS", 0)], rows)
+    rows.sort_by(|(a, _), (b, _)| compare_natural(&a[0], &b[0]));
+    render_fitting(&[cut_column("COMPONENT", 12, 0), whole_column("HINTS", 0)], rows)
 }
 
 /// The output of `ls` where there are few hints: all of them.
 pub fn all_hints(result: &Value) -> String {
-    listed(result, true, false)
+    render_hint_rows(result, true, false)
 }
 
 /// The output of `ls COMPONENT`: every variant with its scope, age and use.
-pub fn hints(result: &Value, reveal: bool) -> String {
-    listed(result, false, reveal)
+pub fn render_hints(result: &Value, reveal: bool) -> String {
+    render_hint_rows(result, false, reveal)
 }
 
 /// The output of `seed`: component, key, command, and the files' words on each.
-pub fn seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
-    let rows: Vec<_> = wanted.map(|row| (row.map(visible).to_vec(), false)).collect();
+pub fn render_seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
+    let rows: Vec<_> = wanted.map(|row| (row.map(make_visible).to_vec(), false)).collect();
     if rows.is_empty() {
         return String::new();
     }
-    fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 16, 0), cut("COMMAND", 24, 0), cut("FROM", 20, 1)], rows)
+    render_fitting(
+        &[
+            cut_column("COMPONENT", 12, 0),
+            cut_column("KEY", 16, 0),
+            cut_column("COMMAND", 24, 0),
+            cut_column("FROM", 20, 1),
+        ],
+        rows,
+    )
 }
 
 /// The output of `doctor --hints`: component, key, fault, advice.
-pub fn findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String {
-    let rows = found.map(|row| (row.map(visible).to_vec(), false)).collect();
-    fitting(&[cut("COMPONENT", 12, 0), cut("KEY", 12, 0), cut("WHAT", 24, 0), cut("TO DO", 24, 0)], rows)
+pub fn render_findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String {
+    let rows = found.map(|row| (row.map(make_visible).to_vec(), false)).collect();
+    render_fitting(
+        &[
+            cut_column("COMPONENT", 12, 0),
+            cut_column("KEY", 12, 0),
+            cut_column("WHAT", 24, 0),
+            cut_column("TO DO", 24, 0),
+        ],
+        rows,
+    )
 }
 
 /// The columns of a list of hints. If there is no room for all, use goes first, then age, then the variant's name.
-const COLUMNS: [Column<'_>; 9] = [
-    cut("COMPONENT", 16, 0),
-    cut("KEY", 24, 0),
-    cut("VALUE", 28, 0),
-    whole("HERE", 1),
-    cut("SCOPE", 14, 3),
-    whole("EXPIRES", 2),
-    whole("AGE", 5),
-    whole("USED", 6),
-    whole("VARIANT", 4),
+const COLUMNS: [TableColumn<'_>; 9] = [
+    cut_column("COMPONENT", 16, 0),
+    cut_column("KEY", 24, 0),
+    cut_column("VALUE", 28, 0),
+    whole_column("HERE", 1),
+    cut_column("SCOPE", 14, 3),
+    whole_column("EXPIRES", 2),
+    whole_column("AGE", 5),
+    whole_column("USED", 6),
+    whole_column("VARIANT", 4),
 ];
 
-fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
+fn render_hint_rows(result: &Value, with_component: bool, reveal: bool) -> String {
     let row = |row: &Value| {
         let hint = &row["hint"];
         let applies = row["match_explain"]["matched"] == true;
         let value = value_text(hint, reveal);
         let cells = vec![
-            text(&hint["component"]),
-            text(&hint["key"]),
+            to_text(&hint["component"]),
+            to_text(&hint["key"]),
             nudge_core::text::one_line(value.trim_end_matches('\n'), usize::MAX),
             if applies { "✔".into() } else { "-".into() },
-            scope(hint),
-            time::expires_at(hint).map_or_else(|| "session".into(), time::left),
-            age(&hint["updated_at"]),
-            usage(hint),
-            hint["variant"].as_str().map(visible).unwrap_or_default(),
+            describe_scope(hint),
+            time::expires_at(hint).map_or_else(|| "session".into(), time::show_time_left),
+            show_age(&hint["updated_at"]),
+            describe_usage(hint),
+            hint["variant"].as_str().map(make_visible).unwrap_or_default(),
         ];
         (cells, !applies)
     };
@@ -93,71 +112,73 @@ fn listed(result: &Value, with_component: bool, reveal: bool) -> String {
         return "no hints\n".into();
     }
     // The variants of one key keep their order.
-    rows.sort_by(|(a, _), (b, _)| natural(&a[0], &b[0]).then_with(|| natural(&a[1], &b[1])));
+    rows.sort_by(|(a, _), (b, _)| compare_natural(&a[0], &b[0]).then_with(|| compare_natural(&a[1], &b[1])));
     let from = usize::from(!with_component);
     for (cells, _) in &mut rows {
         cells.drain(..from);
     }
-    fitting(&COLUMNS[from..], rows)
+    render_fitting(&COLUMNS[from..], rows)
 }
 
 /// The order in which people look for names: `k2` before `k10`.
-fn natural(a: &str, b: &str) -> std::cmp::Ordering {
+fn compare_natural(a: &str, b: &str) -> std::cmp::Ordering {
     natord::compare(a, b).then_with(|| a.cmp(b))
 }
 
 /// Describes where a hint applies, as the end of a sentence.
-pub(super) fn place(hint: &Value) -> String {
+pub(super) fn describe_place(hint: &Value) -> String {
     match hint["meta"]["scope"].as_object() {
-        Some(_) => format!("where {}", scope(hint)),
+        Some(_) => format!("where {}", describe_scope(hint)),
         None => "everywhere".into(),
     }
 }
 
 /// Prints a scope in a few words.
-pub(super) fn scope(hint: &Value) -> String {
+pub(super) fn describe_scope(hint: &Value) -> String {
     let Some(scope) = hint["meta"]["scope"].as_object() else { return "everywhere".into() };
     let field = |(name, value): (&String, &Value)| match value.as_object() {
         Some(vars) => vars
             .iter()
-            .map(|(name, value)| format!("{}={}", visible(name), list(value).unwrap_or_else(|| text(value))))
+            .map(|(name, value)| {
+                format!("{}={}", make_visible(name), join_list(value).unwrap_or_else(|| to_text(value)))
+            })
             .collect::<Vec<_>>()
             .join(" "),
-        None => format!("{name}={}", list(value).unwrap_or_else(|| text(value))),
+        None => format!("{name}={}", join_list(value).unwrap_or_else(|| to_text(value))),
     };
     scope.iter().map(field).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns how long ago a time is, by this machine's clock.
-fn age(time: &Value) -> String {
+fn show_age(time: &Value) -> String {
     let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
     match time::now().saturating_sub(then) {
         ..60_000 => "now".into(),
-        age => time::span(age),
+        age => time::show_span(age),
     }
 }
 
-fn usage(hint: &Value) -> String {
+fn describe_usage(hint: &Value) -> String {
     let mut out = match hint["use_count"].as_u64() {
         None | Some(0) => "never".into(),
-        Some(count) => format!("{} ({})", plural(count, "time"), ago(&hint["last_used_at"])),
+        Some(count) => format!("{} ({})", count_noun(count, "time"), describe_age(&hint["last_used_at"])),
     };
     if let Some(count @ 1..) = hint["failure_count"].as_u64() {
-        let _ = write!(out, ", failed {} since", plural(count, "time"));
+        let _ = write!(out, ", failed {} since", count_noun(count, "time"));
     }
     out
 }
 
 /// Returns `age` in words.
-pub fn ago(time: &Value) -> String {
-    match age(time).as_str() {
+pub fn describe_age(time: &Value) -> String {
+    match show_age(time).as_str() {
         "now" => "just now".into(),
         age => format!("{age} ago"),
     }
 }
 
 /// The output of `query`: name, score and value, aligned.
-pub fn rows(result: &Value, reveal: bool) -> String {
+pub fn render_matches(result: &Value, reveal: bool) -> String {
     let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
     let names: Vec<_> = rows.iter().map(|row| name(&row["hint"])).collect();
     let width = names.iter().map(|name| name.width()).max().unwrap_or_default();
@@ -165,34 +186,34 @@ pub fn rows(result: &Value, reveal: bool) -> String {
     for (row, name) in rows.iter().zip(&names) {
         let score = row["score"].as_f64().unwrap_or_default();
         let pad = width - name.width();
-        let value = block(&value_text(&row["hint"], reveal), width + 8);
-        let _ = writeln!(out, "{}{:pad$}  {score:.2}  {value}", styled(STRONG, name), "");
+        let value = indent_block(&value_text(&row["hint"], reveal), width + 8);
+        let _ = writeln!(out, "{}{:pad$}  {score:.2}  {value}", with_style(STRONG, name), "");
         if row["match_explain"]["matched"] == false {
-            let reason = format!("not here: {}", text(&row["match_explain"]["reasons"][0]));
-            let _ = writeln!(out, "{:width$}        {}", "", styled(FAINT, reason));
+            let reason = format!("not here: {}", to_text(&row["match_explain"]["reasons"][0]));
+            let _ = writeln!(out, "{:width$}        {}", "", with_style(FAINT, reason));
         }
     }
     if out.is_empty() { "no hints\n".into() } else { out }
 }
 
 /// The output of `why`.
-pub fn why(result: &Value, reveal: bool) -> String {
+pub fn render_why(result: &Value, reveal: bool) -> String {
     let verdict = in_flags(result["verdict"].as_str().unwrap_or_default(), "why");
-    let mut out = format!("{}\n", visible(&verdict));
+    let mut out = format!("{}\n", make_visible(&verdict));
     for (at, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
         let hint = &row["hint"];
         let variant = hint["variant"].as_str().map(|variant| format!("  (variant {variant})")).unwrap_or_default();
-        let value = styled(STRONG, block(&value_text(hint, reveal), 3));
-        let _ = writeln!(out, "\n{}. {value}{}", at + 1, styled(FAINT, variant));
+        let value = with_style(STRONG, indent_block(&value_text(hint, reveal), 3));
+        let _ = writeln!(out, "\n{}. {value}{}", at + 1, with_style(FAINT, variant));
         let conditions = row["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
         for condition in conditions {
-            let mark = if condition["met"] == true { styled(GOOD, "✔") } else { styled(BAD, "✘") };
-            let _ = writeln!(out, "   {mark} {}", text(&condition["reason"]));
+            let mark = if condition["met"] == true { with_style(GOOD, "✔") } else { with_style(BAD, "✘") };
+            let _ = writeln!(out, "   {mark} {}", to_text(&condition["reason"]));
         }
         let explain = &row["match_explain"];
         let told = |reason: &&Value| !conditions.iter().any(|condition| condition["reason"] == **reason);
         for reason in explain["reasons"].as_array().into_iter().flatten().filter(told) {
-            let _ = writeln!(out, "   - {}", text(reason));
+            let _ = writeln!(out, "   - {}", to_text(reason));
         }
         let part = |(name, part): (&String, &Value)| format!("{name} {:.4}", part.as_f64().unwrap_or_default());
         let parts: Vec<_> = explain["parts"].as_object().into_iter().flatten().map(part).collect();
@@ -203,17 +224,17 @@ pub fn why(result: &Value, reveal: bool) -> String {
 }
 
 /// The output of `undo --list`.
-pub fn deletions(result: &Value) -> String {
+pub fn render_deletions(result: &Value) -> String {
     let mut out = String::new();
     for deletion in result["deletions"].as_array().into_iter().flatten() {
         let hints: Vec<_> = deletion["hints"].as_array().into_iter().flatten().collect();
-        let _ = writeln!(out, "{}  {}", styled(STRONG, format!("#{}", deletion["id"])), how_and_who(deletion));
+        let _ = writeln!(out, "{}  {}", with_style(STRONG, format!("#{}", deletion["id"])), how_and_who(deletion));
         for hint in &hints {
             let _ = writeln!(out, "    {}  {}", name(hint), one_line(&value_text(hint, false)));
         }
         let more = deletion["count"].as_u64().unwrap_or_default().saturating_sub(hints.len() as u64);
         if more > 0 {
-            let _ = writeln!(out, "    and {} more", plural(more, "hint"));
+            let _ = writeln!(out, "    and {} more", count_noun(more, "hint"));
         }
     }
     if out.is_empty() { "nothing was deleted in this session\n".into() } else { out }
@@ -221,8 +242,8 @@ pub fn deletions(result: &Value) -> String {
 
 /// Returns how something went, when, and by which client.
 pub(super) fn how_and_who(deletion: &Value) -> String {
-    let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), visible);
+    let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), make_visible);
     // An older PRIMARY knows no other way.
-    let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), visible);
-    format!("{what} {} by {by}", ago(&deletion["at"]))
+    let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), make_visible);
+    format!("{what} {} by {by}", describe_age(&deletion["at"]))
 }

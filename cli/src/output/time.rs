@@ -5,20 +5,20 @@ use nudge::{Millis, Ttl};
 use serde_json::Value;
 
 /// Returns a time in the zone of the user: `2026-01-31 14:05`.
-pub fn local(time: Millis) -> String {
+pub fn to_local(time: Millis) -> String {
     in_zone(&Local, time)
 }
 
 /// The same with nothing but the time of day, in seconds: `14:05:09`.
 pub fn local_time_of_day(time: Millis) -> String {
-    shown(&Local, time, "%H:%M:%S")
+    format_time(&Local, time, "%H:%M:%S")
 }
 
 fn in_zone<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {
-    shown(zone, time, "%Y-%m-%d %H:%M")
+    format_time(zone, time, "%Y-%m-%d %H:%M")
 }
 
-fn shown<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis, form: &str) -> String {
+fn format_time<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis, form: &str) -> String {
     let utc = DateTime::from_timestamp_millis(time).unwrap_or_default();
     utc.with_timezone(zone).format(form).to_string()
 }
@@ -39,7 +39,7 @@ pub fn expires_at(hint: &Value) -> Option<Millis> {
 }
 
 /// A span in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
-pub fn span(millis: Millis) -> String {
+pub fn show_span(millis: Millis) -> String {
     match millis.max(0) / 1000 {
         seconds @ ..60 => format!("{seconds}s"),
         seconds @ 60..3_600 => format!("{}m", seconds / 60),
@@ -49,7 +49,7 @@ pub fn span(millis: Millis) -> String {
 }
 
 /// Returns the time left until `at`, in one unit, to the nearest: a hint just given two hours has `2h`.
-pub fn left(at: Millis) -> String {
+pub fn show_time_left(at: Millis) -> String {
     let millis = at.saturating_sub(now());
     let half = match millis {
         ..60_000 => 500,
@@ -57,13 +57,13 @@ pub fn left(at: Millis) -> String {
         3_600_000..172_800_000 => 1_800_000,
         _ => 43_200_000,
     };
-    span(millis.saturating_add(half))
+    show_span(millis.saturating_add(half))
 }
 
 /// The end of a hint: when, and in how long.
-pub fn end(hint: &Value) -> Option<String> {
+pub fn describe_end(hint: &Value) -> Option<String> {
     let at = expires_at(hint)?;
-    Some(format!("{} (in {})", local(at), left(at)))
+    Some(format!("{} (in {})", to_local(at), show_time_left(at)))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
         for (hours, told) in [(0, "2026-12-31 23:30"), (1, "2027-01-01 00:30"), (-5, "2026-12-31 18:30")] {
             assert_eq!(in_zone(&FixedOffset::east_opt(hours * 3600).unwrap(), at), told);
         }
-        assert_eq!(shown(&FixedOffset::east_opt(19_800).unwrap(), at, "%H:%M:%S"), "05:00:00");
+        assert_eq!(format_time(&FixedOffset::east_opt(19_800).unwrap(), at, "%H:%M:%S"), "05:00:00");
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
             (48 * 60 * minute, "2d"),
             (365 * 24 * 60 * minute, "365d"),
         ] {
-            assert_eq!(span(millis), told);
+            assert_eq!(show_span(millis), told);
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
             [(7_200_000, "2h"), (2_592_000_000, "30d"), (3_600_000, "1h"), (-5, "0s"), (172_800_000, "2d")]
         {
             // A moment passes before it is told.
-            assert_eq!(left(now() + millis), told);
+            assert_eq!(show_time_left(now() + millis), told);
         }
     }
 

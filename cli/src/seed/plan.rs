@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nudge_core::text::hex;
+use nudge_core::text::to_hex;
 use nudge_seed::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,11 +17,11 @@ const CONFIDENCE: f64 = 0.6;
 const PRIORITY: u8 = 2;
 
 /// The hints that were made of a clone, by component and key.
-pub type Made = BTreeMap<String, BTreeMap<String, Source>>;
+pub type Made = BTreeMap<String, BTreeMap<String, SeedSource>>;
 
 /// The source of a hint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SeedSource {
     /// The mark of the hint's content then.
     pub mark: String,
     /// The file that names it, relative to the top.
@@ -34,7 +34,7 @@ pub struct Source {
 
 /// A hint that a clone's files ask for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct WantedSeed {
     /// The repository's short name, or the folder below its top.
     pub component: String,
     /// The format and the name there.
@@ -49,7 +49,7 @@ pub struct Wanted {
 
 /// A hint that is stored, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredSeed {
     /// The component.
     pub component: String,
     /// The key.
@@ -62,20 +62,20 @@ pub struct Stored {
 
 /// The changes to make.
 #[derive(Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct SeedPlan {
     /// Hints that are new, or other than before.
-    pub set: Vec<Wanted>,
+    pub set: Vec<WantedSeed>,
     /// Hints with a source that is gone.
-    pub delete: Vec<Stored>,
+    pub delete: Vec<StoredSeed>,
     /// Hints of the same names that people or agents have changed, or deleted: they are left alone.
     pub left: Vec<(String, String)>,
     /// The wanted hints that are stored afterwards, with their marks.
     pub made: Made,
 }
 
-impl Wanted {
+impl WantedSeed {
     /// The hints of a repository's seeds. At the top they are under its short name.
-    pub fn of(name: &str, seeds: &[Seed]) -> Vec<Self> {
+    pub fn from_seeds(name: &str, seeds: &[Seed]) -> Vec<Self> {
         let of = |seed: &Seed| Self {
             component: if seed.folder.is_empty() { name.to_owned() } else { seed.folder.clone() },
             key: seed.key.clone(),
@@ -89,10 +89,10 @@ impl Wanted {
     }
 
     /// The params of `nudge.set_hint`.
-    pub fn params(&self, repo: &str) -> Map<String, Value> {
+    pub fn to_params(&self, repo: &str) -> Map<String, Value> {
         let mut scope = json!({"repo": repo});
         if !self.folder.is_empty() {
-            let folder = crate::reach::literal(&self.folder);
+            let folder = crate::reach::escape_pattern(&self.folder);
             scope["cwd_glob"] = json!([format!("**/{folder}"), format!("**/{folder}/**")]);
         }
         let params = json!({
@@ -112,12 +112,12 @@ impl Wanted {
         params.as_object().cloned().unwrap_or_default()
     }
 
-    fn mark(&self) -> String {
-        mark(&self.command, &self.reason)
+    fn compute_mark(&self) -> String {
+        hash_mark(&self.command, &self.reason)
     }
 
-    fn source(&self) -> Source {
-        Source { mark: self.mark(), file: self.file.clone(), is_other: false }
+    fn source(&self) -> SeedSource {
+        SeedSource { mark: self.compute_mark(), file: self.file.clone(), is_other: false }
     }
 
     /// Returns the place in its file, and the words there.
@@ -126,13 +126,16 @@ impl Wanted {
     }
 }
 
-impl Stored {
+impl StoredSeed {
     /// A hint of an answer of `nudge.query`.
-    pub fn of(hint: &Value) -> Option<Self> {
+    pub fn from_hint(hint: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let is_ours = hint["meta"]["added_by"] == ADDED_BY;
         let mark = is_ours.then(|| {
-            mark(hint["value"]["cmd"].as_str().unwrap_or_default(), hint["meta"]["reason"].as_str().unwrap_or_default())
+            hash_mark(
+                hint["value"]["cmd"].as_str().unwrap_or_default(),
+                hint["meta"]["reason"].as_str().unwrap_or_default(),
+            )
         });
         Some(Self {
             component: text(&hint["component"])?,
@@ -144,35 +147,36 @@ impl Stored {
 }
 
 /// Returns a short mark of a hint's command and reason.
-fn mark(command: &str, reason: &str) -> String {
-    hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
+fn hash_mark(command: &str, reason: &str) -> String {
+    to_hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
 /// Plans the changes. `made` holds the hints that were made the last time.
-pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
+pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made) -> SeedPlan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
     let at = |component: &str, key: &str| {
         stored.iter().filter(|one| one.component == component && one.key == key).collect::<Vec<_>>()
     };
-    let is_untouched = |one: &Stored| source_of(&one.component, &one.key).is_some_and(|source| source.mark == one.mark);
+    let is_untouched =
+        |one: &StoredSeed| source_of(&one.component, &one.key).is_some_and(|source| source.mark == one.mark);
     // If none is left, the session began without any, like one that keeps nothing. A user that deletes seeds deletes
     // only some of them, and does not want those again.
     let begins_anew = !stored.iter().any(|one| source_of(&one.component, &one.key).is_some());
-    let mut plan = Plan::default();
+    let mut plan = SeedPlan::default();
     let mut names = BTreeSet::new();
     for one in wanted {
         names.insert((one.component.clone(), one.key.clone()));
         let there = at(&one.component, &one.key);
         let is_new = source_of(&one.component, &one.key).is_none();
-        let is_made = there.iter().any(|stored| stored.mark == one.mark());
+        let is_made = there.iter().any(|stored| stored.mark == one.compute_mark());
         let may_be_set =
             is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
         if !may_be_set {
             plan.left.push((one.component.clone(), one.key.clone()));
             // Once deleted it stays away, and once changed it is somebody's.
             if let Some(source) = source_of(&one.component, &one.key) {
-                let is_other = source.mark != one.mark();
-                let source = Source { is_other, ..source.clone() };
+                let is_other = source.mark != one.compute_mark();
+                let source = SeedSource { is_other, ..source.clone() };
                 plan.made.entry(one.component).or_default().insert(one.key, source);
             }
             continue;
@@ -182,13 +186,13 @@ pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
             plan.set.push(one);
         }
     }
-    let is_gone = |one: &&Stored| is_untouched(one) && !names.contains(&(one.component.clone(), one.key.clone()));
+    let is_gone = |one: &&StoredSeed| is_untouched(one) && !names.contains(&(one.component.clone(), one.key.clone()));
     plan.delete = stored.iter().filter(is_gone).cloned().collect();
     // A hint that was changed outlives its source, and is known as long as it is stored.
     for one in stored.iter().filter(|one| !is_untouched(one)) {
         let is_wanted = names.contains(&(one.component.clone(), one.key.clone()));
         if let Some(source) = source_of(&one.component, &one.key).filter(|_| !is_wanted) {
-            let source = Source { is_other: true, ..source.clone() };
+            let source = SeedSource { is_other: true, ..source.clone() };
             plan.made.entry(one.component.clone()).or_default().insert(one.key.clone(), source);
         }
     }
@@ -199,9 +203,9 @@ pub fn plan(wanted: Vec<Wanted>, stored: &[Stored], made: &Made) -> Plan {
 mod tests {
     use super::*;
 
-    fn wanted(key: &str, command: &str) -> Wanted {
+    fn wanted(key: &str, command: &str) -> WantedSeed {
         let text = |text: &str| text.to_owned();
-        Wanted {
+        WantedSeed {
             component: text("shop"),
             key: text(key),
             command: text(command),
@@ -212,15 +216,15 @@ mod tests {
         }
     }
 
-    fn stored(key: &str, command: &str, by: &str) -> Stored {
-        Stored::of(
+    fn stored(key: &str, command: &str, by: &str) -> StoredSeed {
+        StoredSeed::from_hint(
             &json!({"component": "shop", "key": key, "variant": "v", "value": {"type": "command", "cmd": command},
             "meta": {"added_by": by, "reason": "Makefile:1: x"}}),
         )
         .unwrap()
     }
 
-    fn done(plan: &Plan) -> String {
+    fn done(plan: &SeedPlan) -> String {
         let set = plan.set.iter().map(|one| format!("+{} {}", one.key, one.command));
         let delete = plan.delete.iter().map(|one| format!("-{}", one.key));
         let left = plan.left.iter().map(|(_, key)| format!("={key}"));
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_nobody_touched_follows_its_source() {
-        let first = plan(vec![wanted("a", "make a"), wanted("b", "make b")], &[], &Made::default());
+        let first = plan_changes(vec![wanted("a", "make a"), wanted("b", "make b")], &[], &Made::default());
         assert_eq!(done(&first), "+a make a, +b make b");
         let both = [stored("a", "make a", ADDED_BY), stored("b", "make b", ADDED_BY)];
         for (what, asked, there, expected) in [
@@ -245,27 +249,30 @@ mod tests {
             ("a session without them", vec![wanted("a", "make a"), wanted("b", "make b")], &[], "+a make a, +b make b"),
             ("one was deleted", vec![wanted("a", "make a"), wanted("b", "make b")], &both[..1], "=b"),
         ] {
-            assert_eq!(done(&plan(asked, there, &first.made)), expected, "{what}");
+            assert_eq!(done(&plan_changes(asked, there, &first.made)), expected, "{what}");
         }
         let changed = [stored("a", "make a -j8", "user"), stored("b", "make b", ADDED_BY)];
-        let next = plan(vec![wanted("a", "make A")], &changed, &first.made);
+        let next = plan_changes(vec![wanted("a", "make A")], &changed, &first.made);
         assert_eq!(done(&next), "-b, =a", "what somebody changed is left alone");
-        let left = plan(vec![wanted("a", "make A"), wanted("b", "make b")], &changed[..1], &first.made);
+        let left = plan_changes(vec![wanted("a", "make A"), wanted("b", "make b")], &changed[..1], &first.made);
         assert_eq!(done(&left), "=a, =b", "one was changed, the other deleted");
         assert!(next.made["shop"]["a"].is_other, "its file says something else now");
-        let again = plan(vec![wanted("a", "make A")], &changed[..1], &next.made);
+        let again = plan_changes(vec![wanted("a", "make A")], &changed[..1], &next.made);
         assert_eq!(done(&again), "=a");
-        let as_before = plan(vec![wanted("a", "make a")], &changed[..1], &again.made);
+        let as_before = plan_changes(vec![wanted("a", "make a")], &changed[..1], &again.made);
         assert!(!as_before.made["shop"]["a"].is_other, "its file says what it said when the hint was made");
-        let gone = plan(Vec::new(), &changed[..1], &again.made);
+        let gone = plan_changes(Vec::new(), &changed[..1], &again.made);
         assert!(gone.made["shop"]["a"].is_other, "its file names it no longer");
-        assert_eq!(plan(Vec::new(), &[], &gone.made).made, Made::default(), "nor is it stored");
+        assert_eq!(plan_changes(Vec::new(), &[], &gone.made).made, Made::default(), "nor is it stored");
         let edited = [stored("a", "make a -j8", ADDED_BY)];
         assert_eq!(
-            done(&plan(vec![wanted("a", "make A")], &edited, &first.made)),
+            done(&plan_changes(vec![wanted("a", "make A")], &edited, &first.made)),
             "=a",
             "by a tool that keeps the name"
         );
-        assert_eq!(done(&plan(vec![wanted("a", "make x")], &[stored("a", "x", "user")], &Made::default())), "=a");
+        assert_eq!(
+            done(&plan_changes(vec![wanted("a", "make x")], &[stored("a", "x", "user")], &Made::default())),
+            "=a"
+        );
     }
 }

@@ -25,21 +25,21 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use nudge::Service;
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
 use super::memory;
-use super::page::{self, Page};
-use super::session::history::History;
-use super::session::proxies::{ConnectedProxy, Proxies};
+use super::page::{self, SessionPage};
+use super::session::history::ChangeHistory;
+use super::session::proxies::{ConnectedProxies, ConnectedProxy};
 use super::work::{CallerId, WorkDesk, WorkPool};
-use accept::{Accepted, Connections, Listeners, Peer};
-use door::{Door, Refusal, Route};
+use accept::{AcceptedConnection, ConnectionPeer, OpenConnections, ServerListeners};
+use door::{HttpDoor, HttpRefusal, HttpRoute};
 use mcp::McpHttp;
-use reply::{empty, json};
-use request::Head;
+use reply::{empty_response, json_response};
+use request::CallerHeaders;
 
 /// Request header with the pid of the PROXY that calls; for `nudge.status`, never for a decision.
 pub const PROXY_HEADER: &str = "nudge-proxy";
@@ -63,42 +63,46 @@ const BUFFER_BYTES: usize = 64 << 10;
 type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
 /// Serves connections until `stopped` becomes true.
-pub fn spawn(listeners: Listeners, endpoint: Endpoint, stopped: &watch::Receiver<bool>) -> Connections {
-    let (builder, endpoint, told) = (builder(), Arc::new(endpoint), stopped.clone());
-    Connections::accept(listeners, stopped, move |accepted| {
-        tokio::spawn(connection(builder.clone(), accepted, Arc::clone(&endpoint), told.clone()));
+pub fn serve_connections(
+    listeners: ServerListeners,
+    endpoint: HttpEndpoint,
+    stopped: &watch::Receiver<bool>,
+) -> OpenConnections {
+    let (builder, endpoint, told) = (make_builder(), Arc::new(endpoint), stopped.clone());
+    OpenConnections::start_accepting(listeners, stopped, move |accepted| {
+        tokio::spawn(serve_connection(builder.clone(), accepted, Arc::clone(&endpoint), told.clone()));
     })
 }
 
 /// The state that all connections share.
-pub struct Endpoint {
+pub struct HttpEndpoint {
     /// The checks of a request's head.
-    pub door: Door,
+    pub door: HttpDoor,
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
     /// The page, with its codes and tokens.
-    pub page: Arc<Page>,
+    pub page: Arc<SessionPage>,
     /// The service that answers the page's calls.
     pub for_page: Arc<dyn Service>,
     /// The last changes, for `nudge.changes`.
-    pub history: Arc<History>,
+    pub history: Arc<ChangeHistory>,
     /// The PROXYs among the callers.
-    pub proxies: Arc<Proxies>,
+    pub proxies: Arc<ConnectedProxies>,
     /// The places of calls.
     pub work: Arc<WorkPool>,
     /// The handler of `/mcp`.
     pub mcp: McpHttp,
     /// The refusals, for the log.
-    pub refused: Refused,
+    pub refused: RefusalLog,
 }
 
 /// Logs refusals. Anybody on this machine can cause them, so they get a line a minute at most, or they would roll
 /// everything else out of the log.
 #[derive(Default)]
-pub struct Refused(Mutex<Option<(Instant, u64)>>);
+pub struct RefusalLog(Mutex<Option<(Instant, u64)>>);
 
-impl Refused {
-    fn note(&self, status: StatusCode) {
+impl RefusalLog {
+    fn note_refusal(&self, status: StatusCode) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {
             Some((at, more)) if at.elapsed() < REFUSALS_PAUSE => *more += 1,
@@ -111,7 +115,7 @@ impl Refused {
     }
 }
 
-fn builder() -> http1::Builder {
+fn make_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -121,18 +125,18 @@ fn builder() -> http1::Builder {
     builder
 }
 
-async fn connection(
+async fn serve_connection(
     builder: http1::Builder,
-    accepted: Accepted,
-    endpoint: Arc<Endpoint>,
+    accepted: AcceptedConnection,
+    endpoint: Arc<HttpEndpoint>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let Accepted { stream, peer, place: _place } = accepted;
+    let AcceptedConnection { stream, peer, place: _place } = accepted;
     let peer = Arc::new(peer);
     let (proxy, other) = (Arc::new(OnceLock::new()), Arc::clone(&peer));
     let service = service_fn(move |request| {
         let (endpoint, proxy, peer) = (Arc::clone(&endpoint), Arc::clone(&proxy), Arc::clone(&other));
-        async move { Ok::<_, Infallible>(endpoint.answer(request, &peer, &proxy).await) }
+        async move { Ok::<_, Infallible>(endpoint.answer_request(request, &peer, &proxy).await) }
     });
     // hyper and `read` limit the time for reading; this limit is for peers that do not read the answer.
     let mut stream = TimeoutStream::new(stream);
@@ -142,120 +146,133 @@ async fn connection(
     // Errors of a connection are ignored: only its peer is affected.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = peer.dismissed() => return,
+        () = peer.wait_for_dismissal() => return,
         _ = stopped.wait_for(|stop| *stop) => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Answers a request. `proxy` is set by the first request on the connection that has a [`PROXY_HEADER`].
-    async fn answer(&self, request: Request<Incoming>, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> HttpResponse {
+    async fn answer_request(
+        &self,
+        request: Request<Incoming>,
+        peer: &ConnectionPeer,
+        proxy: &OnceLock<ConnectedProxy>,
+    ) -> HttpResponse {
         let (head, mut body) = request.into_parts();
         peer.has_spoken();
         if peer.is_over_its_share() {
-            return Refusal::over_its_share().response().map(Either::Left);
+            return HttpRefusal::over_its_share().into_response().map(Either::Left);
         }
-        let checked = self.door.check(&head, peer.is_local(), &self.page);
+        let checked = self.door.check_head(&head, peer.is_local(), &self.page);
         if checked.as_ref().is_ok_and(|route| route.takes_token()) {
             peer.is_let_in();
         }
         let read = match checked {
-            Ok(Route::Health) => return health().map(Either::Left),
-            Ok(Route::PageFile(file)) => return page::respond(file).map(Either::Left),
+            Ok(HttpRoute::Health) => return answer_health().map(Either::Left),
+            Ok(HttpRoute::PageFile(file)) => return page::respond_with_file(file).map(Either::Left),
             // The bodies of GET and DELETE are ignored.
-            Ok(Route::Mcp) if head.method != Method::POST => {
-                return self.mcp.answer(head, Bytes::new(), &self.desk(peer, proxy)).await.map(Either::Right);
+            Ok(HttpRoute::Mcp) if head.method != Method::POST => {
+                return self
+                    .mcp
+                    .answer_request(head, Bytes::new(), &self.desk_for_peer(peer, proxy))
+                    .await
+                    .map(Either::Right);
             }
-            Ok(Route::PageSession) => match read(&mut body, Route::PageSession.max_body_bytes()).await {
-                Ok(bytes) => self.enter_page(bytes, peer).await.map(|answer| (Route::PageSession, answer)),
+            Ok(HttpRoute::PageSession) => match read(&mut body, HttpRoute::PageSession.max_body_bytes()).await {
+                Ok(bytes) => self.enter_page(bytes, peer).await.map(|answer| (HttpRoute::PageSession, answer)),
                 Err(refusal) => Err(refusal),
             },
             Ok(route) => read(&mut body, route.max_body_bytes()).await.map(|bytes| (route, bytes)),
             Err(refusal) => Err(refusal),
         };
         match read {
-            Ok((Route::Mcp, bytes)) => {
-                memory::used(bytes.len());
-                self.mcp.answer(head, bytes, &self.desk(peer, proxy)).await.map(Either::Right)
+            Ok((HttpRoute::Mcp, bytes)) => {
+                memory::note_use(bytes.len());
+                self.mcp.answer_request(head, bytes, &self.desk_for_peer(peer, proxy)).await.map(Either::Right)
             }
-            Ok((Route::Api { api, by_page }, body)) => {
+            Ok((HttpRoute::Api { api, by_page }, body)) => {
                 let (service, caller, desk) = if by_page {
-                    (&self.for_page, Head::of_page(&head.headers), self.work.desk(CallerId::Page))
+                    (&self.for_page, CallerHeaders::of_page(&head.headers), self.work.desk_for(CallerId::Page))
                 } else {
-                    (&self.service, Head::read(&head.headers), self.desk(peer, proxy))
+                    (&self.service, CallerHeaders::read(&head.headers), self.desk_for_peer(peer, proxy))
                 };
                 let query = head.uri.query().map(str::to_owned);
-                let asked = api::Asked { api, method: head.method, query, body };
-                let (status, answer) = api::answer(&desk, Arc::clone(service), caller, asked).await;
-                memory::used(answer.len());
-                json(status, answer).map(Either::Left)
+                let asked = api::ApiRequest { api, method: head.method, query, body };
+                let (status, answer) = api::answer_api(&desk, Arc::clone(service), caller, asked).await;
+                memory::note_use(answer.len());
+                json_response(status, answer).map(Either::Left)
             }
-            Ok((Route::PageSession, answer)) => closing(json(StatusCode::OK, answer)).map(Either::Left),
+            Ok((HttpRoute::PageSession, answer)) => {
+                with_connection_close(json_response(StatusCode::OK, answer)).map(Either::Left)
+            }
             Ok((route, bytes)) => {
-                memory::used(bytes.len());
-                if let Some(pid) = head.headers.get(PROXY_HEADER).filter(|_| route == Route::Rpc) {
+                memory::note_use(bytes.len());
+                if let Some(pid) = head.headers.get(PROXY_HEADER).filter(|_| route == HttpRoute::Rpc) {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
-                    pid.map(|pid| proxy.get_or_init(|| self.proxies.enter(pid)));
+                    pid.map(|pid| proxy.get_or_init(|| self.proxies.add_connection(pid)));
                 }
                 let (service, caller, desk) = match route {
-                    Route::PageRpc => (&self.for_page, Head::of_page(&head.headers), self.work.desk(CallerId::Page)),
-                    _ => (&self.service, Head::read(&head.headers), self.desk(peer, proxy)),
-                };
-                let asked = request::Asked { service: Arc::clone(service), history: &self.history, desk };
-                match request::answer(asked, caller, bytes).await {
-                    Some(answer) => {
-                        memory::used(answer.len());
-                        json(StatusCode::OK, answer).map(Either::Left)
+                    HttpRoute::PageRpc => {
+                        (&self.for_page, CallerHeaders::of_page(&head.headers), self.work.desk_for(CallerId::Page))
                     }
-                    None => empty(StatusCode::ACCEPTED).map(Either::Left),
+                    _ => (&self.service, CallerHeaders::read(&head.headers), self.desk_for_peer(peer, proxy)),
+                };
+                let asked = request::CallTarget { service: Arc::clone(service), history: &self.history, desk };
+                match request::answer_http_body(asked, caller, bytes).await {
+                    Some(answer) => {
+                        memory::note_use(answer.len());
+                        json_response(StatusCode::OK, answer).map(Either::Left)
+                    }
+                    None => empty_response(StatusCode::ACCEPTED).map(Either::Left),
                 }
             }
             Err(refusal) => {
-                self.refused.note(refusal.status());
+                self.refused.note_refusal(refusal.status());
                 // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
-                    tokio::spawn(swallow(body));
+                    tokio::spawn(drain_body(body));
                 }
-                refusal.response().map(Either::Left)
+                refusal.into_response().map(Either::Left)
             }
         }
     }
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Returns the places of the caller at the other end.
-    fn desk(&self, peer: &Peer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
-        self.work.desk(peer.caller(proxy.get().map(ConnectedProxy::pid)))
+    fn desk_for_peer(&self, peer: &ConnectionPeer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
+        self.work.desk_for(peer.caller_id(proxy.get().map(ConnectedProxy::pid)))
     }
 
     /// Takes a code of the page. Looks up the sender's process in a file of the system.
-    async fn enter_page(&self, code: Bytes, peer: &Peer) -> Result<Bytes, Refusal> {
-        let (page, ends) = (Arc::clone(&self.page), peer.ends());
-        let desk = self.work.desk(CallerId::Page);
-        let entered = desk.run(Lane::Vital, move || page.enter(&code, ends)).await;
+    async fn enter_page(&self, code: Bytes, peer: &ConnectionPeer) -> Result<Bytes, HttpRefusal> {
+        let (page, ends) = (Arc::clone(&self.page), peer.tcp_ends());
+        let desk = self.work.desk_for(CallerId::Page);
+        let entered = desk.run(CallLane::Vital, move || page.exchange_code(&code, ends)).await;
         entered
-            .map_err(|error| Refusal::code((StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned())))?
-            .map_err(Refusal::code)
+            .map_err(|error| HttpRefusal::from_status((StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned())))?
+            .map_err(HttpRefusal::from_status)
     }
 }
 
 /// Reads a body within the limits of size and time.
-async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, Refusal> {
+async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, HttpRefusal> {
     let deadline = Instant::now() + BODY_TIMEOUT;
     let mut whole = Bytes::new();
     let mut parts = BytesMut::new();
     loop {
         let frame = match timeout_at(deadline, body.frame()).await {
-            Err(_) => return Err(Refusal::too_slow()),
+            Err(_) => return Err(HttpRefusal::too_slow()),
             Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(Refusal::broken()),
+            Ok(Some(Err(_))) => return Err(HttpRefusal::broken_body()),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
         if whole.len() + parts.len() + data.len() > max_bytes {
-            return Err(Refusal::too_large());
+            return Err(HttpRefusal::too_large());
         }
         // Most bodies come in one piece, which needs no copy.
         if whole.is_empty() && parts.is_empty() {
@@ -270,16 +287,19 @@ async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, Refusal> {
 
 /// Reads and drops the rest of a body: closing with unread bytes would reset the connection before the sender has
 /// read the refusal.
-async fn swallow(mut body: Incoming) {
+async fn drain_body(mut body: Incoming) {
     let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
 }
 
-fn health() -> Response<Full<Bytes>> {
-    closing(json(StatusCode::OK, concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into()))
+fn answer_health() -> Response<Full<Bytes>> {
+    with_connection_close(json_response(
+        StatusCode::OK,
+        concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into(),
+    ))
 }
 
 /// A response that needed no token: its connection is closed, as after a refusal.
-fn closing(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+fn with_connection_close(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

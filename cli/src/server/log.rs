@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use nudge::{Caller, Error, Method, Result, Service, Services, unknown_method};
+use nudge::{Caller, Error, JoinedServices, MethodSpec, Result, Service, unknown_method};
 use nudge_client::RuntimeDir;
 use serde_json::value::RawValue;
 use tracing::level_filters::LevelFilter;
@@ -13,7 +13,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The level of this name; `info` for any other.
-pub fn level(name: &str) -> LevelFilter {
+pub fn parse_level(name: &str) -> LevelFilter {
     match name {
         "error" => LevelFilter::ERROR,
         "warn" => LevelFilter::WARN,
@@ -26,16 +26,16 @@ pub fn level(name: &str) -> LevelFilter {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be used.
-pub fn start(level: LevelFilter, dir: &RuntimeDir, to_file: bool) -> Result<()> {
+pub fn start_log(level: LevelFilter, dir: &RuntimeDir, to_file: bool) -> Result<()> {
     if to_file {
-        init(level, Mutex::new(dir.open_log()?), false);
+        init_subscriber(level, Mutex::new(dir.open_log()?), false);
     } else {
-        init(level, std::io::stderr, true);
+        init_subscriber(level, std::io::stderr, true);
     }
     Ok(())
 }
 
-fn init<W>(level: LevelFilter, writer: W, for_people: bool)
+fn init_subscriber<W>(level: LevelFilter, writer: W, for_people: bool)
 where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -48,19 +48,19 @@ where
 }
 
 /// Services that log their calls at debug level.
-pub struct Logged(pub Services);
+pub struct LoggedServices(pub JoinedServices);
 
-impl Service for Logged {
-    fn methods(&self) -> Vec<&'static Method> {
+impl Service for LoggedServices {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         self.0.methods()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        self.0.method(name)
+    fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
+        self.0.find_method(name)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let Some((service, row)) = self.0.find(method) else {
+        let Some((service, row)) = self.0.find_service(method) else {
             // The name is not logged: it may be anything.
             tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
             return Err(unknown_method(method, &self.0.methods()));

@@ -26,13 +26,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::session::backend::Backend;
-use super::session::changes::Changes;
+use super::session::backend::CallBackend;
+use super::session::changes::ChangeFeeds;
 use super::work::CallerId;
-use fill_in::{FillIn, Filler, ToolCall};
-use profile::{Methods, Profile};
+use fill_in::{ContextFiller, FillIn, ToolCall};
+use profile::{ServerProfile, SessionMethods};
 use stdio::{RawArguments, StdioTransport};
-use subscriptions::Subscriptions;
+use subscriptions::ClientSubscriptions;
 use tools::OfferedTools;
 
 /// Instructions that every host shows to the model, with a line for each source between the two parts; some
@@ -61,7 +61,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// `E_INVALID` when the client does not speak MCP.
-pub async fn serve(tools: impl Future<Output = Tools>) -> Result<()> {
+pub async fn serve_stdio(tools: impl Future<Output = ClientTools>) -> Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio_pipes();
     let transport = StdioTransport::new(stdin, stdout);
     let ended = transport.ended();
@@ -80,13 +80,13 @@ pub async fn serve(tools: impl Future<Output = Tools>) -> Result<()> {
         // The client only asked for the server's abilities, or changed its mind.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
-            Err(protocol("it began with something else than `initialize` or `server/discover`"))
+            Err(protocol_error("it began with something else than `initialize` or `server/discover`"))
         }
-        Err(error) => Err(protocol(&error.to_string())),
+        Err(error) => Err(protocol_error(&error.to_string())),
     }
 }
 
-fn protocol(reason: &str) -> Error {
+fn protocol_error(reason: &str) -> Error {
     let message = format!("The client on stdin does not speak MCP: {reason}; start `nudge serve` from an MCP host.");
     Error::invalid(message)
 }
@@ -97,24 +97,24 @@ pub struct CallerLeft(pub CancellationToken);
 
 /// The tools and resources for one client.
 #[derive(Clone)]
-pub struct Tools {
-    backend: Arc<Backend>,
-    filler: Option<Arc<Filler>>,
+pub struct ClientTools {
+    backend: Arc<CallBackend>,
+    filler: Option<Arc<ContextFiller>>,
     /// The tools offered by the backend when it was last asked.
     offered: Arc<RwLock<Arc<OfferedTools>>>,
-    changes: Changes,
-    subscriptions: Arc<Subscriptions>,
+    changes: ChangeFeeds,
+    subscriptions: Arc<ClientSubscriptions>,
     /// The profile offered in place of everything else.
-    profile: Option<&'static Profile>,
+    profile: Option<&'static ServerProfile>,
     /// True when results include `structuredContent`; else the transport adds it as raw text.
     structured: bool,
 }
 
-impl Tools {
+impl ClientTools {
     /// Makes the handler, and asks the backend for its tools.
-    pub async fn new(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+    pub async fn new(backend: Arc<CallBackend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
         // A tool that is not known here is asked for again.
-        let offered = OfferedTools::ask(&backend).await.unwrap_or_else(|error| {
+        let offered = OfferedTools::ask_backend(&backend).await.unwrap_or_else(|error| {
             tracing::warn!(error = error.message(), "nobody says which tools there are");
             OfferedTools::default()
         });
@@ -122,25 +122,30 @@ impl Tools {
     }
 
     /// Makes the handler that offers a profile and nothing else.
-    pub fn of_profile(profile: &'static Profile, backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+    pub fn of_profile(
+        profile: &'static ServerProfile,
+        backend: Arc<CallBackend>,
+        fill_in: Option<Arc<dyn FillIn>>,
+    ) -> Self {
         Self { profile: Some(profile), ..Self::of_nothing(backend, fill_in) }
     }
 
-    fn of_nothing(backend: Arc<Backend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+    fn of_nothing(backend: Arc<CallBackend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
         Self {
             offered: Arc::default(),
-            changes: Changes::none(Arc::clone(&backend)),
+            changes: ChangeFeeds::without_changes(Arc::clone(&backend)),
             subscriptions: Arc::default(),
             profile: None,
             structured: false,
-            filler: fill_in.map(|fill_in| Arc::new(Filler::new(fill_in, backend.desk().of(CallerId::Looks)))),
+            filler: fill_in
+                .map(|fill_in| Arc::new(ContextFiller::new(fill_in, backend.desk().for_caller(CallerId::Looks)))),
             backend,
         }
     }
 
     /// Sets the changes of which clients are notified.
     #[must_use]
-    pub fn with_changes(mut self, changes: Changes) -> Self {
+    pub fn with_changes(mut self, changes: ChangeFeeds) -> Self {
         self.changes = changes;
         self
     }
@@ -157,26 +162,26 @@ impl Tools {
     pub fn for_another_client(&self) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let caller = CallerId::McpClient(LAST.fetch_add(1, Ordering::Relaxed));
-        Self { backend: Arc::new(self.backend.of(caller)), subscriptions: Arc::default(), ..self.clone() }
+        Self { backend: Arc::new(self.backend.for_caller(caller)), subscriptions: Arc::default(), ..self.clone() }
     }
 
     /// Starts notifying a client of 2025 that has asked for resources or tools. Clients of 2026 listen instead.
-    async fn tell(&self, context: &RequestContext<RoleServer>) {
+    async fn start_notifying(&self, context: &RequestContext<RoleServer>) {
         if context.meta.protocol_version().is_none() {
-            self.subscriptions.tell(&self.changes, &context.peer).await;
+            self.subscriptions.start_notifying(&self.changes, &context.peer).await;
         }
     }
 
-    fn offered(&self) -> Arc<OfferedTools> {
+    fn read_offered(&self) -> Arc<OfferedTools> {
         Arc::clone(&self.offered.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Asks the backend for its tools again.
-    async fn ask(&self) -> Result<Arc<OfferedTools>> {
-        Ok(self.keep(OfferedTools::ask(&self.backend).await?))
+    async fn refresh_offered(&self) -> Result<Arc<OfferedTools>> {
+        Ok(self.keep_offered(OfferedTools::ask_backend(&self.backend).await?))
     }
 
-    fn keep(&self, offered: OfferedTools) -> Arc<OfferedTools> {
+    fn keep_offered(&self, offered: OfferedTools) -> Arc<OfferedTools> {
         let offered = Arc::new(offered);
         *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&offered);
         offered
@@ -198,23 +203,23 @@ impl Tools {
         let name = &*request.name;
         let meta = std::mem::take(&mut context.meta.0.0);
         if let Some(profile) = self.profile {
-            let tool = profile.tool(name).ok_or_else(no_such_tool)?;
-            let methods = Methods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
+            let tool = profile.find_tool(name).ok_or_else(no_such_tool)?;
+            let methods = SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
             let answered = (tool.run)(&methods, &params).await;
-            return Ok(self.result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
+            return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
         }
-        let known = self.offered().find(name).cloned();
+        let known = self.read_offered().find_method(name).cloned();
         let known = match known {
-            None => match self.ask().await {
-                Ok(offered) => offered.find(name).cloned(),
-                Err(error) => return Ok(self.result(Err(error)).into()),
+            None => match self.refresh_offered().await {
+                Ok(offered) => offered.find_method(name).cloned(),
+                Err(error) => return Ok(self.to_call_result(Err(error)).into()),
             },
             known => known,
         };
         let behind = known.ok_or_else(no_such_tool)?;
-        let keeps = self.offered().keeps;
+        let keeps = self.read_offered().keeps;
         let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
-        Ok(self.result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
+        Ok(self.to_call_result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
     }
 
     /// Refuses the methods that a profile does not have.
@@ -222,7 +227,7 @@ impl Tools {
         if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }
 
-    fn result(&self, answered: Result<Box<RawValue>>) -> CallToolResult {
+    fn to_call_result(&self, answered: Result<Box<RawValue>>) -> CallToolResult {
         match answered {
             Ok(result) => {
                 let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
@@ -238,10 +243,10 @@ impl Tools {
     }
 }
 
-impl Tools {
-    fn instructions(&self) -> String {
+impl ClientTools {
+    fn build_instructions(&self) -> String {
         let [intro, end] = INSTRUCTIONS;
-        let offered = self.offered();
+        let offered = self.read_offered();
         let guides = offered.guides.iter().fold(String::new(), |all, guide| format!("{all}- {guide}\n"));
         let lasts = match offered.keeps {
             Some(true) => "- Hints are kept for next time; meta.ttl `session` is for what holds only now.\n",
@@ -250,7 +255,7 @@ impl Tools {
             }
             None => "",
         };
-        let reach = if self.filler.as_ref().is_some_and(|filler| filler.limits()) {
+        let reach = if self.filler.as_ref().is_some_and(|filler| filler.has_reach_limit()) {
             "- A hint without a scope is for this repository; reach `everywhere` is for what holds in all.\n"
         } else {
             ""
@@ -273,7 +278,7 @@ fn raw_arguments(context: &mut RequestContext<RoleServer>) -> Option<Box<RawValu
     raw.map(|RawArguments(arguments)| arguments)
 }
 
-impl ServerHandler for Tools {
+impl ServerHandler for ClientTools {
     fn get_info(&self) -> ServerConfig {
         if let Some(profile) = self.profile {
             let server = Implementation::new(profile.name, env!("CARGO_PKG_VERSION")).with_title(profile.title);
@@ -290,7 +295,7 @@ impl ServerHandler for Tools {
             .enable_completions();
         ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("nudge", env!("CARGO_PKG_VERSION")).with_title("Nudge"))
-            .with_instructions(self.instructions())
+            .with_instructions(self.build_instructions())
     }
 
     async fn list_tools(
@@ -299,13 +304,13 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if let Some(profile) = self.profile {
-            let tools = ListToolsResult::with_all_items(profile.list());
+            let tools = ListToolsResult::with_all_items(profile.list_tools());
             return Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public));
         }
-        self.tell(&context).await;
+        self.start_notifying(&context).await;
         let listed = OfferedTools::ask_with_list(&self.backend).await;
         let (offered, list) = listed.map_err(|error| ErrorData::internal_error(error.message().to_owned(), None))?;
-        self.keep(offered);
+        self.keep_offered(offered);
         let tools = ListToolsResult::with_all_items(list);
         Ok(tools.with_ttl_ms(TOOLS_TTL_MS).with_cache_scope(CacheScope::Public))
     }
@@ -355,8 +360,8 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.has_all()?;
-        self.tell(&context).await;
-        resources::list(&self.backend, request.and_then(|request| request.cursor).as_deref()).await
+        self.start_notifying(&context).await;
+        resources::list_resources(&self.backend, request.and_then(|request| request.cursor).as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -365,7 +370,7 @@ impl ServerHandler for Tools {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         self.has_all()?;
-        Ok(resources::templates())
+        Ok(resources::list_templates())
     }
 
     async fn read_resource(
@@ -383,7 +388,7 @@ impl ServerHandler for Tools {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         self.has_all()?;
-        resources::complete(&self.backend, &request.r#ref, &request.argument).await
+        resources::complete_name(&self.backend, &request.r#ref, &request.argument).await
     }
 
     async fn subscribe(
@@ -392,8 +397,8 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.has_all()?;
-        self.tell(&context).await;
-        self.subscriptions.add(request.uri)
+        self.start_notifying(&context).await;
+        self.subscriptions.subscribe(request.uri)
     }
 
     async fn unsubscribe(
@@ -402,17 +407,17 @@ impl ServerHandler for Tools {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.has_all()?;
-        self.subscriptions.remove(&request.uri);
+        self.subscriptions.unsubscribe(&request.uri);
         Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         self.has_all().ok()?;
-        Some(self.subscriptions.accept(&self.changes, requested))
+        Some(self.subscriptions.accept_filter(&self.changes, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.subscriptions.listen(&self.changes, context).await
+        self.subscriptions.notify_listener(&self.changes, context).await
     }
 
     // Prompts and log levels are not declared, so they are refused: by default rmcp would answer with an empty list,

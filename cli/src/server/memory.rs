@@ -17,7 +17,7 @@ const LATER: Duration = Duration::from_secs(20);
 static USED: Notify = Notify::const_new();
 
 /// Notes that so many bytes were read, written or answered.
-pub fn used(bytes: usize) {
+pub fn note_use(bytes: usize) {
     if bytes >= LARGE_BYTES {
         USED.notify_one();
     }
@@ -29,15 +29,15 @@ pub async fn give_back() {
         USED.notified().await;
         loop {
             sleep(SOON).await;
-            trim().await;
+            trim_heap().await;
             if timeout(LATER, USED.notified()).await.is_err() {
                 break;
             }
         }
-        trim().await;
+        trim_heap().await;
     }
 }
 
-async fn trim() {
-    let _ = spawn_blocking(nudge_malloc::trim).await;
+async fn trim_heap() {
+    let _ = spawn_blocking(nudge_malloc::trim_arenas).await;
 }

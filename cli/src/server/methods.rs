@@ -1,26 +1,26 @@
 //! Lists the methods of a server for the files that describe them: types, an `OpenRPC` document, the page of the
 //! methods.
 
-use nudge::Method;
+use nudge::MethodSpec;
 use nudge_core::suggest_service::SuggestService;
 use nudge_core::table::TableService as _;
 
-use super::page::Page;
-use super::session::control::Control;
-use super::session::history::History;
+use super::page::SessionPage;
+use super::session::control::SessionControl;
+use super::session::history::ChangeHistory;
 use super::session::status::ServerStatus;
 use crate::sources;
 
 /// Every method that a server answers, once: those of the sources, then its own.
-pub fn all() -> Vec<&'static Method> {
+pub fn list_methods() -> Vec<&'static MethodSpec> {
     let own = [
         SuggestService::TABLE.methods(),
         ServerStatus::TABLE.methods(),
-        History::TABLE.methods(),
-        Control::TABLE.methods(),
-        Page::TABLE.methods(),
+        ChangeHistory::TABLE.methods(),
+        SessionControl::TABLE.methods(),
+        SessionPage::TABLE.methods(),
     ];
-    let mut all = sources::methods();
+    let mut all = sources::list_methods();
     for row in own.into_iter().flatten() {
         if !all.iter().any(|known| known.name == row.name) {
             all.push(row);

@@ -26,9 +26,9 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use hyper::StatusCode;
 use nudge::context::ContextSpec;
-use nudge::{Caller, Clock, Error, ErrorKind, Method, Millis, Result, Service};
-use nudge_core::once::Once;
-use nudge_core::table::{Row, Table, TableService, answer, schema};
+use nudge::{Caller, Clock, Error, ErrorKind, MethodSpec, Millis, Result, Service};
+use nudge_core::once::OnceByKey;
+use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,11 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::http::ports::Ports;
+use super::http::ports::ServerPorts;
 use super::session::changes::CHANGES;
-use super::token::Token;
+use super::token::AccessToken;
 
-pub use files::{File, find, respond};
+pub use files::{PageFile, find_file, respond_with_file};
 
 /// The method by which `nudge ui` gets an address to open. It exists on HTTP alone.
 pub const OPEN_PAGE: &str = "nudge.open_page";
@@ -100,9 +100,9 @@ const MAX_PAGES: usize = 256;
 
 const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
 
-static TABLE: Table<Page> = Table(&[&Row {
-    method: Method::new(OPEN_PAGE, "Open the page", ABOUT, schema::<OpenPage>).inferred().quick(),
-    run: |page, _, params| answer(params, |params| page.open(params)),
+static TABLE: MethodTable<SessionPage> = MethodTable(&[&TableRow {
+    method: MethodSpec::new(OPEN_PAGE, "Open the page", ABOUT, build_schema::<OpenPage>).inferred().quick(),
+    run: |page, _, params| answer_typed(params, |params| page.make_address(params)),
 }]);
 
 /// Params of [`OPEN_PAGE`].
@@ -120,7 +120,7 @@ struct OpenPage {
 
 /// Result of [`OPEN_PAGE`].
 #[derive(Serialize)]
-struct Opened {
+struct OpenedPage {
     url: String,
     expires_s: Millis,
 }
@@ -128,13 +128,13 @@ struct Opened {
 /// The body that the page sends to `/web/session`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown<'a> {
+struct ShownCode<'a> {
     code: &'a str,
 }
 
 /// The answer to a code.
 #[derive(Serialize)]
-struct Entered {
+struct EnteredPage {
     /// The token for `/web/rpc`.
     token: String,
     /// The context that [`OPEN_PAGE`] was given.
@@ -142,23 +142,23 @@ struct Entered {
 }
 
 /// Makes and checks the codes and tokens of the page.
-pub struct Page {
+pub struct SessionPage {
     clock: Arc<dyn Clock>,
     /// The session's own token. It stays here.
-    key: Token,
-    ports: Arc<Ports>,
-    state: Mutex<State>,
+    key: AccessToken,
+    ports: Arc<ServerPorts>,
+    state: Mutex<PageState>,
 }
 
 #[derive(Default)]
-struct State {
-    codes: VecDeque<Code>,
+struct PageState {
+    codes: VecDeque<PageCode>,
     /// When each page called last.
     used: HashMap<Nonce, Millis>,
 }
 
-struct Code {
-    text: Token,
+struct PageCode {
+    text: AccessToken,
     made: Millis,
     here: Map<String, Value>,
 }
@@ -187,7 +187,7 @@ impl PageToken {
         Some(Self { nonce: *nonce, made: *made, proof: *rest.first_chunk()? })
     }
 
-    fn made(&self) -> Millis {
+    fn made_at(&self) -> Millis {
         Millis::from_be_bytes(self.made)
     }
 }
@@ -198,29 +198,29 @@ impl fmt::Display for PageToken {
     }
 }
 
-impl Page {
+impl SessionPage {
     /// The page of a session with this token of its own, served on these ports.
-    pub fn new(clock: Arc<dyn Clock>, key: Token, ports: Arc<Ports>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, key: AccessToken, ports: Arc<ServerPorts>) -> Self {
         Self { clock, key, ports, state: Mutex::default() }
     }
 
-    fn open(&self, params: OpenPage) -> Result<Opened> {
+    fn make_address(&self, params: OpenPage) -> Result<OpenedPage> {
         let here = params.context;
         let text = to_raw_value(&here).unwrap_or_default();
         if text.get().len() > MAX_HERE_BYTES {
             return Err(Error::invalid("context may have 64 KiB here; leave out what the page does not need."));
         }
-        wire::params::<ContextSpec>(&text)?.build()?;
-        let (text, made) = (Token::random()?, self.clock.now());
+        wire::parse_params::<ContextSpec>(&text)?.build()?;
+        let (text, made) = (AccessToken::new_random()?, self.clock.now());
         let port = params.port.unwrap_or(self.ports.own());
-        self.ports.listen(port)?;
-        let url = format!("http://{}.localhost:{port}/web#code={}", self.new_name()?, text.text());
-        let mut state = self.state();
+        self.ports.listen_on(port)?;
+        let url = format!("http://{}.localhost:{port}/web#code={}", self.new_name()?, text.as_text());
+        let mut state = self.lock_state();
         if state.codes.len() == MAX_CODES {
             state.codes.pop_front();
         }
-        state.codes.push_back(Code { text, made, here });
-        Ok(Opened { url, expires_s: CODE_S })
+        state.codes.push_back(PageCode { text, made, here });
+        Ok(OpenedPage { url, expires_s: CODE_S })
     }
 
     /// Answers `/web/session`: takes a code, and gives a token for it. `ends` are those of the connection, where it is
@@ -228,9 +228,13 @@ impl Page {
     ///
     /// # Errors
     /// The status and the sentence of the refusal.
-    pub fn enter(&self, body: &[u8], ends: Option<(SocketAddr, SocketAddr)>) -> Result<Bytes, (StatusCode, String)> {
+    pub fn exchange_code(
+        &self,
+        body: &[u8],
+        ends: Option<(SocketAddr, SocketAddr)>,
+    ) -> Result<Bytes, (StatusCode, String)> {
         let refused = |status, text: &str| Err((status, text.to_owned()));
-        let Ok(Shown { code }) = serde_json::from_slice(body) else {
+        let Ok(ShownCode { code }) = serde_json::from_slice(body) else {
             return refused(StatusCode::BAD_REQUEST, "Send the code as {\"code\": \"...\"}.");
         };
         // Before the code is used up: another user can see it among the arguments of a browser, and must not spend it.
@@ -238,38 +242,39 @@ impl Page {
             return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
         }
         let now = self.clock.now();
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.codes.retain(|code| now - code.made < CODE_S * 1000);
-        let Some(at) = state.codes.iter().position(|known| known.text.is(code.as_bytes())) else {
+        let Some(at) = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes())) else {
             let text = "This address was used before, or is older than a minute; run `nudge ui` again.";
             return refused(StatusCode::FORBIDDEN, text);
         };
         let here = state.codes.remove(at).map(|code| code.here).unwrap_or_default();
         drop(state);
-        let token = self.token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
+        let token =
+            self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
         // Strings and JSON that was read before can be written.
-        Ok(serde_json::to_vec(&Entered { token, here }).unwrap_or_default().into())
+        Ok(serde_json::to_vec(&EnteredPage { token, here }).unwrap_or_default().into())
     }
 
     /// Makes the token of a page.
-    fn token(&self, now: Millis) -> Result<String> {
+    fn make_token(&self, now: Millis) -> Result<String> {
         let mut nonce = Nonce::default();
         getrandom::fill(&mut nonce)
             .map_err(|error| Error::unavailable(format!("The system gives no random bytes ({error}); try again.")))?;
         let made = now.to_be_bytes();
-        let proof = self.mac(&nonce, made).finalize().into_bytes().into();
+        let proof = self.compute_mac(&nonce, made).finalize().into_bytes().into();
         Ok(PageToken { nonce, made, proof }.to_string())
     }
 
     /// Returns true for the token of a page of this session that was used within the last twelve hours.
     pub fn lets_in(&self, shown: &str) -> bool {
         let Some(token) = PageToken::read(shown) else { return false };
-        if self.mac(&token.nonce, token.made).verify_slice(&token.proof).is_err() {
+        if self.compute_mac(&token.nonce, token.made).verify_slice(&token.proof).is_err() {
             return false;
         }
         let now = self.clock.now();
-        let mut state = self.state();
-        let last = state.used.get(&token.nonce).copied().unwrap_or_default().max(token.made());
+        let mut state = self.lock_state();
+        let last = state.used.get(&token.nonce).copied().unwrap_or_default().max(token.made_at());
         if now - last >= IDLE_MS {
             return false;
         }
@@ -305,7 +310,7 @@ impl Page {
     }
 
     fn name_proof(&self, nonce: &[u8; NAME_BYTES]) -> [u8; NAME_BYTES] {
-        let mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes());
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.as_text().as_bytes());
         let mut mac = mac.unwrap_or_else(|_| unreachable!("a key may have any length"));
         mac.update(b"nudge page name");
         mac.update(nonce);
@@ -314,8 +319,8 @@ impl Page {
         proof
     }
 
-    fn mac(&self, nonce: &Nonce, made: [u8; 8]) -> Hmac<Sha256> {
-        let mac = Hmac::<Sha256>::new_from_slice(self.key.text().as_bytes());
+    fn compute_mac(&self, nonce: &Nonce, made: [u8; 8]) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.as_text().as_bytes());
         let mut mac = mac.unwrap_or_else(|_| unreachable!("a key may have any length"));
         mac.update(b"nudge page");
         mac.update(nonce);
@@ -323,16 +328,16 @@ impl Page {
         mac
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl TableService for Page {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for SessionPage {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // A repeated call makes another code, and the first is never used.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }
@@ -341,8 +346,8 @@ impl TableService for Page {
 pub struct ForPage(pub Arc<dyn Service>);
 
 impl Service for ForPage {
-    fn methods(&self) -> Vec<&'static Method> {
-        METHODS.iter().filter_map(|name| self.0.method(name)).collect()
+    fn methods(&self) -> Vec<&'static MethodSpec> {
+        METHODS.iter().filter_map(|name| self.0.find_method(name)).collect()
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
@@ -371,17 +376,21 @@ mod tests {
 
     use super::*;
 
-    fn page(clock: &Arc<ManualClock>, key: &str) -> Page {
-        Page::new(Arc::clone(clock) as _, Token::fixed(key.into()).unwrap(), Arc::new(Ports::new(8765).0))
+    fn page(clock: &Arc<ManualClock>, key: &str) -> SessionPage {
+        SessionPage::new(
+            Arc::clone(clock) as _,
+            AccessToken::from_text(key.into()).unwrap(),
+            Arc::new(ServerPorts::new(8765).0),
+        )
     }
 
-    fn open(page: &Page, context: &Value) -> Result<String> {
+    fn open(page: &SessionPage, context: &Value) -> Result<String> {
         let params = to_raw_value(&json!({"context": context})).unwrap();
         let opened: Value = serde_json::from_str(page.call(OPEN_PAGE, &params)?.get()).unwrap();
         Ok(opened["url"].as_str().unwrap().to_owned())
     }
 
-    fn code(page: &Page, context: &Value) -> String {
+    fn code(page: &SessionPage, context: &Value) -> String {
         let url = open(page, context).unwrap();
         let (origin, code) = url.split_once("/web#code=").unwrap();
         let host = origin.strip_prefix("http://").unwrap().strip_suffix(":8765").unwrap();
@@ -389,13 +398,13 @@ mod tests {
         code.to_owned()
     }
 
-    fn enter(page: &Page, code: &str) -> Result<Value, u16> {
+    fn enter(page: &SessionPage, code: &str) -> Result<Value, u16> {
         let body = json!({"code": code}).to_string();
-        let entered = page.enter(body.as_bytes(), None).map_err(|(status, _)| status.as_u16())?;
+        let entered = page.exchange_code(body.as_bytes(), None).map_err(|(status, _)| status.as_u16())?;
         Ok(serde_json::from_slice(&entered).unwrap())
     }
 
-    fn token(page: &Page) -> String {
+    fn token(page: &SessionPage) -> String {
         enter(page, &code(page, &json!(null))).unwrap()["token"].as_str().unwrap().to_owned()
     }
 
@@ -405,7 +414,7 @@ mod tests {
     fn each_address_has_an_origin_of_its_own_that_its_session_knows() {
         let clock = Arc::new(ManualClock::new(0));
         let (ours, other) = (page(&clock, &KEY.replace(' ', "-")), page(&clock, &KEY.replace(' ', "+")));
-        let name = |page: &Page| format!("{}.localhost", page.new_name().unwrap());
+        let name = |page: &SessionPage| format!("{}.localhost", page.new_name().unwrap());
         let (first, second) = (name(&ours), name(&ours));
         assert!(first != second && ours.is_its_name(&first) && ours.is_its_name(&second));
         assert!(!other.is_its_name(&first) && !ours.is_its_name(&name(&other)));
@@ -423,10 +432,10 @@ mod tests {
         let second = code(&page, &json!(null));
         assert_eq!(enter(&page, &first).unwrap()["here"], json!({"cwd": "/w", "branch": null}));
         assert_eq!(enter(&page, &first), Err(403), "it was used");
-        clock.advance(60_000);
+        clock.advance_by(60_000);
         assert_eq!(enter(&page, &second), Err(403), "it is old");
         let third = code(&page, &json!(null));
-        clock.advance(59_999);
+        clock.advance_by(59_999);
         assert_eq!(enter(&page, &third[1..]), Err(403));
         assert_eq!(enter(&page, &third).unwrap()["here"], json!({}));
         // Of many that nobody uses, the last ones work.
@@ -434,7 +443,7 @@ mod tests {
         assert_eq!(enter(&page, &many[0]), Err(403));
         enter(&page, &many[1]).unwrap();
         for body in ["", "{}", "[]", r#"{"code":7}"#, r#"{"code":"x","more":1}"#, "\u{0}"] {
-            assert_eq!(page.enter(body.as_bytes(), None).unwrap_err().0, StatusCode::BAD_REQUEST, "{body}");
+            assert_eq!(page.exchange_code(body.as_bytes(), None).unwrap_err().0, StatusCode::BAD_REQUEST, "{body}");
         }
     }
 
@@ -457,11 +466,11 @@ mod tests {
             assert!(!page.lets_in(bad), "{bad}");
         }
         for _ in 0..3 {
-            clock.advance(IDLE_MS - 1);
+            clock.advance_by(IDLE_MS - 1);
             assert!(page.lets_in(&token), "it was used meanwhile");
         }
         assert!(!next.lets_in(&token), "it has not heard of it for long");
-        clock.advance(IDLE_MS);
+        clock.advance_by(IDLE_MS);
         assert!(!page.lets_in(&token), "it was idle");
     }
 
@@ -472,11 +481,11 @@ mod tests {
         let busy = token(&page);
         for _ in 0..MAX_PAGES + 5 {
             assert!(page.lets_in(&busy));
-            clock.advance(1);
+            clock.advance_by(1);
             assert!(page.lets_in(&token(&page)));
-            clock.advance(1);
+            clock.advance_by(1);
         }
-        let state = page.state();
+        let state = page.lock_state();
         assert_eq!(state.used.len(), MAX_PAGES);
         assert!(state.used.contains_key(&PageToken::read(&busy).unwrap().nonce));
     }
@@ -489,11 +498,12 @@ mod tests {
         for method in ["nudge.get_hint", "nudge.export", "nudge.import", "nudge.shutdown", OPEN_PAGE, "nudge.none", ""]
         {
             assert_eq!(for_page.call(method, &params).unwrap_err().kind(), ErrorKind::UnknownMethod, "{method}");
-            assert!(for_page.method(method).is_none());
+            assert!(for_page.find_method(method).is_none());
         }
         assert!(for_page.call("nudge.query", &params).is_ok());
         // The others are the server's own, or those of other sources.
-        let is_of_another = |name: &str| crate::sources::method(name).is_some_and(|_| store.method(name).is_none());
+        let is_of_another =
+            |name: &str| crate::sources::find_method(name).is_some_and(|_| store.find_method(name).is_none());
         let own = METHODS.iter().filter(|name| !is_of_another(name)).count();
         assert!(for_page.methods().len() >= own - 2);
     }

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use subtle::ConstantTimeEq;
 
 const TOKEN_BYTES: usize = 32;
@@ -18,14 +18,14 @@ const MAX_FILE_BYTES: u64 = 4 << 10;
 
 /// A token. Never printed.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct AccessToken(String);
 
-impl Token {
+impl AccessToken {
     /// A new one.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the operating system gives no random bytes.
-    pub fn random() -> Result<Self> {
+    pub fn new_random() -> Result<Self> {
         let mut bytes = [0_u8; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| {
             let message = format!("The system gives no random bytes for a token ({error}); set NUDGE_TOKEN.");
@@ -38,7 +38,7 @@ impl Token {
     ///
     /// # Errors
     /// `E_INVALID` when it is short, or cannot stand in a header.
-    pub fn fixed(text: String) -> Result<Self> {
+    pub fn from_text(text: String) -> Result<Self> {
         if (MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
         {
             return Ok(Self(text));
@@ -51,12 +51,12 @@ impl Token {
     /// Reads one from a file that only its owner can read.
     ///
     /// # Errors
-    /// `E_INVALID` when the file cannot be read, is no regular file, or is open to others; and as [`Token::fixed`].
+    /// `E_INVALID` when the file cannot be read, is no regular file, or is open to others; and as [`AccessToken::from_text`].
     pub fn from_file(path: &Path) -> Result<Self> {
         let unusable = |what: &dyn fmt::Display| {
             Error::invalid(format!("The token file {} cannot be used: {what}.", path.display()))
         };
-        let read = foreign::open(path, Links::Followed).and_then(|(file, meta)| {
+        let read = foreign::open_file(path, LinkPolicy::Followed).and_then(|(file, meta)| {
             let mut text = String::new();
             file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
             Ok((text, meta))
@@ -65,21 +65,21 @@ impl Token {
         if is_open_to_others(&meta) {
             return Err(unusable(&"others can read it; run `chmod 600` on it"));
         }
-        Self::fixed(text.trim().to_owned())
+        Self::from_text(text.trim().to_owned())
     }
 
     /// For the files that hold it.
-    pub fn text(&self) -> &str {
+    pub fn as_text(&self) -> &str {
         &self.0
     }
 
     /// Compares a text with it in constant time.
-    pub fn is(&self, shown: &[u8]) -> bool {
+    pub fn is_equal_to(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }

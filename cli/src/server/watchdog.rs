@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::session::proxies::Proxies;
+use super::session::proxies::ConnectedProxies;
 use super::work::WorkPool;
 
 /// Interval at which the loop is asked for a sign of life.
@@ -35,13 +35,13 @@ const HANDED_OVER: i32 = 75;
 
 /// Watches the loop it was made on until it is dropped.
 pub struct Watchdog {
-    watching: Arc<Watching>,
+    watching: Arc<WatchdogState>,
     thread: Option<Thread>,
     answering: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Watching {
+struct WatchdogState {
     asked: Notify,
     answered: AtomicBool,
     over: AtomicBool,
@@ -49,8 +49,8 @@ struct Watching {
 
 impl Watchdog {
     /// Starts to watch the event loop that calls this, of a PRIMARY with these PROXYs.
-    pub fn start(proxies: Arc<Proxies>, work: Arc<WorkPool>) -> Self {
-        let watching = Arc::<Watching>::default();
+    pub fn start(proxies: Arc<ConnectedProxies>, work: Arc<WorkPool>) -> Self {
+        let watching = Arc::<WatchdogState>::default();
         let answers = Arc::clone(&watching);
         let answering = tokio::spawn(async move {
             loop {
@@ -59,8 +59,8 @@ impl Watchdog {
             }
         });
         let watches = Arc::clone(&watching);
-        let loop_thread = LoopThread::current();
-        let watch = move || watches.watch(&loop_thread, &work, || !proxies.pids().is_empty());
+        let loop_thread = LoopThread::from_current();
+        let watch = move || watches.watch_loop(&loop_thread, &work, || !proxies.pids().is_empty());
         // Without a thread to spare there is no watchdog, and everything else works.
         let thread = std::thread::Builder::new().name("nudge-watchdog".into()).spawn(watch).ok();
         Self { watching, thread: thread.map(|thread| thread.thread().clone()), answering }
@@ -77,9 +77,9 @@ impl Drop for Watchdog {
     }
 }
 
-impl Watching {
-    fn watch(&self, watched: &LoopThread, work: &WorkPool, has_successor: impl Fn() -> bool) {
-        let (mut missed, mut was_stuck) = (Missed::default(), false);
+impl WatchdogState {
+    fn watch_loop(&self, watched: &LoopThread, work: &WorkPool, has_successor: impl Fn() -> bool) {
+        let (mut missed, mut was_stuck) = (MissedIntervals::default(), false);
         while !self.over.load(Ordering::Relaxed) {
             let (begun, computed) = (Instant::now(), processor_time());
             self.answered.store(false, Ordering::Relaxed);
@@ -101,13 +101,13 @@ impl Watching {
                 if missed.is_stand_still() {
                     tracing::info!("the event loop goes on");
                 }
-                missed = Missed::default();
+                missed = MissedIntervals::default();
                 continue;
             }
             let is_busy =
                 processor_time().saturating_sub(computed) >= INTERVAL / BUSY_SHARE || watched.wants_processor();
             let before = missed.is_stand_still();
-            missed.count(is_busy);
+            missed.count_interval(is_busy);
             if !missed.is_stand_still() {
                 continue;
             }
@@ -131,13 +131,13 @@ fn hand_over(why: &str, seconds: u64) -> ! {
 
 /// Intervals without a sign of life, one after the other.
 #[derive(Debug, Default)]
-struct Missed {
+struct MissedIntervals {
     all: u32,
     idle: u32,
 }
 
-impl Missed {
-    fn count(&mut self, is_busy: bool) {
+impl MissedIntervals {
+    fn count_interval(&mut self, is_busy: bool) {
         self.all += 1;
         self.idle += u32::from(!is_busy);
     }
@@ -168,7 +168,7 @@ struct LoopThread {
 
 impl LoopThread {
     /// The thread that calls this.
-    fn current() -> Self {
+    fn from_current() -> Self {
         Self {
             #[cfg(target_os = "linux")]
             id: rustix::thread::gettid(),
@@ -178,11 +178,11 @@ impl LoopThread {
     /// Returns true when it computes, or would if it had a processor. A thread that waits for a disk or a lock does not.
     #[cfg(target_os = "linux")]
     fn wants_processor(&self) -> bool {
-        use nudge_core::foreign::{Links, read_text};
+        use nudge_core::foreign::{LinkPolicy, read_text};
 
         const MAX_BYTES: u64 = 4 << 10;
         let file = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
-        let stat = read_text(std::path::Path::new(&file), Links::Followed, MAX_BYTES);
+        let stat = read_text(std::path::Path::new(&file), LinkPolicy::Followed, MAX_BYTES);
         // The name before the state may hold anything, a parenthesis too.
         stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
     }
@@ -201,28 +201,28 @@ mod tests {
 
     #[test]
     fn a_process_that_is_merely_busy_is_given_time() {
-        let mut busy = Missed::default();
-        (1..MISSED_WHILE_BUSY).for_each(|_| busy.count(true));
+        let mut busy = MissedIntervals::default();
+        (1..MISSED_WHILE_BUSY).for_each(|_| busy.count_interval(true));
         assert!(!busy.is_stand_still());
-        busy.count(true);
+        busy.count_interval(true);
         assert!(busy.is_stand_still());
-        let mut idle = Missed::default();
-        idle.count(false);
-        idle.count(true);
+        let mut idle = MissedIntervals::default();
+        idle.count_interval(false);
+        idle.count_interval(true);
         assert!(!idle.is_stand_still());
-        idle.count(false);
+        idle.count_interval(false);
         assert!(idle.is_stand_still());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_thread_that_computes_wants_a_processor_and_one_that_waits_does_not() {
-        let (before, own) = (processor_time(), LoopThread::current());
+        let (before, own) = (processor_time(), LoopThread::from_current());
         assert!(own.wants_processor());
         while processor_time() == before {}
         let (tell, told) = std::sync::mpsc::channel();
         let waits = std::thread::spawn(move || {
-            tell.send(LoopThread::current()).unwrap();
+            tell.send(LoopThread::from_current()).unwrap();
             std::thread::park();
         });
         let thread = told.recv().unwrap();

@@ -1,9 +1,9 @@
 //! Places and time for calls that do not run on the event loop. Every such call goes through a [`WorkDesk`].
 //!
 //! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
-//!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
+//!   `CallerKind::max_places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
 //!   with [`MAX_WAITING`] calls waiting is refused.
-//! - A call ends by `DEADLINE`, one of [`Lane::Long`] by `LONG_DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
+//! - A call ends by `DEADLINE`, one of [`CallLane::Long`] by `LONG_DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
 //! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
 //! - Each lane has places of its own, so that prompts and questions of how things stand never wait for work.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::patience::CallLimit;
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
@@ -67,7 +67,7 @@ enum CallerKind {
 }
 
 impl CallerId {
-    fn kind(self) -> CallerKind {
+    fn caller_kind(self) -> CallerKind {
         match self {
             Self::OwnClient => CallerKind::OwnClient,
             Self::Proxy(_) => CallerKind::Proxy,
@@ -83,9 +83,9 @@ impl CallerKind {
     const ALL: [Self; 6] = [Self::OwnClient, Self::Proxy, Self::Process, Self::Tcp, Self::Page, Self::Looks];
 
     /// Places of all callers of this kind in a lane. All together stay below the threads that the runtime starts.
-    fn places(self, lane: Lane) -> usize {
+    fn places(self, lane: CallLane) -> usize {
         match self {
-            _ if lane == Lane::Long => LONG_PLACES,
+            _ if lane == CallLane::Long => LONG_PLACES,
             Self::OwnClient | Self::Page | Self::Looks => PLACES_OF_A_CALLER,
             Self::Process | Self::Tcp => 4 * PLACES_OF_A_CALLER,
             Self::Proxy => 8 * PLACES_OF_A_CALLER,
@@ -100,7 +100,7 @@ impl CallerKind {
 
 /// The places of a process.
 pub struct WorkPool {
-    by_kind: HashMap<(Lane, CallerKind), Arc<Semaphore>>,
+    by_kind: HashMap<(CallLane, CallerKind), Arc<Semaphore>>,
     prompts: Arc<Semaphore>,
     callers: Mutex<HashMap<CallerId, Weak<CallerPlaces>>>,
     running: Mutex<RunningCalls>,
@@ -116,7 +116,7 @@ struct RunningCalls {
 
 struct RunningCall {
     end: Instant,
-    lane: Lane,
+    lane: CallLane,
     kind: CallerKind,
 }
 
@@ -141,12 +141,12 @@ impl Default for LanePlaces {
 }
 
 impl CallerPlaces {
-    fn of(&self, lane: Lane) -> &LanePlaces {
+    fn in_lane(&self, lane: CallLane) -> &LanePlaces {
         match lane {
-            Lane::Work => &self.work,
-            Lane::Prompt => &self.prompt,
-            Lane::Vital => &self.vital,
-            Lane::Long => &self.long,
+            CallLane::Work => &self.work,
+            CallLane::Prompt => &self.prompt,
+            CallLane::Vital => &self.vital,
+            CallLane::Long => &self.long,
         }
     }
 }
@@ -159,13 +159,13 @@ impl Default for WorkPool {
 
 impl WorkPool {
     fn with_times(deadline: Duration, wait: Duration) -> Self {
-        let of = |lane: Lane| {
+        let of = |lane: CallLane| {
             let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places(lane))));
             CallerKind::ALL.into_iter().map(place)
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            by_kind: [Lane::Work, Lane::Vital, Lane::Long].into_iter().flat_map(of).collect(),
+            by_kind: [CallLane::Work, CallLane::Vital, CallLane::Long].into_iter().flat_map(of).collect(),
             prompts: Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1))),
             callers: Mutex::default(),
             running: Mutex::default(),
@@ -175,27 +175,27 @@ impl WorkPool {
     }
 
     /// The handle of one caller.
-    pub fn desk(self: &Arc<Self>, caller: CallerId) -> WorkDesk {
+    pub fn desk_for(self: &Arc<Self>, caller: CallerId) -> WorkDesk {
         WorkDesk { pool: Arc::clone(self), caller }
     }
 
     /// The number of calls that run although their deadline has passed.
-    pub fn overdue(&self) -> usize {
+    pub fn count_overdue(&self) -> usize {
         let now = Instant::now();
-        self.running().all.values().filter(|call| call.end < now).count()
+        self.lock_running().all.values().filter(|call| call.end < now).count()
     }
 
     /// Returns true when all places of a lane that several callers share are held by calls past their deadline.
     pub fn is_stuck(&self) -> bool {
         let now = Instant::now();
-        let mut overdue: HashMap<(Lane, CallerKind), usize> = HashMap::new();
-        for call in self.running().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
+        let mut overdue: HashMap<(CallLane, CallerKind), usize> = HashMap::new();
+        for call in self.lock_running().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
             *overdue.entry((call.lane, call.kind)).or_default() += 1;
         }
         overdue.into_iter().any(|((lane, kind), count)| count >= kind.places(lane))
     }
 
-    fn places(&self, caller: CallerId) -> Arc<CallerPlaces> {
+    fn caller_places(&self, caller: CallerId) -> Arc<CallerPlaces> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(places) = callers.get(&caller).and_then(Weak::upgrade) {
             return places;
@@ -209,17 +209,17 @@ impl WorkPool {
     }
 
     /// The places of all callers of a kind, in a lane.
-    fn shared(&self, lane: Lane, kind: CallerKind) -> Arc<Semaphore> {
+    fn shared_places(&self, lane: CallLane, kind: CallerKind) -> Arc<Semaphore> {
         let shared = match lane {
-            Lane::Prompt => &self.prompts,
-            Lane::Work | Lane::Vital | Lane::Long => {
+            CallLane::Prompt => &self.prompts,
+            CallLane::Work | CallLane::Vital | CallLane::Long => {
                 self.by_kind.get(&(lane, kind)).expect("each kind has places in each lane")
             }
         };
         Arc::clone(shared)
     }
 
-    fn running(&self) -> MutexGuard<'_, RunningCalls> {
+    fn lock_running(&self) -> MutexGuard<'_, RunningCalls> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,8 +234,8 @@ pub struct WorkDesk {
 impl WorkDesk {
     /// The handle of another caller on the same places.
     #[must_use]
-    pub fn of(&self, caller: CallerId) -> Self {
-        self.pool.desk(caller)
+    pub fn for_caller(&self, caller: CallerId) -> Self {
+        self.pool.desk_for(caller)
     }
 
     /// The caller that its calls count for.
@@ -248,11 +248,11 @@ impl WorkDesk {
     /// # Errors
     /// `E_UNAVAILABLE` when there is no place in time, or for a caller with many calls waiting: then the work was not
     /// begun. Also when the deadline has passed, or the work panicked.
-    pub async fn run<T: Send + 'static>(&self, lane: Lane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let deadline = if lane == Lane::Long { LONG_DEADLINE } else { self.pool.deadline };
-        let limit = CallLimit::within(deadline);
+    pub async fn run<T: Send + 'static>(&self, lane: CallLane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let deadline = if lane == CallLane::Long { LONG_DEADLINE } else { self.pool.deadline };
+        let limit = CallLimit::from_now(deadline);
         let _gone = GivesUp(limit.clone());
-        let held = self.enter(lane, &limit).await?;
+        let held = self.take_place(lane, &limit).await?;
         let (mine, end) = (limit.clone(), limit.end());
         let begun = spawn_blocking(move || {
             let _held = held;
@@ -261,21 +261,21 @@ impl WorkDesk {
         match timeout_at(end.into(), begun).await {
             Ok(Ok(Some(done))) => Ok(done),
             Ok(Ok(None)) => Err(no_place(deadline)),
-            Ok(Err(_)) => Err(broken()),
-            Err(_) => Err(late(deadline)),
+            Ok(Err(_)) => Err(broken_error()),
+            Err(_) => Err(late_error(deadline)),
         }
     }
 
     /// Waits for a place of this caller's, and for one of its kind.
-    async fn enter(&self, lane: Lane, limit: &CallLimit) -> Result<HeldPlace> {
-        let (places, kind) = (self.pool.places(self.caller), self.caller.kind());
-        let (own, shared) = (&places.of(lane).free, self.pool.shared(lane, kind));
+    async fn take_place(&self, lane: CallLane, limit: &CallLimit) -> Result<HeldPlace> {
+        let (places, kind) = (self.pool.caller_places(self.caller), self.caller.caller_kind());
+        let (own, shared) = (&places.in_lane(lane).free, self.pool.shared_places(lane, kind));
         let at_once = Arc::clone(own).try_acquire_owned().ok();
         let at_once = at_once.and_then(|own| Some((own, Arc::clone(&shared).try_acquire_owned().ok()?)));
         let (own, shared) = if let Some(both) = at_once {
             both
         } else {
-            let _waiting = WaitingCall::enter(&places.of(lane).waiting)?;
+            let _waiting = WaitingCall::begin_waiting(&places.in_lane(lane).waiting)?;
             let both = async {
                 let own = Arc::clone(own).acquire_owned().await.ok()?;
                 Some((own, shared.acquire_owned().await.ok()?))
@@ -283,7 +283,7 @@ impl WorkDesk {
             let both = timeout(self.pool.wait, both).await.ok().flatten();
             both.ok_or_else(|| no_place(self.pool.wait))?
         };
-        let mut running = self.pool.running();
+        let mut running = self.pool.lock_running();
         running.last += 1;
         let number = running.last;
         running.all.insert(number, RunningCall { end: limit.end(), lane, kind });
@@ -304,7 +304,7 @@ struct HeldPlace {
 
 impl Drop for HeldPlace {
     fn drop(&mut self) {
-        self.pool.running().all.remove(&self.number);
+        self.pool.lock_running().all.remove(&self.number);
     }
 }
 
@@ -321,9 +321,9 @@ impl Drop for GivesUp {
 struct WaitingCall<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCall<'a> {
-    fn enter(waiting: &'a AtomicUsize) -> Result<Self> {
+    fn begin_waiting(waiting: &'a AtomicUsize) -> Result<Self> {
         let entered = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(entered) } else { Err(crowded()) }
+        if waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(entered) } else { Err(crowded_error()) }
     }
 }
 
@@ -334,7 +334,7 @@ impl Drop for WaitingCall<'_> {
 }
 
 /// The refusal of a caller with too many calls under way.
-pub fn crowded() -> Error {
+pub fn crowded_error() -> Error {
     let message =
         format!("{MAX_WAITING} calls of this caller are waiting already; wait for their answers, then send it again.");
     Error::unavailable(message)
@@ -346,7 +346,7 @@ fn no_place(wait: Duration) -> Error {
     Error::unavailable(message)
 }
 
-fn late(deadline: Duration) -> Error {
+fn late_error(deadline: Duration) -> Error {
     let seconds = deadline.as_secs();
     let message = format!(
         "The call took longer than {seconds} seconds and was given up; look whether it changed anything, then ask for less."
@@ -355,7 +355,7 @@ fn late(deadline: Duration) -> Error {
 }
 
 /// The error of a call that panicked.
-fn broken() -> Error {
+fn broken_error() -> Error {
     Error::unavailable("The call broke off inside the server; report this, then try again.")
 }
 
@@ -387,7 +387,7 @@ mod tests {
                     tell.send(true).unwrap();
                     let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 };
-                desk.run(Lane::Work, work).await
+                desk.run(CallLane::Work, work).await
             });
         }
         (go, told)
@@ -403,15 +403,15 @@ mod tests {
     fn a_caller_over_its_share_waits_or_is_refused_and_others_are_as_they_were() {
         with_runtime(async {
             let pool = pool();
-            let (greedy, other) = (pool.desk(CallerId::Proxy(1)), pool.desk(CallerId::Proxy(2)));
+            let (greedy, other) = (pool.desk_for(CallerId::Proxy(1)), pool.desk_for(CallerId::Proxy(2)));
             let (_go, told) = hang(&greedy, PLACES_OF_A_CALLER + MAX_WAITING);
-            let waiting = || pool.places(CallerId::Proxy(1)).work.waiting.load(Ordering::Relaxed);
+            let waiting = || pool.caller_places(CallerId::Proxy(1)).work.waiting.load(Ordering::Relaxed);
             settle(|| waiting() == MAX_WAITING).await;
-            let refused = greedy.run(Lane::Work, || ()).await.unwrap_err();
-            assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded().message()));
-            settle(|| pool.running().all.len() == PLACES_OF_A_CALLER).await;
-            assert_eq!(other.run(Lane::Work, || 7).await.unwrap(), 7);
-            for lane in [Lane::Prompt, Lane::Vital] {
+            let refused = greedy.run(CallLane::Work, || ()).await.unwrap_err();
+            assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded_error().message()));
+            settle(|| pool.lock_running().all.len() == PLACES_OF_A_CALLER).await;
+            assert_eq!(other.run(CallLane::Work, || 7).await.unwrap(), 7);
+            for lane in [CallLane::Prompt, CallLane::Vital] {
                 assert_eq!(greedy.run(lane, || 7).await.unwrap(), 7);
             }
             let count = || std::iter::from_fn(|| told.recv_timeout(Duration::from_millis(1)).ok()).count();
@@ -423,24 +423,24 @@ mod tests {
     fn a_call_ends_by_its_deadline_and_its_place_when_the_work_ends() {
         with_runtime(async {
             let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
-            let desk = pool.desk(CallerId::OwnClient);
+            let desk = pool.desk_for(CallerId::OwnClient);
             let (go, gate) = channel::<()>();
-            let late = desk.run(Lane::Work, move || gate.recv().is_ok()).await.unwrap_err();
+            let late = desk.run(CallLane::Work, move || gate.recv().is_ok()).await.unwrap_err();
             assert!(late.message().contains("given up"), "{late}");
-            assert_eq!((pool.overdue(), pool.is_stuck()), (1, false), "one place of many");
+            assert_eq!((pool.count_overdue(), pool.is_stuck()), (1, false), "one place of many");
             // Work that looks at its limit ends by itself.
-            let _ = desk.run(Lane::Work, || while !nudge_core::patience::is_over() {}).await;
-            settle(|| pool.running().all.len() == 1).await;
+            let _ = desk.run(CallLane::Work, || while !nudge_core::patience::is_over() {}).await;
+            settle(|| pool.lock_running().all.len() == 1).await;
             go.send(()).unwrap();
-            settle(|| pool.running().all.is_empty()).await;
+            settle(|| pool.lock_running().all.is_empty()).await;
         });
     }
 
     #[test]
-    fn what_a_caller_that_has_gone_asked_for_is_not_begun_and_what_runs_is_told() {
+    fn a_call_of_a_caller_that_has_gone_is_not_begun_and_running_work_is_told() {
         with_runtime(async {
             let pool = pool();
-            let desk = pool.desk(CallerId::OwnClient);
+            let desk = pool.desk_for(CallerId::OwnClient);
             let (tell, told) = channel();
             let running = tokio::spawn({
                 let desk = desk.clone();
@@ -452,25 +452,25 @@ mod tests {
                         }
                         tell.send(true).unwrap();
                     };
-                    desk.run(Lane::Work, work).await
+                    desk.run(CallLane::Work, work).await
                 }
             });
             settle(|| told.try_recv().is_ok()).await;
             running.abort();
             settle(|| told.try_recv().is_ok()).await;
-            settle(|| pool.running().all.is_empty()).await;
+            settle(|| pool.lock_running().all.is_empty()).await;
 
             let (go, _began) = hang(&desk, PLACES_OF_A_CALLER);
-            settle(|| pool.running().all.len() == PLACES_OF_A_CALLER).await;
+            settle(|| pool.lock_running().all.len() == PLACES_OF_A_CALLER).await;
             let begun = Arc::new(AtomicUsize::new(0));
             let waits = tokio::spawn({
                 let (desk, begun) = (desk.clone(), Arc::clone(&begun));
-                async move { desk.run(Lane::Work, move || begun.fetch_add(1, Ordering::Relaxed)).await }
+                async move { desk.run(CallLane::Work, move || begun.fetch_add(1, Ordering::Relaxed)).await }
             });
-            settle(|| pool.places(CallerId::OwnClient).work.waiting.load(Ordering::Relaxed) == 1).await;
+            settle(|| pool.caller_places(CallerId::OwnClient).work.waiting.load(Ordering::Relaxed) == 1).await;
             waits.abort();
             drop(go);
-            settle(|| pool.running().all.is_empty()).await;
+            settle(|| pool.lock_running().all.is_empty()).await;
             assert_eq!(begun.load(Ordering::Relaxed), 0);
         });
     }
@@ -479,13 +479,13 @@ mod tests {
     fn a_kind_of_callers_with_no_place_that_will_be_free_is_stuck() {
         with_runtime(async {
             let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
-            let all = CallerKind::Process.places(Lane::Work);
+            let all = CallerKind::Process.places(CallLane::Work);
             let gates: Vec<_> = (0..all / PLACES_OF_A_CALLER)
-                .map(|at| hang(&pool.desk(CallerId::Process(u32::try_from(at).unwrap())), PLACES_OF_A_CALLER))
+                .map(|at| hang(&pool.desk_for(CallerId::Process(u32::try_from(at).unwrap())), PLACES_OF_A_CALLER))
                 .collect();
             settle(|| pool.is_stuck()).await;
-            assert_eq!(pool.overdue(), all);
-            assert!(pool.desk(CallerId::Proxy(1)).run(Lane::Work, || ()).await.is_ok());
+            assert_eq!(pool.count_overdue(), all);
+            assert!(pool.desk_for(CallerId::Proxy(1)).run(CallLane::Work, || ()).await.is_ok());
             drop(gates);
             settle(|| !pool.is_stuck()).await;
         });

@@ -5,7 +5,7 @@
 
 use clap::{Arg, Command, CommandFactory as _};
 
-use crate::args::Args;
+use crate::args::CliArgs;
 
 /// The fields with an argument of another name than their last part, by command; an empty command is every command.
 const RENAMED: [(&str, &str, &str); 14] = [
@@ -28,7 +28,7 @@ const RENAMED: [(&str, &str, &str); 14] = [
 /// Translates a message to the command line: `variant` becomes `--variant` for a verb that has such a flag, and
 /// `nudge.why` becomes `nudge why`. A verb of a source is named after that: `records search`.
 pub fn in_flags(message: &str, verb: &str) -> String {
-    let args = Args::command();
+    let args = CliArgs::command();
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
     // The caller of a method speaks of it in the method's own words.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
@@ -44,14 +44,14 @@ pub fn in_flags(message: &str, verb: &str) -> String {
     let form = message.starts_with("Correct `params");
     let part = |(at, part): (usize, &str)| {
         // Every other part is between backticks.
-        let ours = if at % 2 == 1 && (at == 1 || !form) { ours(&args, &verb, part) } else { None };
+        let ours = if at % 2 == 1 && (at == 1 || !form) { find_own_word(&args, &verb, part) } else { None };
         ours.unwrap_or_else(|| part.to_owned())
     };
     message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 /// Returns the command line's words for the text between backticks, if it has some.
-fn ours(args: &Command, verb: &Command, word: &str) -> Option<String> {
+fn find_own_word(args: &Command, verb: &Command, word: &str) -> Option<String> {
     if let Some(method) = word.strip_prefix("nudge.") {
         // `nudge.records.search` is `nudge records search`.
         if let Some((source, own)) = method.split_once('.') {
@@ -64,11 +64,11 @@ fn ours(args: &Command, verb: &Command, word: &str) -> Option<String> {
         let name = method.strip_suffix("_hint").unwrap_or(method).replace('_', "-");
         return Some(format!("nudge {}", args.find_subcommand(name)?.get_name()));
     }
-    said(argument(verb, word)?)
+    name_argument(find_argument(verb, word)?)
 }
 
 /// The argument by which people say a field of the verb's method.
-fn argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
+fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     let field = field.strip_prefix("params.").unwrap_or(field);
     let renamed = RENAMED.iter().find(|(of, name, _)| *name == field && (of.is_empty() || *of == verb.get_name()));
     let id = match (renamed, field.strip_prefix("meta.scope.")) {
@@ -84,7 +84,7 @@ fn argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     verb.get_arguments().find(|arg| [&*id, &*params].contains(&arg.get_id().as_str()))
 }
 
-fn said(arg: &Arg) -> Option<String> {
+fn name_argument(arg: &Arg) -> Option<String> {
     match arg.get_long() {
         Some(long) => Some(format!("--{long}")),
         None => arg.get_value_names()?.first().map(ToString::to_string),
@@ -142,7 +142,7 @@ mod tests {
     /// Promise (command line): A refusal names the flag, for every field of a method.
     #[test]
     fn every_field_of_a_method_has_its_flag() {
-        let args = Args::command();
+        let args = CliArgs::command();
         for (verb, method) in [
             ("set", "nudge.set_hint"),
             ("get", "nudge.get_hint"),
@@ -156,12 +156,16 @@ mod tests {
             ("import", "nudge.import"),
         ] {
             let verb = args.find_subcommand(verb).unwrap();
-            let method = crate::sources::method(method).unwrap();
+            let method = crate::sources::find_method(method).unwrap();
             let mut fields = Vec::new();
             leaves(&(method.params)(), "", &mut fields);
             assert!(!fields.is_empty());
             for field in fields {
-                assert!(argument(verb, &field).and_then(said).is_some(), "{} has no word for {field}", verb.get_name());
+                assert!(
+                    find_argument(verb, &field).and_then(name_argument).is_some(),
+                    "{} has no word for {field}",
+                    verb.get_name()
+                );
             }
         }
     }

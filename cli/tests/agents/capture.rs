@@ -173,7 +173,7 @@ fn the_end_of_a_session_becomes_a_branch_in_the_background() {
 }
 
 #[test]
-fn what_is_off_or_denied_or_the_engines_own_is_never_noted() {
+fn a_session_that_is_off_or_denied_or_the_engines_own_is_never_noted() {
     for user in [User::new().with("NUDGE_CAPTURE", "0"), User::new().with("NUDGE_BRAIN", "relative"), {
         let user = User::new();
         let denied = user.home.path().display().to_string();

@@ -17,7 +17,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
 const WITH_HOOKS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
 const WITHOUT_HOOKS: [&str; 3] = ["vscode", "opencode", "zed"];
 
-/// Promise: see `what_is_missing_is_told_with_its_fix`.
+/// Promise: see `a_missing_part_is_told_with_its_fix`.
 #[test]
 fn after_init_all_is_well() {
     let clients = [&WITH_HOOKS[..], &WITHOUT_HOOKS].concat();
@@ -69,7 +69,7 @@ fn the_report_has_this_shape() {
 
 /// Promise (agents): `nudge doctor` starts the command in the client's settings and names each fault with its fix.
 #[test]
-fn what_is_missing_is_told_with_its_fix() {
+fn a_missing_part_is_told_with_its_fix() {
     let home = Home::with(&[]);
     let report = home.report(&["claude", "vscode"]);
     for client in ["claude", "vscode"] {

@@ -100,7 +100,7 @@ fn without_a_server_it_says_nothing() {
 
 /// Promise (agents): A hook never fails, never waits and tells no secret.
 #[test]
-fn what_is_no_event_is_answered_with_nothing() {
+fn input_that_is_no_event_is_answered_with_nothing() {
     let session = Session::start(0);
     set(&session, &["api", "build", "make api"]);
     for given in [&b""[..], b"x", b"{", b"[1]", b"null", b"\xff\xfe", &vec![b'['; 100_000], &vec![b' '; 9 << 20]] {
@@ -112,7 +112,7 @@ fn what_is_no_event_is_answered_with_nothing() {
     session.end();
 }
 
-/// Promise: see `what_is_no_event_is_answered_with_nothing`.
+/// Promise: see `input_that_is_no_event_is_answered_with_nothing`.
 #[test]
 fn it_does_not_wait_for_an_event_that_does_not_come() {
     let session = Session::start(0);
@@ -248,9 +248,9 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
     session.end();
 }
 
-/// Promise: see `what_is_no_event_is_answered_with_nothing`.
+/// Promise: see `input_that_is_no_event_is_answered_with_nothing`.
 #[test]
-fn secrets_and_what_is_too_much_stay_away() {
+fn secrets_and_excess_stay_away() {
     let (session, work) = (Session::start(0), Workspace::new());
     set(&session, &["api", "token", "hush-hush-hush", "--secret"]);
     set(&session, &["api", "script", &"echo long; ".repeat(140), "--priority", "9"]);

@@ -113,7 +113,7 @@ fn a_git_that_hangs_is_ended() {
 
 /// Promise (server): The server answers other calls while git hangs or a source is slow.
 #[test]
-fn a_git_that_hangs_holds_up_nobody_else() {
+fn a_git_that_hangs_holds_up_no_other_caller() {
     let home = home();
     let asked = home.path().join("asked");
     let runtime = home.path().join("run");

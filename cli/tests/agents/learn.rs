@@ -61,7 +61,7 @@ fn serve(desk: &Desk, learns: bool) -> Serve {
 }
 
 #[test]
-fn what_worked_after_a_failure_is_there_beside_the_next_one() {
+fn a_command_that_worked_after_a_failure_is_told_beside_the_next_one() {
     let desk = Desk::new();
     fs::create_dir_all(desk.checkout.join("web")).unwrap();
     let first = serve(&desk, true);

@@ -30,7 +30,7 @@ fn set(desk: &Desk, component: &str, key: &str, value: &str, more: &[&str]) {
 }
 
 #[test]
-fn what_is_saved_is_read_by_people_and_told_after_a_look() {
+fn saved_hints_are_read_by_people_and_told_after_a_look() {
     let author = Desk::new();
     let serve = author.serve();
     set(
@@ -112,7 +112,7 @@ fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
 
 /// Whoever wrote the repository may want to harm who opens it.
 #[test]
-fn what_a_stranger_commits_is_bounded_and_told_as_text() {
+fn a_file_of_a_stranger_is_bounded_and_told_as_text() {
     let desk = Desk::new();
     let serve = desk.serve();
     let path = desk.checkout.join(FILE);

@@ -53,7 +53,7 @@ fn assert_served(serve: &Serve, runtime: &Path) {
 }
 
 #[test]
-fn row_23_silent_strangers_lock_nobody_out() {
+fn row_23_silent_strangers_lock_no_client_out() {
     for (files, strangers) in [(256, 300), (4096, 600)] {
         let home = home();
         let runtime = home.path().join("run");
@@ -88,7 +88,7 @@ fn row_23_silent_strangers_lock_nobody_out() {
 }
 
 #[test]
-fn row_23_who_says_nothing_is_sent_away_and_who_was_let_in_stays() {
+fn row_23_a_silent_client_is_sent_away_and_a_known_one_stays() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let ask = |stream: &mut TcpStream| {
@@ -118,7 +118,7 @@ fn row_23_who_says_nothing_is_sent_away_and_who_was_let_in_stays() {
 }
 
 #[test]
-fn row_23_a_name_for_this_machine_leads_to_nobody_else() {
+fn row_23_a_name_for_this_machine_leads_to_no_other() {
     let home = home();
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         eprintln!("skipped: this machine has no ::1");
@@ -247,7 +247,7 @@ fn row_24_another_user_is_turned_away() {
 }
 
 #[test]
-fn row_24_what_lies_in_the_place_of_the_socket_is_replaced_or_done_without() {
+fn row_24_a_file_in_the_place_of_the_socket_is_replaced_or_done_without() {
     let home = home();
     let runtime = home.path().join("run");
     let socket = runtime.join("server.sock");

@@ -63,7 +63,7 @@ fn attacks() -> [(&'static str, Value); 8] {
 
 /// While somebody makes each of these calls again and again, others are answered as ever.
 #[test]
-fn row_20_costly_scopes_hold_up_nobody() {
+fn row_20_costly_scopes_hold_up_no_other_call() {
     let (_home, serve) = start();
     for (method, params) in attacks() {
         let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -103,7 +103,7 @@ fn row_20_costly_scopes_hold_up_nobody() {
 
 /// Whoever asks for too much is told so, changes nothing, and a narrower call is answered.
 #[test]
-fn row_20_what_takes_too_many_steps_is_refused_and_changes_nothing() {
+fn row_20_a_call_of_too_many_steps_is_refused_and_changes_nothing() {
     let (_home, mut serve) = start();
     let store = || serve.call("nudge.export", &json!({}))["result"]["payload"]["components"].clone();
     let before = store();
@@ -234,7 +234,7 @@ fn row_21_memory_is_at_most_three_times_the_default_limit() {
 /// Calls of 20 MB leave nothing behind, over HTTP and over stdio. The memory counts beside that of a server that has had
 /// small ones of each kind: the pages of a program come in as it runs.
 #[test]
-fn row_21_what_large_calls_took_is_given_back() {
+fn row_21_memory_of_large_calls_is_given_back() {
     let home = home();
     let runtime = home.path().join("run");
     let mut unguarded = command(&runtime);

@@ -33,7 +33,7 @@ fn repository(folder: &Path) {
 /// Another user of the machine owns a folder above, and makes a file of git's a pipe between the look at it and its
 /// opening: nobody would ever write to it.
 #[test]
-fn row_19_a_file_that_turns_into_a_pipe_holds_up_nobody() {
+fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     let home = home();
     let top = home.path().join("repo");
     repository(&top);
@@ -115,7 +115,7 @@ fn row_19_rules_that_are_no_file_are_passed_over_by_the_brain() {
 /// A file of coverage whose table is a view without an end: the answer comes, and everybody else's.
 #[test]
 #[cfg(feature = "code")]
-fn row_19_a_hostile_file_of_coverage_holds_up_nobody() {
+fn row_19_a_hostile_file_of_coverage_holds_up_no_call() {
     let desk = Desk::new();
     fs::write(desk.checkout.join("a.py"), "def f(x):\n    return x\n").unwrap();
     let made = Command::new("python3").args(["-c", HOSTILE_COVERAGE]).arg(desk.checkout.join(".coverage")).status();

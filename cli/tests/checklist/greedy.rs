@@ -30,7 +30,7 @@ fn stuff(mut stream: TcpStream, request: &str) -> TcpStream {
 }
 
 #[test]
-fn row_12_who_takes_no_answers_is_cut_off() {
+fn row_12_a_client_that_takes_no_answers_is_cut_off() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "x".repeat(60_000)}));
@@ -61,7 +61,7 @@ fn row_12_who_takes_no_answers_is_cut_off() {
 
 /// A pattern that no engine is quick with, over a store that is nearly full.
 #[test]
-fn row_13_a_slow_search_holds_up_nobody() {
+fn row_13_a_slow_search_holds_up_no_other_call() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     // No two stretches alike, so that what the engine learns of one helps with none.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use kit::system::{Squatter, nudge, sentence, signal};
 use kit::{PATIENCE, Serve, command, home, wait_for};
 use nudge::Service as _;
-use nudge_client::{Remote, RuntimeDir, ServerFile};
+use nudge_client::{RemoteServer, RuntimeDir, ServerFile};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ fn row_18_of_fifty_starts_one_holds_the_lock() {
     // From now on it is the one, and the others stand in line.
     let params = to_raw_value(&json!({})).unwrap();
     let status = || -> Option<Value> {
-        let answer = Remote::connect(&dir).and_then(|remote| remote.call("nudge.status", &params));
+        let answer = RemoteServer::connect(&dir).and_then(|remote| remote.call("nudge.status", &params));
         serde_json::from_str(answer.ok()?.get()).ok()
     };
     let status = wait_for("the others", 6 * PATIENCE, || {

@@ -230,7 +230,7 @@ fn dribble(mut slow: Vec<TcpStream>, begun: Instant) -> Duration {
 }
 
 #[test]
-fn row_12_slow_clients_are_cut_off_and_hold_up_nobody() {
+fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let mut kept = serve.connect();

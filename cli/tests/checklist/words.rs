@@ -113,7 +113,7 @@ fn row_15_nor_do_reasons_and_errors() {
 }
 
 #[test]
-fn row_15_nor_does_what_is_told_as_it_happens() {
+fn row_15_nor_do_events_that_are_told_as_they_happen() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let mut watch = nudge(&serve.runtime, &["watch"]).stdout(Stdio::piped()).spawn().unwrap();

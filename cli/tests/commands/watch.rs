@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kit::system::{nudge, sentence};
 use kit::{PATIENCE, Serve, home, wait_for};
 use nudge::Service as _;
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -206,7 +206,7 @@ fn thirty_two_may_watch() {
     // all have one, and a call waits 5 seconds at most; so they ask until they hear.
     let runtime = &serve.runtime;
     let waits = || {
-        let remote = Remote::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
+        let remote = RemoteServer::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
         wait_for("the change", 3 * PATIENCE, || {
             let answer = remote.call("nudge.changes", &to_raw_value(&wait).unwrap()).ok()?;
             serde_json::from_str::<Value>(answer.get()).unwrap()["changes"].get(0).cloned()

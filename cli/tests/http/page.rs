@@ -39,7 +39,7 @@ fn lines(headers: &[&str]) -> String {
     headers.iter().flat_map(|header| [*header, "\r\n"]).collect()
 }
 
-/// A POST as a browser sends it, with these headers beside `Host` and the content type.
+/// A POST as a browser sends it, with these headers beside `SourceHost` and the content type.
 fn post(serve: &Serve, path: &str, headers: &[&str], body: &Value) -> Response {
     let (host, headers, body) = (host(serve), lines(headers), body.to_string());
     let length = body.len();
@@ -186,7 +186,7 @@ fn a_code_works_once_and_for_the_page_alone() {
 }
 
 #[test]
-fn a_page_calls_what_it_shows_and_nothing_else() {
+fn a_page_calls_only_the_methods_that_it_shows() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let token = page(&serve);

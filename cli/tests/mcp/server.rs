@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kit::{PATIENCE, Serve, command, home, run_to_end};
 use nudge::{ErrorKind, Service};
-use nudge_client::{Remote, RuntimeDir};
+use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -253,7 +253,7 @@ fn tools_are_small_complete_and_stable() {
     }
     let all = (hint_bytes, recall_bytes, code_bytes);
     assert!(hint_bytes <= 7_500 && recall_bytes <= 600 && code_bytes <= 2_600, "{all:?} bytes");
-    let tools = nudge::methods().into_iter().filter(|method| method.tool).map(nudge::Method::tool_name);
+    let tools = nudge::methods().into_iter().filter(|method| method.tool).map(nudge::MethodSpec::tool_name);
     assert_eq!(names, tools.chain(CODE_TOOLS.map(str::to_owned)).collect());
 }
 
@@ -335,10 +335,10 @@ fn a_remote_is_a_service() {
     let home = home();
     let runtime = home.path().join("run");
     let dir = RuntimeDir::create(Some(&runtime)).unwrap();
-    let none = Remote::connect(&dir).unwrap_err();
+    let none = RemoteServer::connect(&dir).unwrap_err();
     assert_eq!(none.message(), "No Nudge server is running; start one with `nudge serve --detach`.");
     let mut first = Serve::start(&runtime);
-    let remote = Remote::connect(&dir).unwrap();
+    let remote = RemoteServer::connect(&dir).unwrap();
     let call = |method: &str, params: Value| remote.call(method, &to_raw_value(&params).unwrap());
     assert!(call("nudge.set_hint", json!({"component": "a", "key": "b", "value": "c"})).is_ok());
     let missing = call("nudge.get_hint", json!({"component": "a", "key": "x"})).unwrap_err();

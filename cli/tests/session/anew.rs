@@ -22,7 +22,7 @@ const LOOKED: Duration = Duration::from_millis(300);
 /// Promise (session): A process that starts right after `nudge stop` is in a new session. A session goes on when its
 /// file was cleaned away.
 #[test]
-fn who_starts_right_after_stop_is_in_a_new_session() {
+fn a_start_right_after_stop_is_in_a_new_session() {
     let mut session = Session::start(PROXIES);
     for round in 0..ROUNDS {
         one_round(&mut session, round);
@@ -88,7 +88,7 @@ fn assert_new_proxies(status: &Value, pids: &[u32], round: usize) {
     assert!(proxies.iter().all(new), "round {round}: {proxies:?} are not all of {pids:?}");
 }
 
-/// Promise: see `who_starts_right_after_stop_is_in_a_new_session`.
+/// Promise: see `a_start_right_after_stop_is_in_a_new_session`.
 #[test]
 fn without_its_file_the_session_is_the_same() {
     let mut session = Session::start(2);

@@ -139,7 +139,7 @@ fn record(lab: &Lab) {
 /// Promise (kept hints): A file that must last stays as it was when the disk fails beneath a write, and the caller is
 /// told in one sentence.
 #[test]
-fn what_a_command_writes_is_whole_or_as_it_was() {
+fn a_file_of_a_command_is_whole_or_as_it_was() {
     for (name, before, beneath, args) in CASES {
         for (fault, kind) in FAULTS {
             let what = format!("{name}, {kind}");
@@ -196,7 +196,7 @@ fn set(serve: &Serve, key: &str) -> Value {
     serve.call("nudge.set_hint", &params)
 }
 
-/// Promise: see `what_a_command_writes_is_whole_or_as_it_was`.
+/// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
 fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
     for (fault, kind) in FAULTS {
@@ -233,7 +233,7 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
     }
 }
 
-/// Promise: see `what_a_command_writes_is_whole_or_as_it_was`.
+/// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
 fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
     // A journal is never flushed, so the last kind is none of its.

@@ -107,7 +107,7 @@ fn kill(mut serve: Serve) {
 /// Promise (kept hints): Hints with a duration come back in the next session with their counts. Without `keep` Nudge
 /// writes nothing and says so.
 #[test]
-fn what_has_a_duration_is_there_again_with_its_counts() {
+fn a_hint_with_a_duration_is_there_again_with_its_counts() {
     let user = User::new();
     let serve = user.serve("run");
     assert_eq!(set(&serve, "long", &json!({}))["meta"]["ttl"], "P365D");
@@ -228,9 +228,9 @@ fn whether_a_session_keeps_is_the_sessions() {
     until_kept(&user, &["k"]);
 }
 
-/// Promise: see `what_has_a_duration_is_there_again_with_its_counts`.
+/// Promise: see `a_hint_with_a_duration_is_there_again_with_its_counts`.
 #[test]
-fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
+fn without_keep_nothing_is_written_and_the_caller_is_told() {
     let user = User::new();
     let runtime = user.runtime("run");
     let mut serve = Serve::spawn(user.command("run", false), &runtime);
@@ -257,7 +257,7 @@ fn without_keep_nothing_is_written_and_whoever_stores_is_told() {
 
 /// Promise (kept hints): `nudge stop` says how many hints end, and `nudge forget` empties the file.
 #[test]
-fn stop_says_what_is_kept() {
+fn stop_names_the_kept_hints() {
     let user = User::new();
     let mut serve = user.serve("run");
     set(&serve, "k", &json!({}));
@@ -506,7 +506,7 @@ fn chrono_ms(text: &str) -> i64 {
 }
 
 fn written(ms: i64) -> String {
-    nudge_core::clock::rfc3339::text(ms)
+    nudge_core::clock::rfc3339::format_time(ms)
 }
 
 /// Promise: see `a_damaged_file_is_set_aside_and_named`.
@@ -527,9 +527,9 @@ fn one_session_at_a_time_keeps() {
     drop(second);
 }
 
-/// Promise: see `stop_says_what_is_kept`.
+/// Promise: see `stop_names_the_kept_hints`.
 #[test]
-fn forget_empties_what_is_kept() {
+fn forget_removes_the_kept_hints() {
     let user = User::new();
     assert_eq!(user.said("run", &["forget", "--yes"]), "nothing is kept\n");
     let serve = user.serve("run");

@@ -86,7 +86,7 @@ fn all_files_of_a_session_may_be_removed() {
 
 /// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
-fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
+fn an_agent_that_starts_at_once_joins_the_session_after_its_files_were_removed() {
     for remove in [remove_files, remove_all, move_away] {
         let mut session = Session::start(1);
         let hints = set_by_each(&session.agents, "before");
@@ -104,7 +104,7 @@ fn an_agent_that_starts_at_once_joins_the_session_whose_files_were_removed() {
 
 /// Promise: see `any_file_of_a_session_may_be_removed`.
 #[test]
-fn a_command_finds_the_session_whose_files_were_removed() {
+fn a_command_finds_the_session_after_its_files_were_removed() {
     for remove in [remove_files, remove_all, move_away] {
         let session = Session::start(0);
         set_by_each(&session.agents, "before");

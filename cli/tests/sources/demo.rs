@@ -159,7 +159,7 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     assert!(!has_demo(&tools(&mut proxy)), "the PRIMARY does not have it");
     assert_eq!(plain.call("nudge.demo.list", &json!({}))["error"]["code"], -32601);
     // A note from another session: the source is in use as soon as it is opened.
-    nudge_core::source::DataDir::new(&desk.data).create().unwrap();
+    nudge_core::source::DataDir::new(&desk.data).create_folder().unwrap();
     std::fs::write(desk.data.join("demo.jsonl"), "{\"note\":{\"name\":\"old\",\"text\":\"kept\"}}\n").unwrap();
     plain.child.kill().unwrap();
     // It is told that the list may be another.
@@ -216,9 +216,9 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     assert_eq!(kept.lines().count(), 1, "{kept}");
 }
 
-/// Promise: see `a_git_that_hangs_holds_up_nobody_else`.
+/// Promise: see `a_git_that_hangs_holds_up_no_other_caller`.
 #[test]
-fn a_slow_call_holds_up_nobody() {
+fn a_slow_call_holds_up_no_other_call() {
     let desk = Desk::new();
     let mut primary = desk.primary();
     primary.initialize("2025-11-25");

@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
 
-use crate::connection::{Connection, Failed};
+use crate::connection::{RequestFailure, ServerConnection};
 use crate::runtime::{RuntimeDir, ServerFile, no_server};
 use crate::session::SessionState;
 
@@ -64,7 +64,7 @@ pub struct Client {
     session: Option<String>,
     /// Set when the local channel is not used.
     by_port: bool,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<ServerConnection>>,
     last_id: AtomicU64,
     /// Set when the last call ran into [`CALL_TIMEOUT`], which shortens the next one.
     silent: AtomicBool,
@@ -81,7 +81,7 @@ impl Client {
     pub fn new(dir: &RuntimeDir, name: impl Into<String>) -> Self {
         Self {
             dir: dir.clone(),
-            name: header(&name.into()),
+            name: to_header(&name.into()),
             headers: HeaderMap::new(),
             session: None,
             by_port: false,
@@ -92,14 +92,14 @@ impl Client {
     }
 
     /// Replaces the caller's name.
-    pub(crate) fn rename(&mut self, name: &str) {
-        self.name = header(name);
+    pub(crate) fn set_name(&mut self, name: &str) {
+        self.name = to_header(name);
     }
 
     /// Uses the port and the token, not the local channel.
     pub(crate) fn use_port(&mut self) {
         self.by_port = true;
-        self.kept().clear();
+        self.lock_idle().clear();
     }
 
     /// Adds a header to every request, by which a PROXY identifies itself. The value is cut to 128 characters.
@@ -108,9 +108,9 @@ impl Client {
     /// When `name` is no header name in lower case.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.insert(HeaderName::from_static(name), header(&value.into()));
+        self.headers.insert(HeaderName::from_static(name), to_header(&value.into()));
         // Kept connections send the headers that were set when they were opened.
-        self.kept().clear();
+        self.lock_idle().clear();
         self
     }
 
@@ -128,9 +128,9 @@ impl Client {
     pub async fn connect(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            match self.open().await {
+            match self.open_connection().await {
                 Ok(connection) => {
-                    self.keep(connection);
+                    self.keep_idle(connection);
                     return Ok(());
                 }
                 Err(failed) if failed.lasting || begun.elapsed() > CONNECT_PATIENCE => return Err(failed.error),
@@ -146,44 +146,51 @@ impl Client {
     /// The method's own errors; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for
     /// an idempotency key with other characters than visible ASCII.
     pub async fn call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let request = self.prepare(caller, method, params)?;
+        let request = self.prepare_call(caller, method, params)?;
         let hurried = self.silent.swap(false, Ordering::Relaxed);
         let patience = if hurried { NEXT_CALL_TIMEOUT } else { CALL_TIMEOUT };
         let mut trouble = None;
-        let answer = timeout(patience, self.send(&request, &mut trouble)).await;
+        let answer = timeout(patience, self.send_until_answered(&request, &mut trouble)).await;
         answer.unwrap_or_else(|_| {
             self.silent.store(!hurried, Ordering::Relaxed);
-            Err(trouble.unwrap_or_else(|| self.hung(patience)))
+            Err(trouble.unwrap_or_else(|| self.timeout_error(patience)))
         })
     }
 
-    fn prepare(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Prepared> {
+    fn prepare_call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<PreparedCall> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut body = Vec::with_capacity(params.get().len() + method.len() + 64);
         let call = RpcCall { jsonrpc: "2.0", id, method, params };
-        serde_json::to_writer(&mut body, &call).map_err(|error| unavailable(error.to_string()))?;
-        let name = if caller.name.is_empty() { self.name.clone() } else { header(caller.name) };
+        serde_json::to_writer(&mut body, &call).map_err(|error| unavailable_error(error.to_string()))?;
+        let name = if caller.name.is_empty() { self.name.clone() } else { to_header(caller.name) };
         // A call that only reads ignores the key; only the PRIMARY knows these calls.
-        let key = key(caller.key)?;
-        Ok(Prepared { name, key, env: caller.env, agent: caller.agent, body: body.into(), once: method == SHUTDOWN })
+        let key = make_key_header(caller.key)?;
+        Ok(PreparedCall {
+            name,
+            key,
+            env: caller.env,
+            agent: caller.agent,
+            body: body.into(),
+            once: method == SHUTDOWN,
+        })
     }
 
     /// Sends a call until it is answered. `trouble` holds the last failure until the next try has a connection,
     /// so that the caller can report it on a timeout.
-    async fn send(&self, request: &Prepared, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
+    async fn send_until_answered(&self, request: &PreparedCall, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
         let mut refused = false;
         loop {
-            let kept = self.take();
+            let kept = self.take_idle();
             let was_kept = kept.is_some();
-            let failed = match self.exchange(kept, request, trouble).await {
+            let failed = match self.try_once(kept, request, trouble).await {
                 Ok((StatusCode::UNAUTHORIZED, answer)) if !refused && !request.once => {
                     // The token is outdated when another PRIMARY took over after `server.pid` was read.
                     refused = true;
-                    Failed { error: refusal(&answer), sent: true, lasting: false }
+                    RequestFailure { error: read_refusal(&answer), sent: true, lasting: false }
                 }
                 Ok((_, answer)) => match read_answer(&answer) {
                     // An ending PRIMARY has not carried the call out, so that even `nudge.shutdown` may be sent again.
-                    Err(error) if is_ending(&error) => Failed { error, sent: false, lasting: false },
+                    Err(error) if is_ending(&error) => RequestFailure { error, sent: false, lasting: false },
                     answer => return answer,
                 },
                 Err(failed) => failed,
@@ -193,7 +200,7 @@ impl Client {
             }
             *trouble = Some(failed.error);
             // The other kept connections lead to the same dead PRIMARY.
-            self.kept().clear();
+            self.lock_idle().clear();
             if !was_kept {
                 sleep(POLL).await;
             }
@@ -201,79 +208,81 @@ impl Client {
     }
 
     /// Makes one try, over a kept connection or a new one.
-    async fn exchange(
+    async fn try_once(
         &self,
-        kept: Option<Connection>,
-        request: &Prepared,
+        kept: Option<ServerConnection>,
+        request: &PreparedCall,
         trouble: &mut Option<Error>,
-    ) -> Result<(StatusCode, Bytes), Failed> {
+    ) -> Result<(StatusCode, Bytes), RequestFailure> {
         let mut connection = match kept {
             Some(kept) => kept,
-            None => self.open().await?,
+            None => self.open_connection().await?,
         };
         *trouble = None;
-        let answer = connection.post(request.headers(), request.body.clone()).await?;
+        let answer = connection.post(request.build_headers(), request.body.clone()).await?;
         if answer.0 != StatusCode::UNAUTHORIZED {
-            self.keep(connection);
+            self.keep_idle(connection);
         }
         Ok(answer)
     }
 
     /// Finds the server and connects to it, over the local channel where there is one.
-    async fn open(&self) -> Result<Connection, Failed> {
+    async fn open_connection(&self) -> Result<ServerConnection, RequestFailure> {
         self.dir.follow_path();
         let connection = if let Some(connection) = self.open_local().await? {
             connection
         } else {
             // A PRIMARY that was starting opens its channel before it says where it is.
-            let server = find(&self.dir).await.map_err(Failed::lasting)?;
+            let server = find_server(&self.dir).await.map_err(RequestFailure::new_lasting)?;
             match self.open_local().await? {
                 Some(connection) => connection,
                 None => self.open_tcp(&server).await?,
             }
         };
         match &self.session {
-            Some(session) if self.dir.is_over(session) => Err(Failed::lasting(match self.dir.session() {
-                SessionState::Lives(_) => displaced(),
-                _ => session_over(),
-            })),
+            Some(session) if self.dir.is_over(session) => {
+                Err(RequestFailure::new_lasting(match self.dir.read_session() {
+                    SessionState::Lives(_) => displaced(),
+                    _ => session_over(),
+                }))
+            }
             _ => Ok(connection),
         }
     }
 
-    async fn open_local(&self) -> Result<Option<Connection>, Failed> {
-        if self.by_port { Ok(None) } else { Connection::local(&self.dir, &self.headers).await }
+    async fn open_local(&self) -> Result<Option<ServerConnection>, RequestFailure> {
+        if self.by_port { Ok(None) } else { ServerConnection::open_local(&self.dir, &self.headers).await }
     }
 
-    async fn open_tcp(&self, server: &ServerFile) -> Result<Connection, Failed> {
-        let connection = Connection::tcp(server.port, server.token.as_deref(), &self.headers).await?;
+    async fn open_tcp(&self, server: &ServerFile) -> Result<ServerConnection, RequestFailure> {
+        let connection = ServerConnection::open_tcp(server.port, server.token.as_deref(), &self.headers).await?;
         // Had the server died before the port was opened, another process on that port would get the token.
         if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(server) {
-            return Err(Failed::broken("it has just ended", false));
+            return Err(RequestFailure::new_broken("it has just ended", false));
         }
         Ok(connection)
     }
 
-    fn take(&self) -> Option<Connection> {
-        let mut idle = self.kept();
-        std::iter::from_fn(|| idle.pop()).find(Connection::is_open)
+    fn take_idle(&self) -> Option<ServerConnection> {
+        let mut idle = self.lock_idle();
+        std::iter::from_fn(|| idle.pop()).find(ServerConnection::is_open)
     }
 
-    fn keep(&self, connection: Connection) {
-        let mut idle = self.kept();
+    fn keep_idle(&self, connection: ServerConnection) {
+        let mut idle = self.lock_idle();
         if idle.len() < MAX_IDLE {
             idle.push(connection);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn lock_idle(&self) -> MutexGuard<'_, Vec<ServerConnection>> {
         // A poisoned pool is whole: no panic leaves it half changed.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hung(&self, patience: Duration) -> Error {
+    fn timeout_error(&self, patience: Duration) -> Error {
         let server = self.dir.read_server_file().map_or("the server".into(), |file| format!("process {}", file.pid));
-        unavailable(format!(
+        unavailable_error(format!(
             "The Nudge server does not answer within {} seconds and the call may still be carried out; end {server} or try again.",
             patience.as_secs()
         ))
@@ -287,7 +296,7 @@ impl fmt::Debug for Client {
 }
 
 /// A call ready to be sent, the same at every retry.
-struct Prepared {
+struct PreparedCall {
     name: HeaderValue,
     key: HeaderValue,
     env: bool,
@@ -297,8 +306,8 @@ struct Prepared {
     once: bool,
 }
 
-impl Prepared {
-    fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+impl PreparedCall {
+    fn build_headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let mark =
             |set: bool, name, value| set.then(|| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         [(USER_AGENT, self.name.clone()), (HeaderName::from_static(KEY_HEADER), self.key.clone())]
@@ -326,13 +335,15 @@ fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
     match serde_json::from_slice(body) {
         Ok(RpcReply { result: Some(result), error: None }) => Ok(result),
         Ok(RpcReply { error: Some(error), .. }) => Err(Error::from_json(&error)),
-        _ => Err(unavailable("The Nudge server answered something else than JSON-RPC; update it and start it again.")),
+        _ => Err(unavailable_error(
+            "The Nudge server answered something else than JSON-RPC; update it and start it again.",
+        )),
     }
 }
 
 /// Reads the error of a server that refuses the token.
-fn refusal(body: &[u8]) -> Error {
-    read_answer(body).err().unwrap_or_else(|| unavailable("The Nudge server refuses the token; start it again."))
+fn read_refusal(body: &[u8]) -> Error {
+    read_answer(body).err().unwrap_or_else(|| unavailable_error("The Nudge server refuses the token; start it again."))
 }
 
 /// Returns true when the error says that the PRIMARY is ending and answers no more calls.
@@ -341,7 +352,7 @@ fn is_ending(error: &Error) -> bool {
 }
 
 /// Reads `server.pid`, which is believed only while the lock is held, and waits for a PRIMARY that is starting.
-async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
+async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
     let begun = Instant::now();
     let mut free_since = None;
     let mut is_asked = false;
@@ -352,7 +363,7 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
                 return Ok(server);
             }
             if begun.elapsed() > START_TIMEOUT {
-                return Err(unavailable(
+                return Err(unavailable_error(
                     "A Nudge server has been starting for long and does not say where it is; try again.",
                 ));
             }
@@ -362,7 +373,7 @@ async fn find(dir: &RuntimeDir) -> Result<ServerFile> {
                 dir.follow_path();
                 continue;
             }
-            let over = matches!(dir.session(), SessionState::Unknown | SessionState::Stopped);
+            let over = matches!(dir.read_session(), SessionState::Unknown | SessionState::Stopped);
             if over || free_since.get_or_insert_with(Instant::now).elapsed() > GAP_TIMEOUT {
                 dir.look_at_lock()?;
                 return Err(no_server());
@@ -381,27 +392,27 @@ pub fn new_key() -> String {
 }
 
 /// Returns the caller's idempotency key, or a new random one.
-fn key(given: Option<&str>) -> Result<HeaderValue> {
+fn make_key_header(given: Option<&str>) -> Result<HeaderValue> {
     let value = given.map_or_else(|| HeaderValue::try_from(new_key()), HeaderValue::from_str);
     value.map_err(|_| Error::invalid("The key of a call may hold visible ASCII alone; give another."))
 }
 
 /// Turns a text into a header value: visible ASCII and spaces, other characters as `?`, cut to
 /// [`MAX_NAME_CHARS`].
-fn header(text: &str) -> HeaderValue {
+fn to_header(text: &str) -> HeaderValue {
     let plain: String =
         text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
     HeaderValue::try_from(plain).unwrap_or(HeaderValue::from_static("?"))
 }
 
-pub(crate) fn unavailable(message: impl Into<String>) -> Error {
+pub(crate) fn unavailable_error(message: impl Into<String>) -> Error {
     Error::unavailable(message)
 }
 
 /// The error of a client whose session has ended, and another one has its place. Its data holds `displaced`.
 fn displaced() -> Error {
-    unavailable("The session of this server is over and another one has begun in its place; try again.")
-        .with("displaced", true)
+    unavailable_error("The session of this server is over and another one has begun in its place; try again.")
+        .with_data("displaced", true)
 }
 
 /// Returns true for the error of a client of a session whose place another session has.
@@ -410,5 +421,5 @@ pub fn is_displaced(error: &Error) -> bool {
 }
 
 fn session_over() -> Error {
-    unavailable("The session of this server was ended with `nudge stop`; start the server again.")
+    unavailable_error("The session of this server was ended with `nudge stop`; start the server again.")
 }

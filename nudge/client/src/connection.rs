@@ -17,7 +17,7 @@ use nudge::{Error, Result};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::local::{Duplex, Probe};
+use crate::local::{ConnectionProbe, DuplexStream};
 use crate::runtime::RuntimeDir;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// The reason why a request was not answered.
 #[derive(Debug)]
-pub struct Failed {
+pub struct RequestFailure {
     /// The error for the caller when there is no further try.
     pub error: Error,
     /// True when a part of the request may have left this process.
@@ -35,67 +35,72 @@ pub struct Failed {
     pub lasting: bool,
 }
 
-impl Failed {
+impl RequestFailure {
     /// Makes the failure of a connection that could not be opened or has ended.
-    pub fn broken(reason: &str, sent: bool) -> Self {
+    pub fn new_broken(reason: &str, sent: bool) -> Self {
         let message = format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again.");
         Self { error: Error::unavailable(message), sent, lasting: false }
     }
 
     /// Makes a failure that no other try would mend.
-    pub fn lasting(error: Error) -> Self {
+    pub fn new_lasting(error: Error) -> Self {
         Self { error, sent: false, lasting: true }
     }
 }
 
-type Stream = TokioIo<Box<dyn Duplex>>;
+type Stream = TokioIo<Box<dyn DuplexStream>>;
 
-fn broken(error: &impl fmt::Display) -> Failed {
-    Failed::broken(&error.to_string(), false)
+fn to_failure(error: &impl fmt::Display) -> RequestFailure {
+    RequestFailure::new_broken(&error.to_string(), false)
 }
 
 /// A connection for one request at a time. No background task belongs to it: bytes move only while a
 /// request waits for its answer. Dropping the connection closes it.
-pub struct Connection {
+pub struct ServerConnection {
     sender: SendRequest<Full<Bytes>>,
     /// The future that moves the bytes; `None` once the connection is closed.
     driver: Option<http1::Connection<Stream, Full<Bytes>>>,
-    probe: Probe,
+    probe: ConnectionProbe,
     /// The headers of every request.
     headers: HeaderMap,
 }
 
-impl Connection {
+impl ServerConnection {
     /// Opens a connection over the local channel. All its requests carry the headers given; `None` when there is no
     /// channel.
-    pub async fn local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, Failed> {
-        let Some(stream) = dir.dial().await? else { return Ok(None) };
-        let probe = Probe::of_local(&stream).map_err(|error| broken(&error))?;
+    pub async fn open_local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, RequestFailure> {
+        let Some(stream) = dir.dial_primary().await? else { return Ok(None) };
+        let probe = ConnectionProbe::of_local(&stream).map_err(|error| to_failure(&error))?;
         let host = HeaderValue::from_static("localhost");
-        Self::over(Box::new(stream), probe, host, more).await.map(Some)
+        Self::open_over(Box::new(stream), probe, host, more).await.map(Some)
     }
 
     /// Opens a connection over TCP. All its requests carry the token and the headers given.
-    pub async fn tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, Failed> {
+    pub async fn open_tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, RequestFailure> {
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
-        let stream = stream.map_err(|_| Failed::broken("no connection within 2 seconds", false))?;
-        let stream = stream.map_err(|error| broken(&error))?;
+        let stream = stream.map_err(|_| RequestFailure::new_broken("no connection within 2 seconds", false))?;
+        let stream = stream.map_err(|error| to_failure(&error))?;
         // A call is one small write that nothing follows; Nagle's algorithm would only delay it.
-        stream.set_nodelay(true).map_err(|error| broken(&error))?;
-        let probe = Probe::of(&stream).map_err(|error| broken(&error))?;
-        let host = HeaderValue::try_from(format!("127.0.0.1:{port}")).map_err(|error| broken(&error))?;
-        let mut connection = Self::over(Box::new(stream), probe, host, more).await?;
+        stream.set_nodelay(true).map_err(|error| to_failure(&error))?;
+        let probe = ConnectionProbe::from_stream(&stream).map_err(|error| to_failure(&error))?;
+        let host = HeaderValue::try_from(format!("127.0.0.1:{port}")).map_err(|error| to_failure(&error))?;
+        let mut connection = Self::open_over(Box::new(stream), probe, host, more).await?;
         if let Some(token) = token {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut value = value.map_err(|_| Failed::broken("its token cannot be sent", false))?;
+            let mut value = value.map_err(|_| RequestFailure::new_broken("its token cannot be sent", false))?;
             value.set_sensitive(true);
             connection.headers.insert(AUTHORIZATION, value);
         }
         Ok(connection)
     }
 
-    async fn over(stream: Box<dyn Duplex>, probe: Probe, host: HeaderValue, more: &HeaderMap) -> Result<Self, Failed> {
-        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    async fn open_over(
+        stream: Box<dyn DuplexStream>,
+        probe: ConnectionProbe,
+        host: HeaderValue,
+        more: &HeaderMap,
+    ) -> Result<Self, RequestFailure> {
+        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| to_failure(&error))?;
         let mut headers = more.clone();
         headers.insert(HOST, host);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -112,7 +117,7 @@ impl Connection {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = hyper::Uri::from_static("/health");
         request.headers_mut().extend(self.headers.remove(HOST).map(|host| (HOST, host)));
-        self.exchange(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
+        self.send_request(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
     /// Posts a call and returns the whole answer, whatever its status.
@@ -120,25 +125,25 @@ impl Connection {
         &mut self,
         headers: impl IntoIterator<Item = (hyper::header::HeaderName, HeaderValue)>,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), Failed> {
+    ) -> Result<(StatusCode, Bytes), RequestFailure> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.headers_mut() = self.headers.clone();
         for (name, value) in headers {
             request.headers_mut().insert(name, value);
         }
-        self.exchange(request).await
+        self.send_request(request).await
     }
 
-    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failed> {
+    async fn send_request(&mut self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), RequestFailure> {
         let Self { sender, driver, .. } = self;
         let mut answer = pin!(async {
             if let Err(error) = sender.ready().await {
-                return Err(Failed::broken(&error.to_string(), false));
+                return Err(RequestFailure::new_broken(&error.to_string(), false));
             }
             let response = sender.try_send_request(request).await.map_err(|mut error| {
                 let sent = error.take_message().is_none();
-                Failed::broken(&error.error().to_string(), sent)
+                RequestFailure::new_broken(&error.error().to_string(), sent)
             })?;
             let status = response.status();
             match Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await {
@@ -146,9 +151,9 @@ impl Connection {
                 Err(error) if error.is::<LengthLimitError>() => {
                     let message = "The Nudge server's answer is larger than 128 MiB; ask for less, or let `nudge export` or \
                                    `nudge records export` write it page by page.";
-                    Err(Failed::lasting(Error::unavailable(message)))
+                    Err(RequestFailure::new_lasting(Error::unavailable(message)))
                 }
-                Err(error) => Err(Failed::broken(&error.to_string(), true)),
+                Err(error) => Err(RequestFailure::new_broken(&error.to_string(), true)),
             }
         });
         poll_fn(|cx| {

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use nudge::{HintValue, Match, MatchExplain, Parts, Result, Sensitivity};
+use nudge::{HintValue, Match, MatchExplain, Result, ScoreParts, Sensitivity};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::store::{raw, unknown_form};
+use crate::store::{to_raw, unknown_form};
 
 /// A hint that fits, from a [`Store`](crate::Store) of either kind; reasons and parts are rendered when asked for.
 #[derive(Debug, Clone)]
-pub struct Found(FoundIn);
+pub struct FoundHint(FoundIn);
 
 #[derive(Clone)]
 enum FoundIn {
@@ -23,13 +23,13 @@ enum FoundIn {
 struct HintTold {
     /// The hint's JSON as the server sent it.
     hint: Box<RawValue>,
-    fields: Fields,
+    fields: HintFields,
     explain: MatchExplain,
 }
 
-/// The fields of a hint that [`Found`] has accessors for.
+/// The fields of a hint that [`FoundHint`] has accessors for.
 #[derive(Deserialize)]
-struct Fields {
+struct HintFields {
     component: String,
     key: String,
     value: HintValue,
@@ -37,26 +37,26 @@ struct Fields {
     variant: String,
     version: u64,
     #[serde(default)]
-    meta: Meta,
+    meta: HintMetaFields,
 }
 
-/// The fields of a hint's `meta` that [`Found`] has accessors for.
+/// The fields of a hint's `meta` that [`FoundHint`] has accessors for.
 #[derive(Default, Deserialize)]
-struct Meta {
+struct HintMetaFields {
     #[serde(default)]
     sensitivity: Option<Sensitivity>,
 }
 
-impl Found {
+impl FoundHint {
     /// Parses the answer of `nudge.get_hint`.
     pub(crate) fn parse(result: &RawValue) -> Result<Self> {
         #[derive(Deserialize)]
-        struct Wire {
+        struct GotHintReply {
             hint: Box<RawValue>,
             match_explain: MatchExplain,
         }
         let read = || {
-            let Wire { hint, match_explain: explain } = serde_json::from_str(result.get())?;
+            let GotHintReply { hint, match_explain: explain } = serde_json::from_str(result.get())?;
             let fields = serde_json::from_str(hint.get())?;
             Ok::<_, serde_json::Error>(Self(FoundIn::Session(Arc::new(HintTold { hint, fields, explain }))))
         };
@@ -125,7 +125,7 @@ impl Found {
     }
 
     /// Returns the addends of the score.
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> ScoreParts {
         match &self.0 {
             FoundIn::Own(found) => found.parts(),
             FoundIn::Session(told) => told.explain.parts.clone(),
@@ -146,13 +146,13 @@ impl Found {
     /// None that is known.
     pub fn hint(&self) -> Result<Box<RawValue>> {
         match &self.0 {
-            FoundIn::Own(found) => raw(&**found.hint()),
+            FoundIn::Own(found) => to_raw(&**found.hint()),
             FoundIn::Session(told) => Ok(told.hint.clone()),
         }
     }
 }
 
-impl From<Match> for Found {
+impl From<Match> for FoundHint {
     fn from(found: Match) -> Self {
         Self(FoundIn::Own(found))
     }

@@ -5,17 +5,17 @@ use std::ffi::{OsStr, OsString};
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 
-use nudge::context::detect::{Detector, GitEnv};
-use nudge::context::infer;
+use nudge::context::detect::{GitDetector, GitEnv};
+use nudge::context::infer_context;
 use nudge::{Context, Error, Result};
 
 /// Returns the folder of this process: `$PWD` when it names the same folder, because it keeps the symbolic
 /// links that the user followed.
 pub fn process_cwd() -> Option<PathBuf> {
-    cwd(std::env::var_os("PWD"))
+    choose_cwd(std::env::var_os("PWD"))
 }
 
-fn cwd(pwd: Option<OsString>) -> Option<PathBuf> {
+fn choose_cwd(pwd: Option<OsString>) -> Option<PathBuf> {
     let real = std::env::current_dir().ok()?;
     let logical = pwd.map(PathBuf::from).filter(|pwd| pwd.is_absolute());
     let same =
@@ -46,11 +46,11 @@ pub fn detect_from<S: BuildHasher>(given: Option<&Path>, vars: &HashMap<OsString
     let folder = match given {
         Some(given) if !given.is_absolute() => None,
         Some(given) => Some(given.to_owned()),
-        None => cwd(var("PWD")),
+        None => choose_cwd(var("PWD")),
     };
     let folder = folder.ok_or_else(|| Error::invalid("Pass cwd as an absolute folder."))?;
-    let mut detector = Detector::with_env(GitEnv::from_vars(var));
+    let mut detector = GitDetector::with_env(GitEnv::from_vars(var));
     let text = |name: &OsStr| name.to_string_lossy().into_owned();
     let vars = vars.iter().map(|(name, value)| (text(name), text(value)));
-    Ok(infer(&folder, &mut detector, |_| None).build()?.with_env(vars))
+    Ok(infer_context(&folder, &mut detector, |_| None).build()?.with_env(vars))
 }

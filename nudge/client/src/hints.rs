@@ -5,36 +5,36 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::store::{Store, raw, unknown_form};
+use crate::store::{Store, to_raw, unknown_form};
 
 /// Most rows, and most keys, of one `nudge.query`.
 const MAX_ROWS: usize = 1000;
 const MAX_KEYS: usize = 256;
 
 #[derive(Deserialize)]
-struct Components {
-    components: Vec<Component>,
+struct ComponentsReply {
+    components: Vec<ComponentSize>,
 }
 
 #[derive(Deserialize)]
-struct Component {
+struct ComponentSize {
     name: String,
     hint_count: usize,
 }
 
 #[derive(Deserialize)]
-struct Rows {
-    hints: Vec<Row>,
+struct QueryReply {
+    hints: Vec<QueriedHint>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct QueriedHint {
     hint: Box<RawValue>,
 }
 
 /// The order in which hints are listed.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ListingOrder {
     key: String,
     #[serde(default)]
     variant: String,
@@ -42,12 +42,12 @@ struct Place {
 
 /// As much of an export as says how many variants each key has.
 #[derive(Deserialize)]
-struct Exported {
-    payload: Payload,
+struct ExportReply {
+    payload: ExportComponents,
 }
 
 #[derive(Deserialize)]
-struct Payload {
+struct ExportComponents {
     components: Map<String, Value>,
 }
 
@@ -59,16 +59,16 @@ impl Store {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps.
-    pub fn hints(&self) -> Result<Vec<Box<RawValue>>> {
-        let listed: Components = self.read("nudge.list_components", &json!({}))?;
+    pub fn list_hints(&self) -> Result<Vec<Box<RawValue>>> {
+        let listed: ComponentsReply = self.read("nudge.list_components", &json!({}))?;
         let mut out = Vec::new();
-        for Component { name, hint_count } in listed.components {
+        for ComponentSize { name, hint_count } in listed.components {
             let mut rows = if hint_count <= MAX_ROWS {
-                self.rows(&name, &[])?
+                self.query_rows(&name, &[])?
             } else {
                 let mut rows = Vec::new();
                 for keys in self.some_keys(&name)? {
-                    rows.extend(self.rows(&name, &keys)?);
+                    rows.extend(self.query_rows(&name, &keys)?);
                 }
                 rows
             };
@@ -79,9 +79,9 @@ impl Store {
     }
 
     /// The hints of a component, or of some of its keys.
-    fn rows(&self, component: &str, keys: &[String]) -> Result<Vec<(Place, Box<RawValue>)>> {
+    fn query_rows(&self, component: &str, keys: &[String]) -> Result<Vec<(ListingOrder, Box<RawValue>)>> {
         let params = json!({"component": component, "keys": keys, "include_ineligible": true, "limit": MAX_ROWS});
-        let found: Rows = self.read("nudge.query", &params)?;
+        let found: QueryReply = self.read("nudge.query", &params)?;
         let place = |hint: &RawValue| serde_json::from_str(hint.get()).map_err(unknown_form);
         found.hints.into_iter().map(|row| Ok((place(&row.hint)?, row.hint))).collect()
     }
@@ -89,7 +89,7 @@ impl Store {
     /// The keys of a component, so many at a time as one query has rows for.
     fn some_keys(&self, component: &str) -> Result<Vec<Vec<String>>> {
         let params = json!({"component": component, "include_secrets": true});
-        let exported: Exported = match self.read("nudge.export", &params) {
+        let exported: ExportReply = match self.read("nudge.export", &params) {
             // It went meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             exported => exported?,
@@ -112,7 +112,7 @@ impl Store {
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T> {
-        let answer = self.call(method, &raw(params)?)?;
+        let answer = self.call(method, &to_raw(params)?)?;
         serde_json::from_str(answer.get()).map_err(unknown_form)
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nudge::{Error, Result};
 use nudge_core::dir::{FileId, FileKind};
 
-use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, advice, unlocked};
+use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlocked_error};
 
 pub(crate) const NAME: &str = "journal";
 /// The file that a compaction writes; when its process is killed the file stays, and the next one removes it.
@@ -40,14 +40,14 @@ impl RuntimeDir {
     ///
     /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under the
     /// journal's name is not read but replaced: the name is removed, the file itself is untouched. A directory stays;
-    /// until it is gone, every append is refused. [`Restored::notice`] reports both, and neither needs a restart.
+    /// until it is gone, every append is refused. [`RestoredJournal::notice`] reports both, and neither needs a restart.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open files, an
     /// error of the disk), or was written by another version of Nudge: a PRIMARY that went on without it would lose
     /// acknowledged changes, so the file stays as it is and the caller gives the lock back.
-    pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, Restored)> {
-        Journal::open(self.clone(), self.path().join(NAME), lock.watch(self), keep)
+    pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, RestoredJournal)> {
+        Journal::open(self.clone(), self.path().join(NAME), lock.new_watch(self), keep)
     }
 
     /// Removes the journal of a session that is over; a directory in its place stays.
@@ -57,7 +57,7 @@ impl RuntimeDir {
     pub fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
         match self.dir().remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
-                Err(self.io("remove", NAME, &error))
+                Err(self.io_error("remove", NAME, &error))
             }
             _ => Ok(()),
         }
@@ -66,17 +66,17 @@ impl RuntimeDir {
 
 /// The contents of a journal when it was opened.
 #[derive(Default, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredJournal {
     /// The payloads, in the order in which they were appended.
     pub records: Vec<Vec<u8>>,
     /// A sentence for the log when something was not as the last PRIMARY left it.
     pub notice: Option<String>,
 }
 
-impl fmt::Debug for Restored {
+impl fmt::Debug for RestoredJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The payloads are left out: they are hints.
-        f.debug_struct("Restored").field("records", &self.records.len()).field("notice", &self.notice).finish()
+        f.debug_struct("RestoredJournal").field("records", &self.records.len()).field("notice", &self.notice).finish()
     }
 }
 
@@ -89,13 +89,13 @@ pub struct Journal {
     dir: RuntimeDir,
     path: PathBuf,
     lock: LockWatch,
-    inner: Mutex<Inner>,
+    inner: Mutex<JournalState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct JournalState {
     /// `None` while a directory has the journal's name; nothing has been appended until then.
-    open: Option<Open>,
+    open: Option<OpenJournal>,
     /// Length of the whole records at the start of the file; the cursor stands at their end.
     good: u64,
     /// Length with a record of this process that was not acknowledged, as the lock was lost meanwhile; 0 without one.
@@ -107,35 +107,36 @@ struct Inner {
     buffer: Vec<u8>,
 }
 
-struct Open {
+struct OpenJournal {
     file: File,
     id: FileId,
 }
 
 impl Journal {
-    fn open(dir: RuntimeDir, path: PathBuf, lock: LockWatch, keep: bool) -> Result<(Self, Restored)> {
+    fn open(dir: RuntimeDir, path: PathBuf, lock: LockWatch, keep: bool) -> Result<(Self, RestoredJournal)> {
         let journal = Self { dir, path, lock, inner: Mutex::default() };
-        let mut inner = Inner::default();
+        let mut inner = JournalState::default();
         let _ = journal.dir.dir().remove(TEMPORARY);
-        let unreadable = |reason: Unreadable| {
+        let unreadable = |reason: RestoreFailure| {
             let path = journal.path.display();
             let message = match reason {
-                Unreadable::Now(error) => {
+                RestoreFailure::Now(error) => {
                     format!("The journal {path} cannot be read now ({error}); nothing of it is lost, try again.")
                 }
-                Unreadable::OtherVersion => format!(
+                RestoreFailure::OtherVersion => format!(
                     "The session's journal {path} is of another version of Nudge; end the session with `nudge stop` or update this Nudge."
                 ),
             };
             Error::unavailable(message)
         };
-        let mut restored = if keep { journal.restore(&mut inner).map_err(unreadable)? } else { Restored::default() };
+        let mut restored =
+            if keep { journal.restore_records(&mut inner).map_err(unreadable)? } else { RestoredJournal::default() };
         if inner.open.is_none()
-            && let Err(error) = journal.start(&mut inner)
+            && let Err(error) = journal.start_file(&mut inner)
         {
-            restored.notice = Some(journal.refusal(&error).message().to_owned());
+            restored.notice = Some(journal.to_refusal(&error).message().to_owned());
         }
-        *journal.lock() = inner;
+        *journal.lock_state() = inner;
         Ok((journal, restored))
     }
 
@@ -147,19 +148,19 @@ impl Journal {
     /// gone ([`Self::needs_compaction`] is the one that does not go by itself). Once `primary.lock` was removed or
     /// replaced every call fails for good, and the record that was being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
-        let mut inner = self.lock();
-        self.add(&mut inner, payload).map_err(|error| self.refusal(&error))
+        let mut inner = self.lock_state();
+        self.add_record(&mut inner, payload).map_err(|error| self.to_refusal(&error))
     }
 
     /// Returns the length of the file.
-    pub fn bytes(&self) -> u64 {
-        self.lock().good
+    pub fn file_bytes(&self) -> u64 {
+        self.lock_state().good
     }
 
     /// Returns true when another process has shortened the file: appends are refused until [`Self::compact`] has
-    /// written everything anew. A [`nudge::Log`] that reports this in `is_long` heals within the call.
+    /// written everything anew. A [`nudge::ChangeLog`] that reports this in `is_long` heals within the call.
     pub fn needs_compaction(&self) -> bool {
-        self.lock().damaged
+        self.lock_state().damaged
     }
 
     /// Writes a new journal and puts it in the place of the old one: the records of the old one for which `keep` returns
@@ -171,21 +172,21 @@ impl Journal {
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
     pub fn compact(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
-        let mut inner = self.lock();
-        let mut kept = Self::records(&inner).map_err(|error| self.refusal(&error))?;
+        let mut inner = self.lock_state();
+        let mut kept = Self::read_records(&inner).map_err(|error| self.to_refusal(&error))?;
         kept.retain(|record| keep(record));
-        self.rewrite(&mut inner, kept, payloads)
+        self.rewrite_file(&mut inner, kept, payloads)
     }
 
-    /// Returns true once `primary.lock` was found removed or replaced, until [`LockWatch::retake`] has it back.
+    /// Returns true once `primary.lock` was found removed or replaced, until [`LockWatch::retake_lock`] has it back.
     pub fn is_unlocked(&self) -> bool {
-        self.lock().unlocked
+        self.lock_state().unlocked
     }
 
     /// Returns true when no other PRIMARY has written to the journal of a directory: it is missing, or this one's.
     pub(crate) fn is_as_left(&self, dir: &RuntimeDir) -> bool {
-        let inner = self.lock();
-        match (dir.dir().look(NAME), &inner.open) {
+        let inner = self.lock_state();
+        match (dir.dir().look_up(NAME), &inner.open) {
             (Ok(FileKind::Missing | FileKind::Directory), _) => true,
             (Ok(FileKind::Ours { id, bytes }), Some(open)) => {
                 id == open.id && (bytes <= inner.good || bytes == inner.unsure)
@@ -196,18 +197,18 @@ impl Journal {
 
     /// Goes on after the lock was won again, and puts the file back if it was removed.
     pub(crate) fn go_on(&self) -> Result<()> {
-        let mut inner = self.lock();
+        let mut inner = self.lock_state();
         inner.unlocked = false;
-        match self.prepare(&mut inner) {
+        match self.prepare_append(&mut inner) {
             // A directory in its place, or a shortened file, refuses changes until that is mended, and not the session.
-            Err(error) if inner.unlocked => Err(self.refusal(&error)),
+            Err(error) if inner.unlocked => Err(self.to_refusal(&error)),
             _ => Ok(()),
         }
     }
 
     /// Reads all records of the file and puts the cursor back where it was.
-    fn records(inner: &Inner) -> io::Result<Vec<Vec<u8>>> {
-        let Some(Open { file, .. }) = &inner.open else { return Ok(Vec::new()) };
+    fn read_records(inner: &JournalState) -> io::Result<Vec<Vec<u8>>> {
+        let Some(OpenJournal { file, .. }) = &inner.open else { return Ok(Vec::new()) };
         let mut cursor = file;
         cursor.seek(SeekFrom::Start(0))?;
         let whole = read(file);
@@ -215,7 +216,12 @@ impl Journal {
         Ok(whole?.map(|whole| whole.records).unwrap_or_default())
     }
 
-    fn rewrite(&self, inner: &mut Inner, kept: Vec<Vec<u8>>, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+    fn rewrite_file(
+        &self,
+        inner: &mut JournalState,
+        kept: Vec<Vec<u8>>,
+        payloads: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<()> {
         let fill = |file: &mut BufWriter<&File>| {
             let mut frame = Vec::new();
             file.write_all(MAGIC)?;
@@ -226,7 +232,7 @@ impl Journal {
             }
             Ok(())
         };
-        self.replace(inner, fill).map_err(|error| self.refusal(&error))
+        self.replace_file(inner, fill).map_err(|error| self.to_refusal(&error))
     }
 
     /// Empties the journal of a session that is over. The caller makes no more changes: these would be restored.
@@ -234,48 +240,48 @@ impl Journal {
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
     pub fn clear(&self) -> Result<()> {
-        let mut inner = self.lock();
-        self.check_lock(&mut inner).map_err(|error| self.refusal(&error))?;
+        let mut inner = self.lock_state();
+        self.check_lock(&mut inner).map_err(|error| self.to_refusal(&error))?;
         inner.good = 0;
         inner.damaged = false;
-        let emptied = inner.open.as_mut().map_or(Ok(()), |open| cut(&open.file, 0));
-        emptied.or_else(|_| self.dir.dir().remove(NAME)).map_err(|error| self.refusal(&error))
+        let emptied = inner.open.as_mut().map_or(Ok(()), |open| cut_file(&open.file, 0));
+        emptied.or_else(|_| self.dir.dir().remove(NAME)).map_err(|error| self.to_refusal(&error))
     }
 
     /// Reads the existing journal. Leaves `inner` without a file when there is none of this user's.
-    fn restore(&self, inner: &mut Inner) -> Result<Restored, Unreadable> {
-        let found = match self.dir.dir().look(NAME)? {
-            FileKind::Missing => return Ok(Restored::default()),
+    fn restore_records(&self, inner: &mut JournalState) -> Result<RestoredJournal, RestoreFailure> {
+        let found = match self.dir.dir().look_up(NAME)? {
+            FileKind::Missing => return Ok(RestoredJournal::default()),
             FileKind::Directory | FileKind::Other => {
                 let message = format!("{} is not a regular file of ours; nothing was restored.", self.path.display());
-                return Ok(Restored { records: Vec::new(), notice: Some(message) });
+                return Ok(RestoredJournal { records: Vec::new(), notice: Some(message) });
             }
             FileKind::Ours { .. } => self.dir.dir().open_write(NAME)?,
         };
-        let whole = read(&found)?.ok_or(Unreadable::OtherVersion)?;
+        let whole = read(&found)?.ok_or(RestoreFailure::OtherVersion)?;
         // When cutting fails, the next append finds the file too long and tries again.
-        let _ = cut(&found, whole.bytes);
+        let _ = cut_file(&found, whole.bytes);
         let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
         inner.good = whole.bytes;
-        inner.open = Some(Open { id: FileId::of(&found)?, file: found });
-        Ok(Restored { records: whole.records, notice })
+        inner.open = Some(OpenJournal { id: FileId::from_file(&found)?, file: found });
+        Ok(RestoredJournal { records: whole.records, notice })
     }
 
     /// Begins an empty file in the place of whatever had the name. Removing comes first, which helps on a full disk.
-    fn start(&self, inner: &mut Inner) -> io::Result<()> {
+    fn start_file(&self, inner: &mut JournalState) -> io::Result<()> {
         match self.dir.dir().remove(NAME) {
             Err(_) if self.dir.dir().is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let file = self.dir.dir().create_new(NAME)?;
-        inner.open = Some(Open { id: FileId::of(&file)?, file });
+        inner.open = Some(OpenJournal { id: FileId::from_file(&file)?, file });
         inner.good = 0;
         Ok(())
     }
 
-    fn add(&self, inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
-        self.prepare(inner)?;
+    fn add_record(&self, inner: &mut JournalState, payload: &[u8]) -> io::Result<()> {
+        self.prepare_append(inner)?;
         let before = inner.good;
         Self::write(inner, payload)?;
         // The second check: a PRIMARY that wins a new lock after it reads this record. When it fails, the record is
@@ -286,8 +292,10 @@ impl Journal {
         })
     }
 
-    fn write(inner: &mut Inner, payload: &[u8]) -> io::Result<()> {
-        let Inner { open: Some(open), good, buffer, .. } = inner else { return Err(io::Error::other("it is closed")) };
+    fn write(inner: &mut JournalState, payload: &[u8]) -> io::Result<()> {
+        let JournalState { open: Some(open), good, buffer, .. } = inner else {
+            return Err(io::Error::other("it is closed"));
+        };
         buffer.clear();
         if *good == 0 {
             buffer.extend_from_slice(MAGIC);
@@ -307,28 +315,28 @@ impl Journal {
             Err(error) => error,
         };
         // When cutting fails, the next append finds the file too long and tries again.
-        let _ = cut(&open.file, *good);
+        let _ = cut_file(&open.file, *good);
         Err(error)
     }
 
     /// Refuses when another may be PRIMARY, and from then on for ever, as that one may have written.
-    fn check_lock(&self, inner: &mut Inner) -> io::Result<()> {
+    fn check_lock(&self, inner: &mut JournalState) -> io::Result<()> {
         inner.unlocked = inner.unlocked || !self.lock.is_named()?;
-        if inner.unlocked { Err(io::Error::other(Unlocked)) } else { Ok(()) }
+        if inner.unlocked { Err(io::Error::other(LockLostError)) } else { Ok(()) }
     }
 
     /// Makes sure that this process is PRIMARY, and that the file is in its place and holds `good` bytes.
-    fn prepare(&self, inner: &mut Inner) -> io::Result<()> {
+    fn prepare_append(&self, inner: &mut JournalState) -> io::Result<()> {
         self.check_lock(inner)?;
-        let Some(open) = &inner.open else { return self.start(inner) };
-        match self.dir.dir().look(NAME)? {
+        let Some(open) = &inner.open else { return self.start_file(inner) };
+        match self.dir.dir().look_up(NAME)? {
             FileKind::Ours { id, bytes } if id == open.id => match bytes.cmp(&inner.good) {
-                _ if inner.damaged => Err(damage()),
+                _ if inner.damaged => Err(damage_error()),
                 std::cmp::Ordering::Equal => Ok(()),
-                std::cmp::Ordering::Greater => cut(&open.file, inner.good),
+                std::cmp::Ordering::Greater => cut_file(&open.file, inner.good),
                 std::cmp::Ordering::Less => {
                     inner.damaged = true;
-                    Err(damage())
+                    Err(damage_error())
                 }
             },
             FileKind::Directory => Err(io::Error::from(io::ErrorKind::IsADirectory)),
@@ -337,15 +345,15 @@ impl Journal {
     }
 
     /// Puts a copy of the file back under its name after another process removed or replaced it.
-    fn put_back(&self, inner: &mut Inner) -> io::Result<()> {
-        let Some(Open { file: old, .. }) = &inner.open else { return Ok(()) };
+    fn put_back(&self, inner: &mut JournalState) -> io::Result<()> {
+        let Some(OpenJournal { file: old, .. }) = &inner.open else { return Ok(()) };
         let old = old.try_clone()?;
         if inner.damaged || old.metadata()?.len() < inner.good {
             inner.damaged = true;
-            return Err(damage());
+            return Err(damage_error());
         }
         let good = inner.good;
-        self.replace(inner, |file| {
+        self.replace_file(inner, |file| {
             (&old).seek(SeekFrom::Start(0))?;
             let copied = io::copy(&mut (&old).take(good), file)?;
             if copied == good { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
@@ -353,23 +361,27 @@ impl Journal {
     }
 
     /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
-    fn replace(&self, inner: &mut Inner, fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+    fn replace_file(
+        &self,
+        inner: &mut JournalState,
+        fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.check_lock(inner)?;
         let _ = self.dir.dir().remove(TEMPORARY);
         let new = self.dir.dir().create_new(TEMPORARY)?;
-        let put = |inner: &mut Inner| -> io::Result<(u64, FileId)> {
+        let put = |inner: &mut JournalState| -> io::Result<(u64, FileId)> {
             let mut buffered = BufWriter::with_capacity(64 << 10, &new);
             fill(&mut buffered)?;
             let bytes = buffered.stream_position()?;
             buffered.flush()?;
-            let id = FileId::of(&new)?;
+            let id = FileId::from_file(&new)?;
             self.check_lock(inner)?;
             self.dir.dir().rename(TEMPORARY, NAME)?;
             Ok((bytes, id))
         };
         match put(inner) {
             Ok((bytes, id)) => {
-                inner.open = Some(Open { file: new, id });
+                inner.open = Some(OpenJournal { file: new, id });
                 inner.good = bytes;
                 inner.damaged = false;
                 Ok(())
@@ -381,20 +393,20 @@ impl Journal {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         // Only the caller's iterator of payloads can panic, and then nothing has been replaced.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refusal(&self, error: &io::Error) -> Error {
-        if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unlocked>) {
-            return unlocked(&self.path.with_file_name(LOCK));
+    fn to_refusal(&self, error: &io::Error) -> Error {
+        if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<LockLostError>) {
+            return unlocked_error(&self.path.with_file_name(LOCK));
         }
         let path = self.path.display();
         let message = if error.kind() == io::ErrorKind::IsADirectory {
             format!("{path} is a directory, so no change can be kept; remove it.")
         } else {
-            let advice = advice(error).unwrap_or("look at its disk");
+            let advice = find_advice(error).unwrap_or("look at its disk");
             format!("The journal {path} cannot be written ({error}), so no change can be kept; {advice}.")
         };
         Error::unavailable(message)
@@ -409,22 +421,22 @@ impl fmt::Debug for Journal {
 
 /// The error of a journal whose `primary.lock` was removed or replaced.
 #[derive(Debug)]
-struct Unlocked;
+struct LockLostError;
 
-impl fmt::Display for Unlocked {
+impl fmt::Display for LockLostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("primary.lock is gone")
     }
 }
 
-impl std::error::Error for Unlocked {}
+impl std::error::Error for LockLostError {}
 
-fn damage() -> io::Error {
+fn damage_error() -> io::Error {
     io::Error::other("somebody has shortened it")
 }
 
 /// Cuts the file. The cursor moves first, so that a file of the right length has its cursor at the end.
-fn cut(mut file: &File, bytes: u64) -> io::Result<()> {
+fn cut_file(mut file: &File, bytes: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(bytes))?;
     file.set_len(bytes)
 }
@@ -443,12 +455,12 @@ fn push_record(buffer: &mut Vec<u8>, payload: &[u8]) -> io::Result<()> {
     let length = length.ok_or_else(|| io::Error::other("one change is larger than 128 MiB"))?.to_le_bytes();
     buffer.reserve(HEAD_BYTES + payload.len());
     buffer.extend_from_slice(&length);
-    buffer.extend_from_slice(&checksum(length, payload).to_le_bytes());
+    buffer.extend_from_slice(&compute_checksum(length, payload).to_le_bytes());
     buffer.extend_from_slice(payload);
     Ok(())
 }
 
-fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+fn compute_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&length);
     hasher.update(payload);
@@ -456,20 +468,20 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
 }
 
 /// The reason why a journal of this user's cannot be restored.
-enum Unreadable {
+enum RestoreFailure {
     /// A failure of the system; another try may succeed.
     Now(io::Error),
     OtherVersion,
 }
 
-impl From<io::Error> for Unreadable {
+impl From<io::Error> for RestoreFailure {
     fn from(error: io::Error) -> Self {
         Self::Now(error)
     }
 }
 
 /// The longest whole prefix of a file.
-struct Whole {
+struct WholePrefix {
     records: Vec<Vec<u8>>,
     bytes: u64,
     /// The rest of a sentence that begins with the path.
@@ -477,7 +489,7 @@ struct Whole {
 }
 
 /// Reads the longest whole prefix of a file; `None` for a journal of another version.
-fn read(file: &File) -> io::Result<Option<Whole>> {
+fn read(file: &File) -> io::Result<Option<WholePrefix>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut magic = Vec::new();
@@ -487,9 +499,9 @@ fn read(file: &File) -> io::Result<Option<Whole>> {
         let cut = MAGIC.starts_with(&magic);
         let flaw = (!cut).then(|| "is not a journal; nothing was restored".into());
         let other = !cut && is_of_the_family(&magic);
-        return Ok((!other).then_some(Whole { records: Vec::new(), bytes: 0, flaw }));
+        return Ok((!other).then_some(WholePrefix { records: Vec::new(), bytes: 0, flaw }));
     }
-    let mut whole = Whole { records: Vec::new(), bytes: MAGIC.len() as u64, flaw: None };
+    let mut whole = WholePrefix { records: Vec::new(), bytes: MAGIC.len() as u64, flaw: None };
     while let Some(record) = next(&mut reader, total - whole.bytes)? {
         whole.bytes += (HEAD_BYTES + record.len()) as u64;
         whole.records.push(record);
@@ -523,5 +535,5 @@ fn next(reader: &mut impl Read, left: u64) -> io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut payload = vec![0; bytes];
-    Ok((fill(&mut payload)? && checksum(length, &payload) == u32::from_le_bytes(sum)).then_some(payload))
+    Ok((fill(&mut payload)? && compute_checksum(length, &payload) == u32::from_le_bytes(sum)).then_some(payload))
 }

@@ -1,10 +1,10 @@
 //! Finds the running Nudge server (the PRIMARY) and calls it.
 //!
 //! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a
-//! [`ServerFile`]. A [`Remote`] reads that description, believes it only while the lock is held, and
+//! [`ServerFile`]. A [`RemoteServer`] reads that description, believes it only while the lock is held, and
 //! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
 //! [`nudge::Service`]. A [`Client`] is the same for asynchronous callers; both go on with the next
-//! PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `Remote`; the bindings are built on it.
+//! PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `RemoteServer`; the bindings are built on it.
 //!
 //! ```no_run
 //! use nudge::Service;
@@ -34,13 +34,13 @@ mod tools;
 
 pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, is_displaced, new_key};
 pub use env::asked_env;
-pub use found::Found;
+pub use found::FoundHint;
 pub use here::{detect, detect_from, process_cwd};
-pub use journal::{Journal, Restored};
+pub use journal::{Journal, RestoredJournal};
 pub use life::LifeSign;
-pub use local::{Duplex, LocalListener};
-pub use members::{Member, MemberWatch};
-pub use remote::{GiveUp, Remote};
+pub use local::{DuplexStream, LocalListener};
+pub use members::{MemberWatch, SessionMember};
+pub use remote::{GiveUp, RemoteServer};
 pub use runtime::{LockWatch, LogFile, PrimaryLock, PrimarySeat, RuntimeDir, ServerFile};
 pub use session::{SessionFile, SessionState};
 pub use store::Store;

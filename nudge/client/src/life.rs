@@ -7,11 +7,11 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 pub use linux::LifeSign;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::ask;
+pub(crate) use linux::ask_primary;
 #[cfg(not(target_os = "linux"))]
 pub use none::LifeSign;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use none::ask;
+pub(crate) use none::ask_primary;
 
 /// Longest wait of a command, a hook or a binding for the PRIMARY, which puts its files back within milliseconds unless it is suspended.
 pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ mod linux {
 
     impl LifeSign {
         /// Waits for a server of this user's that asks. The caller looks after its files, and then drops the value.
-        pub async fn asked(&mut self) -> AskingServer {
+        pub async fn wait_for_question(&mut self) -> AskingServer {
             let us = rustix::process::geteuid().as_raw();
             loop {
                 match self.0.accept().await {
@@ -60,7 +60,7 @@ mod linux {
         /// # Errors
         /// The system's error, for instance while the one before still has the sign.
         pub fn show_life(&self) -> io::Result<LifeSign> {
-            let socket = Socket::bind_addr(&sign(self.path())?)?;
+            let socket = Socket::bind_addr(&make_address(self.path())?)?;
             socket.set_nonblocking(true)?;
             UnixListener::from_std(socket).map(LifeSign)
         }
@@ -68,13 +68,13 @@ mod linux {
         /// Asks whether a PRIMARY of this path lives, and waits, blocking the thread, until it has put back its files,
         /// `patience` at the most. Returns false at once when there is none.
         pub fn ask_for_life(&self, patience: Duration) -> bool {
-            ask(self.path(), patience).is_ok()
+            ask_primary(self.path(), patience).is_ok()
         }
     }
 
     /// Asks the PRIMARY of a path, which must be of this user's, to look after its files, and waits until it has.
-    pub(crate) fn ask(path: &Path, patience: Duration) -> io::Result<()> {
-        let mut stream = Asking::connect_addr(&sign(path)?)?;
+    pub(crate) fn ask_primary(path: &Path, patience: Duration) -> io::Result<()> {
+        let mut stream = Asking::connect_addr(&make_address(path)?)?;
         let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
         if theirs != rustix::process::geteuid() {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -86,7 +86,7 @@ mod linux {
     }
 
     /// The name: of the user and the path, at most 107 bytes long.
-    fn sign(path: &Path) -> io::Result<SocketAddr> {
+    fn make_address(path: &Path) -> io::Result<SocketAddr> {
         let (user, path) = (rustix::process::geteuid().as_raw(), path.as_os_str().as_bytes());
         SocketAddr::from_abstract_name(format!("nudge-{user}-{:08x}-{}", crc32fast::hash(path), path.len()))
     }
@@ -107,7 +107,7 @@ mod none {
 
     impl LifeSign {
         /// Waits for ever.
-        pub async fn asked(&mut self) -> Infallible {
+        pub async fn wait_for_question(&mut self) -> Infallible {
             std::future::pending().await
         }
     }
@@ -128,7 +128,7 @@ mod none {
     }
 
     /// Fails: this system has no such sign.
-    pub(crate) fn ask(_: &Path, _: Duration) -> io::Result<()> {
+    pub(crate) fn ask_primary(_: &Path, _: Duration) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

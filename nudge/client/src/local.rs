@@ -7,16 +7,16 @@ use nudge::Result;
 use nudge_core::dir::FileKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::connection::Failed;
-use crate::runtime::{PrimaryLock, RuntimeDir, unlocked};
+use crate::connection::RequestFailure;
+use crate::runtime::{PrimaryLock, RuntimeDir, unlocked_error};
 
 /// A stream of bytes in both directions.
-pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait DuplexStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> DuplexStream for T {}
 
+pub(crate) use platform::ConnectionProbe;
 pub use platform::LocalListener;
-pub(crate) use platform::Probe;
 
 impl RuntimeDir {
     /// Opens the local channel for clients. It is called within a tokio runtime; a channel of an earlier PRIMARY is
@@ -27,14 +27,14 @@ impl RuntimeDir {
     /// when `primary.lock` was removed or replaced.
     pub fn listen(&self, lock: &PrimaryLock) -> Result<LocalListener> {
         if !lock.is_named(self) {
-            return Err(unlocked(&self.path().join(crate::runtime::LOCK)));
+            return Err(unlocked_error(&self.path().join(crate::runtime::LOCK)));
         }
-        self.open_channel().map_err(|error| self.io("open", platform::CHANNEL, &error))
+        self.open_channel().map_err(|error| self.io_error("open", platform::CHANNEL, &error))
     }
 
     /// Returns true when something has the channel's name.
     pub fn has_channel(&self) -> bool {
-        !matches!(self.dir().look(platform::CHANNEL), Ok(FileKind::Missing))
+        !matches!(self.dir().look_up(platform::CHANNEL), Ok(FileKind::Missing))
     }
 
     /// Removes the rest of a local channel. The caller is PRIMARY.
@@ -45,8 +45,8 @@ impl RuntimeDir {
 }
 
 /// Makes the failure of a channel whose PRIMARY is there but that cannot be used now.
-fn busy(error: &io::Error) -> Failed {
-    Failed::broken(&error.to_string(), false)
+fn busy_failure(error: &io::Error) -> RequestFailure {
+    RequestFailure::new_broken(&error.to_string(), false)
 }
 
 #[cfg(unix)]
@@ -64,7 +64,7 @@ mod platform {
     use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
     use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-    use super::{Duplex, Failed, RuntimeDir, busy, io};
+    use super::{DuplexStream, RequestFailure, RuntimeDir, busy_failure, io};
 
     /// The socket's name in the runtime directory.
     pub const CHANNEL: &str = "server.sock";
@@ -82,13 +82,13 @@ mod platform {
     /// Watches a descriptor for one kind of readiness. Tokio's own replacement is `unsafe`, because a type could change
     /// its descriptor; the types of the standard library do not.
     #[allow(deprecated)]
-    fn watched<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    fn watch_descriptor<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(descriptor, interest)
     }
 
     impl LocalStream {
         fn new(stream: UnixStream) -> io::Result<Self> {
-            Ok(Self { socket: watched(stream.into_std()?, Interest::READABLE)?, full: None })
+            Ok(Self { socket: watch_descriptor(stream.into_std()?, Interest::READABLE)?, full: None })
         }
 
         /// Writes as much as there is room for, as soon as there is any.
@@ -106,7 +106,7 @@ mod platform {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         if self.full.is_none() {
                             let again = self.socket.get_ref().as_fd().try_clone_to_owned()?;
-                            self.full = Some(watched(again, Interest::WRITABLE)?);
+                            self.full = Some(watch_descriptor(again, Interest::WRITABLE)?);
                         }
                     }
                     written => {
@@ -175,7 +175,7 @@ mod platform {
         ///
         /// # Errors
         /// The system's, for instance when it has no more descriptors; the listener still works.
-        pub async fn accept(&mut self) -> io::Result<(Box<dyn Duplex>, Option<u32>)> {
+        pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             loop {
                 let (stream, _) = self.0.accept().await?;
                 if is_ours(&stream) {
@@ -206,14 +206,14 @@ mod platform {
         }
 
         /// Connects to the PRIMARY; `None` when there is no channel.
-        pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
+        pub(crate) async fn dial_primary(&self) -> Result<Option<LocalStream>, RequestFailure> {
             let opened = self.dir();
             for path in opened.socket_paths(self.path(), CHANNEL) {
                 match UnixStream::connect(path).await {
                     Ok(stream) if !is_ours(&stream) => return Ok(None),
-                    Ok(stream) => return LocalStream::new(stream).map(Some).map_err(|error| busy(&error)),
+                    Ok(stream) => return LocalStream::new(stream).map(Some).map_err(|error| busy_failure(&error)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy(&error)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(busy_failure(&error)),
                     Err(_) => return Ok(None),
                 }
             }
@@ -227,11 +227,11 @@ mod platform {
     }
 
     /// A second handle on a connection, to look at it without a turn of the event loop.
-    pub struct Probe(OwnedFd);
+    pub struct ConnectionProbe(OwnedFd);
 
-    impl Probe {
+    impl ConnectionProbe {
         /// Makes one of a connection over TCP.
-        pub fn of(stream: &TcpStream) -> io::Result<Self> {
+        pub fn from_stream(stream: &TcpStream) -> io::Result<Self> {
             stream.as_fd().try_clone_to_owned().map(Self)
         }
 
@@ -254,7 +254,7 @@ mod platform {
     use tokio::net::TcpStream;
     use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
 
-    use super::{Duplex, Failed, RuntimeDir, busy, io};
+    use super::{DuplexStream, RequestFailure, RuntimeDir, busy_failure, io};
     use crate::client::new_key;
 
     /// The file that holds the pipe's name, in the runtime directory.
@@ -265,7 +265,7 @@ mod platform {
     /// The name of the pipe. It cannot be guessed, so that no other process makes a pipe of that name first; it stands
     /// in a file of the user's own. By the system's default other users cannot write to the pipe.
     #[derive(Serialize, Deserialize)]
-    struct Named {
+    struct PipeName {
         pipe: String,
     }
 
@@ -282,7 +282,7 @@ mod platform {
         ///
         /// # Errors
         /// The system's; the listener still works.
-        pub async fn accept(&mut self) -> io::Result<(Box<dyn Duplex>, Option<u32>)> {
+        pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             self.next.connect().await?;
             let next = ServerOptions::new().reject_remote_clients(true).create(&self.name)?;
             Ok((Box::new(std::mem::replace(&mut self.next, next)), None))
@@ -293,7 +293,7 @@ mod platform {
         pub(super) fn open_channel(&self) -> io::Result<LocalListener> {
             let name = format!(r"\\.\pipe\nudge-{}", new_key());
             let next = ServerOptions::new().first_pipe_instance(true).reject_remote_clients(true).create(&name)?;
-            self.write_small(CHANNEL, &Named { pipe: name.clone() })
+            self.write_small(CHANNEL, &PipeName { pipe: name.clone() })
                 .map_err(|error| io::Error::other(error.message().to_owned()))?;
             Ok(LocalListener { name, next })
         }
@@ -301,13 +301,13 @@ mod platform {
         /// Connects to the PRIMARY; `None` when there is no channel.
         // It waits for nothing, as it does on Unix.
         #[allow(clippy::unused_async)]
-        pub(crate) async fn dial(&self) -> Result<Option<LocalStream>, Failed> {
-            let named = || serde_json::from_slice::<Named>(&self.read_small(CHANNEL)?).ok();
-            let Some(Named { pipe }) = named() else { return Ok(None) };
+        pub(crate) async fn dial_primary(&self) -> Result<Option<LocalStream>, RequestFailure> {
+            let named = || serde_json::from_slice::<PipeName>(&self.read_small(CHANNEL)?).ok();
+            let Some(PipeName { pipe }) = named() else { return Ok(None) };
             match ClientOptions::new().open(&pipe) {
                 // Had the PRIMARY died before the pipe was opened, another process could have taken the name.
                 Ok(stream) if self.is_held() && named().is_some_and(|now| now.pipe == pipe) => Ok(Some(stream)),
-                Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => Err(busy(&error)),
+                Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => Err(busy_failure(&error)),
                 Ok(_) | Err(_) => Ok(None),
             }
         }
@@ -315,11 +315,11 @@ mod platform {
 
     /// A second handle on a connection over TCP, to look at it without a turn of the event loop. At a pipe the system
     /// does not let us look: it counts as quiet, and a call over a closed one is sent again.
-    pub struct Probe(Option<std::net::TcpStream>);
+    pub struct ConnectionProbe(Option<std::net::TcpStream>);
 
-    impl Probe {
+    impl ConnectionProbe {
         /// Makes one of a connection over TCP.
-        pub fn of(stream: &TcpStream) -> io::Result<Self> {
+        pub fn from_stream(stream: &TcpStream) -> io::Result<Self> {
             use std::os::windows::io::{AsSocket, OwnedSocket};
             let socket: OwnedSocket = stream.as_socket().try_clone_to_owned()?;
             Ok(Self(Some(socket.into())))
@@ -367,7 +367,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut listener = dir.listen(&lock).unwrap();
-            let mut near = dir.dial().await.unwrap().unwrap();
+            let mut near = dir.dial_primary().await.unwrap().unwrap();
             let (mut far, _) = listener.accept().await.unwrap();
             // Several times the room of a socket.
             let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();

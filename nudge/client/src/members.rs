@@ -19,20 +19,20 @@
 //! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and the
 //!    start fails;
 //! 4. the store is filled, the port bound, [`RuntimeDir::write_session`];
-//! 5. [`RuntimeDir::join`];
+//! 5. [`RuntimeDir::join_session`];
 //! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`], and only now calls are answered.
 //!
-//! **As PROXY**: [`RuntimeDir::join`], then serve. A PROXY never joins before a PRIMARY has answered: joining
+//! **As PROXY**: [`RuntimeDir::join_session`], then serve. A PROXY never joins before a PRIMARY has answered: joining
 //! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads the
 //! session file, and believes it only while `server.pid` names the server that answered: else another server
 //! has won the lock since, and the file may still describe an earlier session.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::lock`], then 1. When [`RuntimeDir::session`] says that the session
+//! **Promotion** of a PROXY: [`RuntimeDir::wait_for_lock`], then 1. When [`RuntimeDir::read_session`] says that the session
 //! was stopped, or is another by now, the PROXY ends instead; else it does 3 with `keep` (it is a member itself,
 //! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
-//! [`Member`].
+//! [`SessionMember`].
 //!
-//! **End**: answer nothing more, then [`RuntimeDir::end`]. The PRIMARY does 1, leaves, and asks as in 2 whether any
+//! **End**: answer nothing more, then [`RuntimeDir::end_session`]. The PRIMARY does 1, leaves, and asks as in 2 whether any
 //! member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk. Then
 //! it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for a
 //! moment, or longer if no server runs; the winner does the same. So the last one removes the files, in whatever order
@@ -42,13 +42,13 @@
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
 //! disk.
 //!
-//! **Files that are removed** by somebody else: the PRIMARY puts them back ([`LockWatch::retake`]) when it has won the new
+//! **Files that are removed** by somebody else: the PRIMARY puts them back ([`LockWatch::retake_lock`]) when it has won the new
 //! lock file and nothing shows that another was PRIMARY there; members join again ([`RuntimeDir::stay_member`]), and a
 //! PROXY waits for the lock of the directory that has the path. When another server has begun a session there meanwhile,
 //! a PROXY of the old one leaves it and starts anew, as any server does. A starting server that finds no session asks by the sign
 //! of life ([`RuntimeDir::ask_for_life`]) once, without the lock, before it begins one.
 //!
-//! [`LockWatch::retake`]: crate::LockWatch::retake
+//! [`LockWatch::retake_lock`]: crate::LockWatch::retake
 //!
 //! There is one limit: a suspended member (SIGSTOP) of a stopped session belongs to the next session too until
 //! it wakes up, so that the next session may outlive its last process.
@@ -99,23 +99,23 @@ const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
 /// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
-pub struct Member(Arc<Mutex<File>>);
+pub struct SessionMember(Arc<Mutex<File>>);
 
-impl Member {
+impl SessionMember {
     /// Returns a handle for the thread that waits for `primary.lock`; it does not keep the membership alive.
-    pub fn watch(&self) -> MemberWatch {
+    pub fn new_watch(&self) -> MemberWatch {
         MemberWatch(Arc::downgrade(&self.0))
     }
 }
 
-/// A handle on a [`Member`] that does not keep it alive.
+/// A handle on a [`SessionMember`] that does not keep it alive.
 #[derive(Debug)]
 pub struct MemberWatch(Weak<Mutex<File>>);
 
 impl MemberWatch {
     /// The membership, while it lives.
-    pub fn member(&self) -> Option<Member> {
-        self.0.upgrade().map(Member)
+    pub fn to_member(&self) -> Option<SessionMember> {
+        self.0.upgrade().map(SessionMember)
     }
 }
 
@@ -126,14 +126,14 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used, or a PRIMARY that is just deciding keeps it for
     /// more than five seconds (it is suspended).
-    pub fn join(&self) -> Result<Member> {
-        let file = self.members()?;
+    pub fn join_session(&self) -> Result<SessionMember> {
+        let file = self.open_members_lock()?;
         // A program that is just clearing the directory keeps it locked for a moment; the next member tries again.
         let _ = self.dir().keep_from_ageing();
         let deadline = Instant::now() + JOIN_TIMEOUT;
         loop {
             match file.try_lock_shared() {
-                Ok(()) => return Ok(Member(Arc::new(Mutex::new(file)))),
+                Ok(()) => return Ok(SessionMember(Arc::new(Mutex::new(file)))),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(JOIN_POLL),
                 Err(TryLockError::WouldBlock) => {
                     let path = self.path().display();
@@ -141,21 +141,21 @@ impl RuntimeDir {
                         format!("A Nudge server that is starting in {path} does not go on; end it and try again.");
                     return Err(Error::unavailable(message));
                 }
-                Err(TryLockError::Error(error)) => return Err(self.io("lock", LOCK, &error)),
+                Err(TryLockError::Error(error)) => return Err(self.io_error("lock", LOCK, &error)),
             }
         }
     }
 
     /// Joins again after `members.lock` was removed or replaced; a PRIMARY that is just deciding lets it for the next try.
     /// Returns true when the membership is that of the file that has the name.
-    pub fn stay_member(&self, member: &Member) -> bool {
+    pub fn stay_member(&self, member: &SessionMember) -> bool {
         let mut held = member.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_named = FileId::of(&held).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
+        let is_named = FileId::from_file(&held).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
         if is_named {
             return true;
         }
         let _ = self.dir().keep_from_ageing();
-        match self.members() {
+        match self.open_members_lock() {
             Ok(file) if file.try_lock_shared().is_ok() => {
                 *held = file;
                 true
@@ -170,7 +170,7 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
     pub fn session_is_over(&self, lock: &PrimaryLock) -> Result<bool> {
-        Ok(!self.has_members(lock)? || self.session() == SessionState::Stopped)
+        Ok(!self.has_members(lock)? || self.read_session() == SessionState::Stopped)
     }
 
     /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes the journal
@@ -179,7 +179,12 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
     /// start removes it.
-    pub fn end(&self, lock: Option<PrimaryLock>, member: Member, journal: Option<Journal>) -> Result<bool> {
+    pub fn end_session(
+        &self,
+        lock: Option<PrimaryLock>,
+        member: SessionMember,
+        journal: Option<Journal>,
+    ) -> Result<bool> {
         let unnamed = lock.as_ref().map_or(Ok(()), |lock| self.remove_server_file(lock));
         drop(member);
         // The file is closed before it is removed, which some systems demand.
@@ -200,7 +205,7 @@ impl RuntimeDir {
             self.remove_session(lock)?;
             return unnamed.map(|()| true);
         }
-        if self.session() == SessionState::Stopped {
+        if self.read_session() == SessionState::Stopped {
             // The empty session file stays, to tell the others.
             return self.remove_journal(lock).map(|()| true);
         }
@@ -212,7 +217,7 @@ impl RuntimeDir {
     /// runs, the process that ends last has to get it.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let begun = Instant::now();
-        let is_served = || self.read_server_file().is_some() && self.session() != SessionState::Stopped;
+        let is_served = || self.read_server_file().is_some() && self.read_session() != SessionState::Stopped;
         let goes_on = || {
             let passed = begun.elapsed();
             passed < END_TIMEOUT || (passed < UNSERVED_TIMEOUT && !is_served())
@@ -269,7 +274,7 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
     pub fn has_members(&self, _lock: &PrimaryLock) -> Result<bool> {
-        let file = self.members()?;
+        let file = self.open_members_lock()?;
         match file.try_lock() {
             Ok(()) => {
                 // Closing the file would release the lock as well; the call makes it explicit.
@@ -277,17 +282,17 @@ impl RuntimeDir {
                 Ok(false)
             }
             Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(self.io("lock", LOCK, &error)),
+            Err(TryLockError::Error(error)) => Err(self.io_error("lock", LOCK, &error)),
         }
     }
 
     /// Returns true when there is no `members.lock`. Nudge never removes it, so beside a session file this means that
     /// somebody else has, and that nothing shows whether the session has members.
     pub fn lacks_members_file(&self) -> bool {
-        matches!(self.dir().look(LOCK), Ok(FileKind::Missing))
+        matches!(self.dir().look_up(LOCK), Ok(FileKind::Missing))
     }
 
-    fn members(&self) -> Result<File> {
-        self.dir().open_lock(LOCK, true).map_err(|error| self.io("lock", LOCK, &error))
+    fn open_members_lock(&self) -> Result<File> {
+        self.dir().open_lock(LOCK, true).map_err(|error| self.io_error("lock", LOCK, &error))
     }
 }

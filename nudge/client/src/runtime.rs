@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{self, Dir, FileId, FileKind, OpenedFile, Unfit};
+use nudge_core::dir::{self, FileId, FileKind, OpenedFile, PrivateDir, UnfitDir};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
@@ -38,7 +38,7 @@ pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 pub struct RuntimeDir {
     path: PathBuf,
     /// The opened directory and its place. All clones share it, so that all go on in the same one.
-    opened: Arc<RwLock<(Arc<Dir>, Option<OpenedFile>)>>,
+    opened: Arc<RwLock<(Arc<PrivateDir>, Option<OpenedFile>)>>,
 }
 
 impl RuntimeDir {
@@ -74,50 +74,50 @@ impl RuntimeDir {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
         // The environment is read only when needed: other languages change theirs without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
-            Some(path) => there(&path, Self::at_or_asked(&path, create)),
-            None => Self::usual(create),
+            Some(path) => none_if_missing(&path, Self::at_or_asked(&path, create)),
+            None => Self::open_usual(create),
         }
     }
 
-    /// As [`at`](Self::at). A missing directory may be that of a PRIMARY that lives, which puts it back when asked.
-    fn at_or_asked(path: &Path, create: bool) -> Result<Self, Unfit> {
-        match Self::at(path, create) {
-            Err(Unfit::Missing) if crate::life::ask(path, crate::life::CLIENT_PATIENCE).is_ok() => {
-                Self::at(path, create)
+    /// As [`open_at`](Self::open_at). A missing directory may be that of a PRIMARY that lives, which puts it back when asked.
+    fn at_or_asked(path: &Path, create: bool) -> Result<Self, UnfitDir> {
+        match Self::open_at(path, create) {
+            Err(UnfitDir::Missing) if crate::life::ask_primary(path, crate::life::CLIENT_PATIENCE).is_ok() => {
+                Self::open_at(path, create)
             }
             opened => opened,
         }
     }
 
     #[cfg(unix)]
-    fn usual(create: bool) -> Result<Option<Self>> {
+    fn open_usual(create: bool) -> Result<Option<Self>> {
         let path = PathBuf::from("/tmp/nudge");
         match Self::at_or_asked(&path, create) {
-            Err(Unfit::Foreign) => {
+            Err(UnfitDir::Foreign) => {
                 let own = PathBuf::from(format!("/tmp/nudge-{}", rustix::process::geteuid().as_raw()));
-                there(&own, Self::at(&own, create))
+                none_if_missing(&own, Self::open_at(&own, create))
             }
-            opened => there(&path, opened),
+            opened => none_if_missing(&path, opened),
         }
     }
 
     #[cfg(not(unix))]
-    fn usual(create: bool) -> Result<Option<Self>> {
+    fn open_usual(create: bool) -> Result<Option<Self>> {
         let base = std::env::var_os("LOCALAPPDATA").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = base.join("nudge");
-        there(&path, Self::at(&path, create))
+        none_if_missing(&path, Self::open_at(&path, create))
     }
 
-    fn at(path: &Path, create: bool) -> Result<Self, Unfit> {
+    fn open_at(path: &Path, create: bool) -> Result<Self, UnfitDir> {
         // A trailing `/` is dropped: it would make the system follow a link at the last name.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
-        let dir = Arc::new(Dir::open(&path, create)?);
-        let place = OpenedFile::look(&path)?;
+        let dir = Arc::new(PrivateDir::open(&path, create)?);
+        let place = OpenedFile::look_up(&path)?;
         Ok(Self { opened: Arc::new(RwLock::new((dir, place))), path })
     }
 
     /// Returns the opened directory.
-    pub(crate) fn dir(&self) -> Arc<Dir> {
+    pub(crate) fn dir(&self) -> Arc<PrivateDir> {
         Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
@@ -131,7 +131,7 @@ impl RuntimeDir {
         if !self.path.parent().is_some_and(Path::is_dir) {
             return Err(Error::unavailable(format!("The folder of {} is gone.", self.path.display())));
         }
-        there(&self.path, Self::at(&self.path, true))?.ok_or_else(no_server)
+        none_if_missing(&self.path, Self::open_at(&self.path, true))?.ok_or_else(no_server)
     }
 
     /// Goes on in another directory of the same path, with all clones.
@@ -146,7 +146,7 @@ impl RuntimeDir {
         if self.is_in_place() {
             return false;
         }
-        let Ok(other) = Self::at(&self.path, false) else { return false };
+        let Ok(other) = Self::open_at(&self.path, false) else { return false };
         self.go_on_in(&other);
         true
     }
@@ -177,12 +177,12 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
     pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
-        let error = |error| self.io("lock", LOCK, &error);
+        let error = |error| self.io_error("lock", LOCK, &error);
         loop {
             self.follow_path();
             let file = self.dir().open_lock(LOCK, true).map_err(error)?;
             match file.try_lock() {
-                Ok(()) => match self.won(file).map_err(error)? {
+                Ok(()) => match self.confirm_lock(file).map_err(error)? {
                     None => {}
                     won => return Ok(won),
                 },
@@ -197,8 +197,8 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
-    pub fn lock(&self, on_wake: impl Fn()) -> Result<PrimaryLock> {
-        let error = |error| self.io("lock", LOCK, &error);
+    pub fn wait_for_lock(&self, on_wake: impl Fn()) -> Result<PrimaryLock> {
+        let error = |error| self.io_error("lock", LOCK, &error);
         let mut is_woken = false;
         loop {
             if !self.is_in_place() {
@@ -210,7 +210,7 @@ impl RuntimeDir {
             let file = self.dir().open_lock(LOCK, true).map_err(error)?;
             match file.lock() {
                 Ok(()) => {
-                    if let Some(won) = self.won(file).map_err(error)? {
+                    if let Some(won) = self.confirm_lock(file).map_err(error)? {
                         return Ok(won);
                     }
                     is_woken = true;
@@ -223,8 +223,8 @@ impl RuntimeDir {
 
     /// Turns a locked file into the lock when it still has its name; else somebody has removed it since it was
     /// opened, and others lock another file.
-    fn won(&self, file: File) -> io::Result<Option<PrimaryLock>> {
-        let id = FileId::of(&file)?;
+    fn confirm_lock(&self, file: File) -> io::Result<Option<PrimaryLock>> {
+        let id = FileId::from_file(&file)?;
         let lock = || PrimaryLock { file: Arc::new(Mutex::new(file)), id: Arc::new(RwLock::new(id.clone())) };
         // A directory that was moved away has its lock file still, and others lock that of the one in its place.
         let is_followed = self.is_in_place() || !self.path.exists();
@@ -249,7 +249,9 @@ impl RuntimeDir {
                 Ok(false)
             }
             Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) if dir::is_without_locks(&error) => Err(self.io("lock", LOCK, &error)),
+            Err(TryLockError::Error(error)) if dir::is_without_locks(&error) => {
+                Err(self.io_error("lock", LOCK, &error))
+            }
             Err(TryLockError::Error(_)) => Ok(false),
         }
     }
@@ -257,7 +259,7 @@ impl RuntimeDir {
     /// The identity of the lock file that has the name. Nudge never removes it: another one, or none, means that somebody
     /// else has.
     pub fn lock_id(&self) -> Option<FileId> {
-        match self.dir().look(LOCK) {
+        match self.dir().look_up(LOCK) {
             Ok(FileKind::Ours { id, .. }) => Some(id),
             _ => None,
         }
@@ -274,7 +276,7 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE`, for instance when a directory has that name, or `primary.lock` was removed or replaced.
     pub fn write_server_file(&self, lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
         if !lock.is_named(self) {
-            return Err(unlocked(&self.path.join(LOCK)));
+            return Err(unlocked_error(&self.path.join(LOCK)));
         }
         self.write_small(SERVER_FILE, content)
     }
@@ -302,7 +304,7 @@ impl RuntimeDir {
         };
         write().map_err(|error| {
             let _ = self.dir().remove(&temporary);
-            self.io("write", name, &error)
+            self.io_error("write", name, &error)
         })
     }
 
@@ -322,7 +324,7 @@ impl RuntimeDir {
         }
         self.remove_channel();
         match self.dir().remove(SERVER_FILE) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io("remove", SERVER_FILE, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io_error("remove", SERVER_FILE, &error)),
             _ => Ok(()),
         }
     }
@@ -333,12 +335,12 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE` when something else than a file of this user's has its name.
     pub fn open_log(&self) -> Result<LogFile> {
         let open = || LogFile::open(self.clone());
-        open().map_err(|error| self.io("open", LOG, &error))
+        open().map_err(|error| self.io_error("open", LOG, &error))
     }
 
-    pub(crate) fn io(&self, verb: &str, name: &str, error: &io::Error) -> Error {
+    pub(crate) fn io_error(&self, verb: &str, name: &str, error: &io::Error) -> Error {
         let path = self.path.join(name);
-        let advice = match advice(error) {
+        let advice = match find_advice(error) {
             _ if verb == "lock" && dir::is_without_locks(error) => {
                 "its file system has no locks, so set NUDGE_RUNTIME_DIR to a folder on a disk of this machine"
             }
@@ -349,9 +351,9 @@ impl RuntimeDir {
 }
 
 /// Returns advice when the system has run out of something, or its disk is read-only; `None` for another error.
-pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
+pub(crate) fn find_advice(error: &io::Error) -> Option<&'static str> {
     let descriptors = || is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files");
-    dir::advice(error).or_else(descriptors)
+    dir::advise_on_disk(error).or_else(descriptors)
 }
 
 #[cfg(unix)]
@@ -367,17 +369,17 @@ fn is_out_of_descriptors(_error: &io::Error) -> bool {
 }
 
 /// The error of a PRIMARY that must stop because its `primary.lock` was removed or replaced.
-pub(crate) fn unlocked(lock: &Path) -> Error {
+pub(crate) fn unlocked_error(lock: &Path) -> Error {
     let (lock, pid) = (lock.display(), std::process::id());
     let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
     Error::unavailable(message)
 }
 
 /// Turns the outcome of opening `path` into a result; `None` when nothing is there.
-fn there(path: &Path, opened: Result<RuntimeDir, Unfit>) -> Result<Option<RuntimeDir>> {
+fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<Option<RuntimeDir>> {
     let because = match opened {
         Ok(dir) => return Ok(Some(dir)),
-        Err(Unfit::Missing) => return Ok(None),
+        Err(UnfitDir::Missing) => return Ok(None),
         Err(unfit) => unfit,
     };
     let message = format!(
@@ -432,11 +434,11 @@ impl PrimaryLock {
     /// or replaced it and another may be PRIMARY: the holder of this lock must end. An error counts as true.
     /// (On Windows only a missing file is noticed.)
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
-        self.watch(dir).is_named().unwrap_or(true)
+        self.new_watch(dir).is_named().unwrap_or(true)
     }
 
     /// Makes a handle that checks [`Self::is_named`] without the lock itself.
-    pub fn watch(&self, dir: &RuntimeDir) -> LockWatch {
+    pub fn new_watch(&self, dir: &RuntimeDir) -> LockWatch {
         LockWatch { dir: dir.clone(), file: Arc::downgrade(&self.file), id: Arc::clone(&self.id) }
     }
 }
@@ -463,9 +465,9 @@ impl LockWatch {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_lock(&self) -> Result<()> {
         // An error counts as standing, as in [`PrimaryLock::is_named`].
-        if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal()) }
+        if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal_error()) }
     }
 
     pub(crate) fn is_named(&self) -> io::Result<bool> {
@@ -473,8 +475,8 @@ impl LockWatch {
         self.dir.dir().is_named(LOCK, &id)
     }
 
-    fn refusal(&self) -> Error {
-        unlocked(&self.dir.path().join(LOCK))
+    fn refusal_error(&self) -> Error {
+        unlocked_error(&self.dir.path().join(LOCK))
     }
 
     /// Becomes PRIMARY again after `primary.lock`, or the whole directory, was removed: wins the new lock file, and puts
@@ -484,20 +486,20 @@ impl LockWatch {
     /// # Errors
     /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server
     /// was PRIMARY since: it may have acknowledged changes that this one does not know.
-    pub fn retake(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
-        let held = self.file.upgrade().ok_or_else(|| self.refusal())?;
+    pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
+        let held = self.file.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;
         let is_named = self.dir.is_in_place() && self.is_named().unwrap_or(true);
-        let new = if is_named { None } else { Some(self.win(&dir)?) };
+        let new = if is_named { None } else { Some(self.win_lock(&dir)?) };
         let is_own = dir.read_server_file().is_none_or(|server| server == seat.server)
-            && match dir.session() {
+            && match dir.read_session() {
                 SessionState::Lives(session) => session.id == seat.session.id,
                 SessionState::Unknown => true,
                 SessionState::Stopped | SessionState::Unreadable => false,
             }
             && journal.is_none_or(|journal| journal.is_as_left(&dir));
         if !is_own {
-            return Err(self.refusal());
+            return Err(self.refusal_error());
         }
         if let Some(PrimaryLock { file, id }) = &new {
             self.dir.go_on_in(&dir);
@@ -516,13 +518,13 @@ impl LockWatch {
     }
 
     /// Wins the lock file of a directory.
-    fn win(&self, dir: &RuntimeDir) -> Result<PrimaryLock> {
+    fn win_lock(&self, dir: &RuntimeDir) -> Result<PrimaryLock> {
         let deadline = Instant::now() + RETAKE_PATIENCE;
         loop {
             match dir.try_lock()? {
                 Some(lock) => return Ok(lock),
                 None if Instant::now() < deadline => std::thread::sleep(RETAKE_POLL),
-                None => return Err(self.refusal()),
+                None => return Err(self.refusal_error()),
             }
         }
     }

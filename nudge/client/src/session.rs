@@ -65,8 +65,8 @@ impl SessionState {
 
 impl RuntimeDir {
     /// The state of the session according to its file.
-    pub fn session(&self) -> SessionState {
-        match (self.read_small(NAME), self.dir().look(NAME)) {
+    pub fn read_session(&self) -> SessionState {
+        match (self.read_small(NAME), self.dir().look_up(NAME)) {
             (Some(text), _) if text.is_empty() => SessionState::Stopped,
             (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
             // A small file of this user's that cannot be read is a failure of the system.
@@ -79,7 +79,7 @@ impl RuntimeDir {
     /// Returns true when the session of this id was stopped, or another one has begun since. An unreadable file
     /// counts as false.
     pub fn is_over(&self, id: &str) -> bool {
-        match self.session() {
+        match self.read_session() {
             SessionState::Stopped => true,
             SessionState::Lives(session) => session.id != id,
             SessionState::Unknown | SessionState::Unreadable => false,
@@ -105,7 +105,7 @@ impl RuntimeDir {
             let _ = self.dir().remove(NAME);
             self.dir().create_new(NAME).map(drop)
         };
-        cut.or_else(replace).map_err(|error| self.io("empty", NAME, &error))
+        cut.or_else(replace).map_err(|error| self.io_error("empty", NAME, &error))
     }
 
     /// Removes the files of a session: the journal, then the session file. The caller is PRIMARY and has
@@ -118,7 +118,7 @@ impl RuntimeDir {
         self.remove_journal(lock)?;
         match self.dir().remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
-                Err(self.io("remove", NAME, &error))
+                Err(self.io_error("remove", NAME, &error))
             }
             _ => Ok(()),
         }

@@ -4,13 +4,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nudge::{Caller, Config, Context, EnvNames, Error, ErrorKind, Match, Method, Nudge, Result, Service, check_name};
+use nudge::{
+    Caller, Config, Context, EnvNames, Error, ErrorKind, Match, MethodSpec, Nudge, Result, Service, check_name,
+};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::env::asked_env;
-use crate::found::Found;
-use crate::remote::{GiveUp, Remote};
+use crate::found::FoundHint;
+use crate::remote::{GiveUp, RemoteServer};
 use crate::runtime::RuntimeDir;
 
 /// A [`Nudge`] of this process's own, or the session that the machine's `nudge serve` processes share.
@@ -41,11 +43,11 @@ enum StoreKind {
 
 struct SessionLink {
     dir: RuntimeDir,
-    /// The caller's name, for [`Remote::named`].
+    /// The caller's name, for [`RemoteServer::with_name`].
     name: String,
     give_up: Option<GiveUp>,
     /// The id of the process that opened the connection, and the connection: a forked child has to open another.
-    remote: Mutex<(u32, Arc<Remote>)>,
+    remote: Mutex<(u32, Arc<RemoteServer>)>,
     /// The environment variables that were asked for last.
     env: Mutex<EnvNames>,
 }
@@ -59,7 +61,7 @@ type Clock = nudge::ManualClock;
 impl Store {
     /// Makes an empty store in this process.
     pub fn new(config: Config) -> Self {
-        let clock = Arc::new(clock());
+        let clock = Arc::new(make_clock());
         let nudge = Nudge::with_clock(config, Arc::clone(&clock) as Arc<dyn nudge::Clock>);
         Self(StoreKind::Own {
             nudge: Arc::new(nudge),
@@ -77,7 +79,7 @@ impl Store {
     /// # Errors
     /// `E_UNAVAILABLE` when no `nudge serve` runs there.
     pub fn connect(runtime_dir: Option<&Path>, name: &str) -> Result<Self> {
-        let store = Self::unconnected(runtime_dir, name, None)?;
+        let store = Self::new_unconnected(runtime_dir, name, None)?;
         store.open()?;
         Ok(store)
     }
@@ -88,9 +90,9 @@ impl Store {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no runtime directory is there.
-    pub fn unconnected(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
+    pub fn new_unconnected(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
         let dir = RuntimeDir::open(runtime_dir)?;
-        let remote = Remote::of(&dir, give_up.clone())?.named(name);
+        let remote = RemoteServer::from_dir(&dir, give_up.clone())?.with_name(name);
         let remote = Mutex::new((std::process::id(), Arc::new(remote)));
         let link = SessionLink { dir, name: name.into(), give_up, remote, env: Mutex::default() };
         Ok(Self(StoreKind::Session(Box::new(link))))
@@ -103,12 +105,12 @@ impl Store {
     pub fn open(&self) -> Result<()> {
         match &self.0 {
             StoreKind::Own { .. } => Ok(()),
-            StoreKind::Session(session) => session.remote()?.open(),
+            StoreKind::Session(session) => session.get_remote()?.open_connection(),
         }
     }
 
     /// Returns the store of this process; `None` for a session.
-    pub fn own(&self) -> Option<&Arc<Nudge>> {
+    pub fn as_nudge(&self) -> Option<&Arc<Nudge>> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => Some(nudge),
             StoreKind::Session(_) => None,
@@ -119,10 +121,12 @@ impl Store {
     ///
     /// # Errors
     /// `E_INVALID` for a name that no component or key can have; `E_UNAVAILABLE`.
-    pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<Found>> {
+    pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<FoundHint>> {
         match &self.0 {
-            StoreKind::Own { nudge, .. } => own(nudge.get(component, key, context), component, key),
-            StoreKind::Session(_) => found_or_none(self.ask(context, [("component", component), ("key", key)])),
+            StoreKind::Own { nudge, .. } => convert_match(nudge.get(component, key, context), component, key),
+            StoreKind::Session(_) => {
+                found_or_none(self.ask_for_hint(context, [("component", component), ("key", key)]))
+            }
         }
     }
 
@@ -130,12 +134,20 @@ impl Store {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Result<Option<Found>> {
+    pub fn get_variant(
+        &self,
+        component: &str,
+        key: &str,
+        variant: &str,
+        context: &Context,
+    ) -> Result<Option<FoundHint>> {
         match &self.0 {
-            StoreKind::Own { nudge, .. } => own(nudge.get_variant(component, key, variant, context), component, key),
-            StoreKind::Session(_) => {
-                found_or_none(self.ask(context, [("component", component), ("key", key), ("variant", variant)]))
+            StoreKind::Own { nudge, .. } => {
+                convert_match(nudge.get_variant(component, key, variant, context), component, key)
             }
+            StoreKind::Session(_) => found_or_none(
+                self.ask_for_hint(context, [("component", component), ("key", key), ("variant", variant)]),
+            ),
         }
     }
 
@@ -144,19 +156,19 @@ impl Store {
     /// # Errors
     /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
     /// name that no hint can have; `E_UNAVAILABLE`.
-    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Found> {
+    pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<FoundHint> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => match nudge.get(component, key, context) {
                 Some(found) => Ok(found.into()),
-                None => nudge.find(component, key, context).map(Found::from),
+                None => nudge.find(component, key, context).map(FoundHint::from),
             },
-            StoreKind::Session(_) => self.ask(context, [("component", component), ("key", key)]),
+            StoreKind::Session(_) => self.ask_for_hint(context, [("component", component), ("key", key)]),
         }
     }
 
-    fn ask<const N: usize>(&self, context: &Context, params: [(&str, &str); N]) -> Result<Found> {
+    fn ask_for_hint<const N: usize>(&self, context: &Context, params: [(&str, &str); N]) -> Result<FoundHint> {
         let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-        Found::parse(&self.call_in(context, "nudge.get_hint", &params)?)
+        FoundHint::parse(&self.call_in(context, "nudge.get_hint", &params)?)
     }
 
     /// Calls a method that takes a `context`, from `context`. Only those variables of its environment are sent
@@ -165,7 +177,7 @@ impl Store {
     /// # Errors
     /// The method's own errors, for instance when the params have a `context` too; `E_UNAVAILABLE`.
     pub fn call_in(&self, context: &Context, method: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
-        self.call_raw_in(context, method, &raw(params)?)
+        self.call_raw_in(context, method, &to_raw(params)?)
     }
 
     /// As [`call_in`](Self::call_in), with params as JSON text.
@@ -173,7 +185,7 @@ impl Store {
     /// # Errors
     /// As [`call_in`](Self::call_in).
     pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        self.call_from(Caller::default(), context, method, |told| within(params, &told.into()))
+        self.call_from(Caller::default(), context, method, |told| add_context(params, &told.into()))
     }
 
     /// Calls with the params that `fill` makes from the context; calls once more when the session names variables that
@@ -190,7 +202,7 @@ impl Store {
             StoreKind::Own { .. } => &none,
             StoreKind::Session(session) => &session.env,
         };
-        let told_first = fill(told(context, &locked(known)))?;
+        let told_first = fill(build_context_params(context, &lock_mutex(known)))?;
         // A context without an environment must not claim that a variable is not set, so it is never asked for names.
         if !context.has_env() {
             return self.call_by(by, method, &told_first);
@@ -200,36 +212,38 @@ impl Store {
             answered => return answered,
         };
         let names = refused.env_names().ok_or(refused)?;
-        let told_then = fill(told(context, &names))?;
-        *locked(known) = names;
+        let told_then = fill(build_context_params(context, &names))?;
+        *lock_mutex(known) = names;
         self.call_by(by, method, &told_then)
     }
 }
 
 impl Service for Store {
-    fn methods(&self) -> Vec<&'static Method> {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         nudge::methods()
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         match &self.0 {
             #[cfg(feature = "test-clock")]
-            StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance(clock, params),
+            StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance_clock(clock, params),
             StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
             // Other params are refused here: JSON-RPC would take null for no params at all.
             StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
-            StoreKind::Session(session) => session.remote()?.call_by(caller, method, params),
+            StoreKind::Session(session) => session.get_remote()?.call_by(caller, method, params),
         }
     }
 }
 
 impl SessionLink {
-    fn remote(&self) -> Result<Arc<Remote>> {
-        let (pid, remote) = &mut *locked(&self.remote);
+    fn get_remote(&self) -> Result<Arc<RemoteServer>> {
+        let (pid, remote) = &mut *lock_mutex(&self.remote);
         if *pid != std::process::id() {
-            let mine = Arc::new(Remote::connect_giving_up(&self.dir, self.give_up.clone())?.named(self.name.as_str()));
+            let mine = Arc::new(
+                RemoteServer::connect_giving_up(&self.dir, self.give_up.clone())?.with_name(self.name.as_str()),
+            );
             // Forgotten, not dropped: a forked child shares the event queue with its parent, which closes it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
@@ -239,7 +253,7 @@ impl SessionLink {
 }
 
 /// Turns `E_NOT_FOUND` into `None`.
-fn found_or_none(found: Result<Found>) -> Result<Option<Found>> {
+fn found_or_none(found: Result<FoundHint>) -> Result<Option<FoundHint>> {
     match found {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
@@ -247,36 +261,36 @@ fn found_or_none(found: Result<Found>) -> Result<Option<Found>> {
 }
 
 /// Converts the result of a store in this process; refuses names that no hint can have.
-fn own(found: Option<Match>, component: &str, key: &str) -> Result<Option<Found>> {
+fn convert_match(found: Option<Match>, component: &str, key: &str) -> Result<Option<FoundHint>> {
     if found.is_none() {
         // Names of stored hints were checked when they were set.
         check_name("component", component)?;
         check_name("key", key)?;
     }
-    Ok(found.map(Found::from))
+    Ok(found.map(FoundHint::from))
 }
 
 #[cfg(not(feature = "test-clock"))]
-fn clock() -> Clock {
+fn make_clock() -> Clock {
     nudge::SystemClock
 }
 
 /// Makes a clock that stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
 #[cfg(feature = "test-clock")]
-fn clock() -> Clock {
+fn make_clock() -> Clock {
     nudge::ManualClock::new(1_767_225_600_000)
 }
 
 /// Moves the clock of a test by `ms`.
 #[cfg(feature = "test-clock")]
-fn advance(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
+fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
     let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
     let ms = params["ms"].as_i64().ok_or_else(|| Error::invalid("Give `ms`, a whole number."))?;
-    raw(&serde_json::json!({"now_ms": clock.advance(ms)}))
+    to_raw(&serde_json::json!({"now_ms": clock.advance_by(ms)}))
 }
 
 /// Builds the `context` that is sent, with the variables in `names`.
-fn told(context: &Context, names: &EnvNames) -> Map<String, Value> {
+fn build_context_params(context: &Context, names: &EnvNames) -> Map<String, Value> {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
     let fields =
@@ -304,7 +318,7 @@ fn told(context: &Context, names: &EnvNames) -> Map<String, Value> {
 }
 
 /// Adds a context to the params; params that are no object stay as they are, to be refused.
-fn within(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
+fn add_context(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
     let Some(rest) = params.get().strip_prefix('{') else { return Ok(params.to_owned()) };
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
     let text = format!("{{\"context\":{context}{comma}{rest}");
@@ -318,11 +332,11 @@ pub(crate) fn unknown_form(_: serde_json::Error) -> Error {
     Error::unavailable("The session answers in a form unknown here; upgrade this client.")
 }
 
-pub(crate) fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
+pub(crate) fn to_raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(value).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

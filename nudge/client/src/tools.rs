@@ -10,7 +10,7 @@ use nudge_core::wire;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::store::{Store, raw, unknown_form};
+use crate::store::{Store, to_raw, unknown_form};
 
 /// The tools that a store offers, as they were when they were asked for.
 ///
@@ -52,7 +52,7 @@ impl Tools {
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn of(store: &Store) -> Result<Self> {
-        let rows = match store.call(METHODS, &raw(&json!({}))?) {
+        let rows = match store.call(METHODS, &to_raw(&json!({}))?) {
             Ok(told) => serde_json::from_str::<MethodInfos>(told.get()).map_err(unknown_form)?.methods,
             // A store of this process, or a server from before there were other sources.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
@@ -93,16 +93,16 @@ impl Tools {
     /// null means unknown. `arguments` are a JSON object as text; empty means none. A refusal is an answer too, and
     /// says what to do.
     pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
-        match self.answered(store, context, name, arguments) {
+        match self.try_call(store, context, name, arguments) {
             Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
             Err(error) => ToolAnswer { text: error.to_json().to_string(), is_error: true },
         }
     }
 
-    fn answered(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> Result<Box<RawValue>> {
+    fn try_call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> Result<Box<RawValue>> {
         let Some(row) = self.by_name.get(name).map(|at| &self.rows[*at]) else {
             let known = self.names();
-            return Err(near::unknown("tool", name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
+            return Err(near::refuse_unknown("tool", name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
         };
         let arguments = match arguments.trim() {
             "" | "null" => "{}",
@@ -115,7 +115,7 @@ impl Tools {
         let by = Caller::default().by_agent();
         match row.context {
             ContextUse::None => store.call_by(by, &row.name, &params),
-            usage => store.call_from(by, context, &row.name, |told| filled(&params, usage, told)),
+            usage => store.call_from(by, context, &row.name, |told| fill_params(&params, usage, told)),
         }
     }
 
@@ -124,7 +124,7 @@ impl Tools {
     /// is: as content of a user message, as a message, as an item of the input. `None` for anything else, including
     /// tools that are not Nudge's.
     pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
-        let said = wire::members(said).ok()?;
+        let said = wire::read_members(said).ok()?;
         let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {
             let (_, value) = members.iter().find(|(known, _)| known == name)?;
             serde_json::from_str(value.get()).ok()
@@ -142,7 +142,7 @@ impl Tools {
             }
             "function" => {
                 let id = text(&said, "id")?;
-                let function = wire::members(said.iter().find(|(name, _)| name == "function")?.1.get()).ok()?;
+                let function = wire::read_members(said.iter().find(|(name, _)| name == "function")?.1.get()).ok()?;
                 let ToolAnswer { text, .. } = call(text(&function, "name"), &text(&function, "arguments")?)?;
                 Some(json!({"role": "tool", "tool_call_id": id, "content": text}))
             }
@@ -158,14 +158,14 @@ impl Tools {
 
 /// Adds to the params the context fields that the model leaves out. It works on text, so that the order of keys and the
 /// digits of numbers stay; a context that is no object is left for the method to refuse.
-fn filled(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
-    let Ok(mut all) = wire::members(params.get()) else { return Ok(params.to_owned()) };
+fn fill_params(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
+    let Ok(mut all) = wire::read_members(params.get()) else { return Ok(params.to_owned()) };
     let given = all.iter().position(|(name, _)| name == "context");
     let said: Map<String, Value> = match given.map(|at| all[at].1.get()) {
         None | Some("null") => Map::new(),
         Some(text) => match serde_json::from_str::<Map<_, _>>(text) {
             // A name that stands there twice would be lost.
-            Ok(said) if wire::members(text).is_ok_and(|members| members.len() == said.len()) => said,
+            Ok(said) if wire::read_members(text).is_ok_and(|members| members.len() == said.len()) => said,
             _ => return Ok(params.to_owned()),
         },
     };
@@ -174,7 +174,7 @@ fn filled(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Res
     }
     let mut context = told;
     context.extend(said);
-    let context = raw(&context)?;
+    let context = to_raw(&context)?;
     match given {
         Some(at) => all[at].1 = &context,
         None => all.push(("context".into(), &context)),

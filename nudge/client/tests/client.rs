@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, GiveUp, Remote, RuntimeDir, ServerFile, SessionFile};
+use nudge_client::{Client, GiveUp, RemoteServer, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -52,7 +52,7 @@ fn a_call_that_was_not_answered_is_sent_again_with_its_key() {
     {
         let (_home, dir) = home();
         let server = Server::start(&dir, move |count, _| if count == 0 { broken } else { CannedReply::Text(200, OK) });
-        let remote = Remote::connect(&dir).unwrap();
+        let remote = RemoteServer::connect(&dir).unwrap();
         assert_eq!(remote.call("nudge.bump", &params()).unwrap().get(), r#"{"n":1}"#, "{broken:?}");
         assert!(remote.call("nudge.bump", &params()).is_ok());
         let seen = server.seen();
@@ -74,7 +74,7 @@ fn every_call_has_a_key() {
     runtime.block_on(client.connect()).unwrap();
     let call = |caller, method| runtime.block_on(client.call(caller, method, &params())).unwrap();
     for method in ["nudge.get_hint", "nudge.changes", "nudge.shutdown"] {
-        call(Caller::named("me").with_key(Some("k")).asking_env(), method);
+        call(Caller::with_name("me").with_key(Some("k")).asking_env(), method);
     }
     for method in ["nudge.set_hint", "nudge.new"] {
         call(Caller::default().with_key(Some("k 1")), method);
@@ -99,7 +99,7 @@ fn every_call_has_a_key() {
 fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
     let (_home, dir) = home();
     let server = Server::start(&dir, |_, _| CannedReply::Nothing);
-    let remote = Remote::connect(&dir).unwrap();
+    let remote = RemoteServer::connect(&dir).unwrap();
     assert_eq!(remote.shutdown().unwrap_err().reason(), "E_UNAVAILABLE");
     assert_eq!(server.seen().len(), 1);
     // Its connection has ended meanwhile: nothing was sent over that.
@@ -108,7 +108,7 @@ fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
 
     let (_home, dir) = home();
     let server = Server::start(&dir, |at, _| CannedReply::Text(200, if at < 2 { ENDING } else { OK }));
-    assert!(Remote::connect(&dir).unwrap().shutdown().is_ok());
+    assert!(RemoteServer::connect(&dir).unwrap().shutdown().is_ok());
     assert_eq!(server.seen().len(), 3);
 }
 
@@ -128,7 +128,7 @@ fn the_next_primary_is_found_across_the_gap() {
     let (_home, dir) = home();
     let mut server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
     server.write_session(&session());
-    let remote = Remote::connect(&dir).unwrap();
+    let remote = RemoteServer::connect(&dir).unwrap();
     assert!(remote.call("nudge.bump", &params()).is_ok());
     for end in [Server::die, Server::leave] {
         end(&server);
@@ -258,7 +258,7 @@ fn a_caller_may_give_up_a_silent_server() {
         assert_eq!(std::thread::current().id(), here);
         asked.fetch_add(1, Ordering::SeqCst) >= 2
     });
-    let remote = Remote::connect_giving_up(&dir, Some(give_up)).unwrap();
+    let remote = RemoteServer::connect_giving_up(&dir, Some(give_up)).unwrap();
     let error = remote.call("nudge.bump", &params()).unwrap_err();
     assert_eq!(error.reason(), "E_UNAVAILABLE");
     assert!(error.message().starts_with("The call was given up"), "{}", error.message());
@@ -275,7 +275,7 @@ fn threads_share_a_remote() {
         answer.pass();
         CannedReply::Text(200, OK)
     });
-    let remote = Remote::connect(&dir).unwrap();
+    let remote = RemoteServer::connect(&dir).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| remote.call("nudge.status", &params()).unwrap());
@@ -333,20 +333,20 @@ fn a_server_is_alive_when_it_says_so() {
         _ => CannedReply::Text(404, "{}"),
     });
     let file = dir.read_server_file().unwrap();
-    assert!(Remote::is_alive(&dir, &file));
+    assert!(RemoteServer::is_alive(&dir, &file));
     server.die();
-    assert!(!Remote::is_alive(&dir, &file));
+    assert!(!RemoteServer::is_alive(&dir, &file));
 }
 
 #[test]
 fn nobody_there_and_nothing_hidden() {
     let (_home, dir) = home();
-    assert_eq!(Remote::connect(&dir).unwrap_err().message(), NO_SERVER);
+    assert_eq!(RemoteServer::connect(&dir).unwrap_err().message(), NO_SERVER);
     let server = Server::start(&dir, |_, _| CannedReply::Text(200, OK));
-    let remote = Remote::connect(&dir).unwrap();
+    let remote = RemoteServer::connect(&dir).unwrap();
     assert!(!format!("{remote:?}").contains("swordfish"));
     server.stop_accepting();
     let begun = Instant::now();
-    assert_eq!(Remote::connect(&dir).unwrap_err().reason(), "E_UNAVAILABLE");
+    assert_eq!(RemoteServer::connect(&dir).unwrap_err().reason(), "E_UNAVAILABLE");
     assert!(begun.elapsed() < Duration::from_secs(4));
 }

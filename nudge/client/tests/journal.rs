@@ -24,13 +24,13 @@ fn what_is_appended_reads_back() {
     for record in &records {
         journal.append(record).unwrap();
     }
-    assert_eq!(journal.bytes(), fs::metadata(home.file()).unwrap().len());
+    assert_eq!(journal.file_bytes(), fs::metadata(home.file()).unwrap().len());
     assert_eq!(home.reread(), records);
     journal.append(b"one more").unwrap();
     assert_eq!(home.reread().last().unwrap(), b"one more");
     drop(journal);
     let (journal, restored) = home.open(false);
-    assert_eq!((restored.records.len(), journal.bytes()), (0, 0), "a new session");
+    assert_eq!((restored.records.len(), journal.file_bytes()), (0, 0), "a new session");
     assert_eq!(home.reread(), Vec::<Vec<u8>>::new());
 }
 
@@ -87,7 +87,7 @@ fn cut_at_every_byte() {
         assert_eq!(restored.records, records[..kept], "{length}");
         let clean = length < MAGIC_BYTES || ends.contains(&length);
         assert_eq!(restored.notice.is_none(), clean, "{length}: {restored:?}");
-        assert_eq!(fs::metadata(home.file()).unwrap().len(), journal.bytes(), "{length}: the rest is cut off");
+        assert_eq!(fs::metadata(home.file()).unwrap().len(), journal.file_bytes(), "{length}: the rest is cut off");
         journal.append(b"after").unwrap();
         let again = home.reread();
         assert_eq!((&again[..kept], &again[kept..]), (&records[..kept], &[b"after".to_vec()][..]), "{length}");
@@ -171,11 +171,11 @@ fn compaction_replaces_everything() {
     for number in 0..100 {
         journal.append(&payload(number, 500)).unwrap();
     }
-    let before = journal.bytes();
+    let before = journal.file_bytes();
     // What a compaction that was killed leaves behind.
     fs::write(home.dir.path().join("journal.new"), b"half a jour").unwrap();
     journal.compact(|_| false, (90..100).map(|number| payload(number, 500))).unwrap();
-    assert!(journal.bytes() < before / 9);
+    assert!(journal.file_bytes() < before / 9);
     journal.append(b"after").unwrap();
     let records = home.reread();
     assert_eq!((records.len(), &records[0][..], &records[10][..]), (11, &payload(90, 500)[..], &b"after"[..]));
@@ -323,10 +323,10 @@ proptest! {
                     model.push(b"back".to_vec());
                 }
                 Step::Shorten => {
-                    if journal.bytes() == 0 {
+                    if journal.file_bytes() == 0 {
                         continue;
                     }
-                    fs::OpenOptions::new().write(true).open(home.file()).unwrap().set_len(journal.bytes() - 1).unwrap();
+                    fs::OpenOptions::new().write(true).open(home.file()).unwrap().set_len(journal.file_bytes() - 1).unwrap();
                     prop_assert!(!journal.needs_compaction());
                     let refused = journal.append(b"lost").unwrap_err();
                     prop_assert_eq!(refused.reason(), "E_UNAVAILABLE");
@@ -341,7 +341,7 @@ proptest! {
                 prop_assert_eq!(&restored.records, &model);
                 journal = opened;
             }
-            prop_assert_eq!(journal.bytes(), fs::metadata(home.file()).unwrap().len());
+            prop_assert_eq!(journal.file_bytes(), fs::metadata(home.file()).unwrap().len());
         }
         prop_assert_eq!(home.reread(), model);
     }

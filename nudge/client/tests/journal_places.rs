@@ -172,7 +172,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
             refused
         });
         is_unavailable::<()>(Err(refused.expect("the disk is full")), "cannot be written");
-        assert_eq!(fs::metadata(&file).unwrap().len(), journal.bytes(), "nothing of it stays");
+        assert_eq!(fs::metadata(&file).unwrap().len(), journal.file_bytes(), "nothing of it stays");
         is_unavailable(journal.append(&payload(0, 100_000)), "cannot be written");
         is_unavailable(journal.compact(|_| false, acknowledged.iter().cloned()), "cannot be written");
         assert!(!path.join("journal.new").exists());

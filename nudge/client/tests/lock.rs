@@ -72,7 +72,7 @@ fn who_waits_for_a_removed_file_waits_for_the_one_that_has_the_name() {
     let home = Home::new();
     let (sender, won) = channel();
     let dir = home.dir.clone();
-    thread::spawn(move || sender.send(dir.lock(|| {})).unwrap());
+    thread::spawn(move || sender.send(dir.wait_for_lock(|| {})).unwrap());
     // For it to stand in line, which nobody can see; one that comes later proves less.
     thread::sleep(Duration::from_millis(200));
     fs::remove_file(lock_file(&home)).unwrap();
@@ -93,14 +93,14 @@ fn a_primary_without_its_lock_acknowledges_nothing() {
         let home = Home::new();
         let (journal, _) = home.open(false);
         journal.append(b"first").unwrap();
-        let (bytes, before) = (journal.bytes(), fs::read(home.file()).unwrap());
+        let (bytes, before) = (journal.file_bytes(), fs::read(home.file()).unwrap());
         take(&home);
         for _ in 0..2 {
             is_refused(journal.append(b"lost"));
             is_refused(journal.compact(|_| false, std::iter::once(b"lost".to_vec())));
             is_refused(journal.clear());
         }
-        assert_eq!((journal.bytes(), fs::read(home.file()).unwrap()), (bytes, before), "{what}");
+        assert_eq!((journal.file_bytes(), fs::read(home.file()).unwrap()), (bytes, before), "{what}");
         assert!(!journal.needs_compaction(), "which would be refused");
         assert!(!home.names().contains(&"journal.new".into()));
     }

@@ -1,6 +1,6 @@
 //! Who belongs to the session, with real processes.
 
-use nudge_client::{Member, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -11,11 +11,11 @@ mod kit;
 fn puppet() {
     let Some(path) = given() else { return };
     let dir = RuntimeDir::create(Some(&path)).unwrap();
-    let mut member: Option<Member> = None;
+    let mut member: Option<SessionMember> = None;
     let mut lock: Option<PrimaryLock> = None;
     obey(|order| match order {
         "join" => {
-            member = Some(dir.join().unwrap());
+            member = Some(dir.join_session().unwrap());
             "joined".into()
         }
         "leave" => {
@@ -44,7 +44,7 @@ fn puppet() {
                 dir.remove_session(lock).unwrap();
             }
             let (journal, restored) = dir.open_journal(lock, !over).unwrap();
-            member = member.take().or_else(|| Some(dir.join().unwrap()));
+            member = member.take().or_else(|| Some(dir.join_session().unwrap()));
             journal.append(b"mine").unwrap();
             dir.write_session(lock, &session()).unwrap();
             dir.write_server_file(lock, &server()).unwrap();
@@ -52,7 +52,7 @@ fn puppet() {
         }
         "alone" => if dir.has_members(lock.as_ref().unwrap()).unwrap() { "no" } else { "yes" }.into(),
         "end" => {
-            let over = dir.end(lock.take(), member.take().unwrap(), None).unwrap();
+            let over = dir.end_session(lock.take(), member.take().unwrap(), None).unwrap();
             if over { "over" } else { "not over" }.into()
         }
         "stop" => {
@@ -99,7 +99,7 @@ fn a_session_lives_as_long_as_any_member() {
     assert!(!home.dir.session_is_over(&home.lock).unwrap());
     members.pop().unwrap().kill();
     settles(&home, true);
-    let own = home.dir.join().unwrap();
+    let own = home.dir.join_session().unwrap();
     assert!(!home.dir.session_is_over(&home.lock).unwrap(), "our own membership counts");
     drop(own);
     settles(&home, true);
@@ -153,7 +153,7 @@ fn the_last_one_leaves_nothing_on_the_disk() {
     assert_eq!(proxy.tell("decide"), "1 records");
     assert_eq!(proxy.tell("end"), "over");
     assert!(!file.exists());
-    assert_eq!(dir.session(), SessionState::Unknown);
+    assert_eq!(dir.read_session(), SessionState::Unknown);
     assert_eq!(primary.tell("lock"), "won", "the lock was released");
 }
 
@@ -198,7 +198,7 @@ fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(holder.tell("unlock"), "unlocked");
     assert_eq!(last.answer(), "over");
-    assert_eq!(dir.session(), SessionState::Unknown);
+    assert_eq!(dir.read_session(), SessionState::Unknown);
 }
 
 #[test]
@@ -210,22 +210,22 @@ fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
     wait_for("the lock", || primary.tell("lock") == "won");
     primary.tell("decide");
     late.tell("join");
-    assert_eq!(dir.session(), SessionState::Lives(session()));
+    assert_eq!(dir.read_session(), SessionState::Lives(session()));
     primary.tell("stop");
-    assert_eq!(dir.session(), SessionState::Stopped);
+    assert_eq!(dir.read_session(), SessionState::Stopped);
     assert_eq!(primary.tell("end"), "over");
     assert!(!dir.path().join("journal").exists());
-    assert_eq!(dir.session(), SessionState::Stopped, "for the one that still belongs to it");
+    assert_eq!(dir.read_session(), SessionState::Stopped, "for the one that still belongs to it");
     // A new session begins beside it, and is not ended by its leaving.
     assert_eq!(primary.tell("lock"), "won");
     assert_eq!(primary.tell("decide"), "0 records");
     assert_eq!(late.tell("end"), "not over");
-    assert_eq!(dir.session(), SessionState::Lives(session()));
+    assert_eq!(dir.read_session(), SessionState::Lives(session()));
     primary.tell("stop");
     late.tell("join");
     assert_eq!(primary.tell("end"), "over");
     assert_eq!(late.tell("end"), "over");
-    assert_eq!(dir.session(), SessionState::Unknown, "the last one removes the mark");
+    assert_eq!(dir.read_session(), SessionState::Unknown, "the last one removes the mark");
 }
 
 /// Everybody at once: one wins at a time, and nobody who joins waits longer than a decision takes.
@@ -257,6 +257,6 @@ fn nothing_planted_is_locked() {
     let home = Home::new();
     let file = home.dir.path().join("members.lock");
     assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
-    assert_eq!(home.dir.join().unwrap_err().reason(), "E_UNAVAILABLE");
+    assert_eq!(home.dir.join_session().unwrap_err().reason(), "E_UNAVAILABLE");
     assert_eq!(home.dir.session_is_over(&home.lock).unwrap_err().reason(), "E_UNAVAILABLE");
 }

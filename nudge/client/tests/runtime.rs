@@ -27,7 +27,7 @@ fn files_that_are_touched_are_young() {
     let home = tempfile::tempdir().unwrap();
     let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
     let _lock = dir.try_lock().unwrap().unwrap();
-    let _member = dir.join().unwrap();
+    let _member = dir.join_session().unwrap();
     let old = std::time::SystemTime::UNIX_EPOCH;
     let files = ["primary.lock", "members.lock"].map(|name| dir.path().join(name));
     for file in &files {
@@ -96,27 +96,27 @@ fn the_session_file_reads_back() {
     let path = dir.path().join("session");
     let session =
         SessionFile { id: "a".into(), created_at: 7, port: 8765, token: Some("swordfish".into()), keep: None };
-    assert_eq!(dir.session(), SessionState::Unknown);
+    assert_eq!(dir.read_session(), SessionState::Unknown);
     dir.write_session(&lock, &session).unwrap();
-    assert_eq!(dir.session(), SessionState::Lives(session.clone()));
-    assert!(!format!("{:?}", dir.session()).contains("swordfish"));
+    assert_eq!(dir.read_session(), SessionState::Lives(session.clone()));
+    assert!(!format!("{:?}", dir.read_session()).contains("swordfish"));
     fs::write(&path, r#"{"id":"b","created_at":8,"new":[]}"#).unwrap();
     let newer = SessionFile { id: "b".into(), created_at: 8, port: 0, token: None, keep: None };
-    assert_eq!(dir.session(), SessionState::Lives(newer));
+    assert_eq!(dir.read_session(), SessionState::Lives(newer));
     fs::write(&path, "{}").unwrap();
-    assert_eq!(dir.session(), SessionState::Unknown);
+    assert_eq!(dir.read_session(), SessionState::Unknown);
     for _ in 0..2 {
         dir.stop_session().unwrap();
-        assert_eq!(dir.session(), SessionState::Stopped);
+        assert_eq!(dir.read_session(), SessionState::Stopped);
     }
     assert!(dir.session_is_over(&lock).unwrap());
     dir.write_session(&lock, &session).unwrap();
     for _ in 0..2 {
         dir.remove_session(&lock).unwrap();
-        assert_eq!(dir.session(), SessionState::Unknown);
+        assert_eq!(dir.read_session(), SessionState::Unknown);
     }
     dir.stop_session().unwrap();
-    assert_eq!(dir.session(), SessionState::Stopped, "also where there was none");
+    assert_eq!(dir.read_session(), SessionState::Stopped, "also where there was none");
 }
 
 #[cfg(unix)]

@@ -32,7 +32,7 @@ fn call(store: &Store, method: &str, params: &serde_json::Value) -> serde_json::
 #[test]
 fn every_hint_is_listed_whatever_fits_and_however_many_there_are() {
     let store = Store::new(Config { max_hints_per_component: 4000, ..Config::default() });
-    assert!(store.hints().unwrap().is_empty());
+    assert!(store.list_hints().unwrap().is_empty());
     let many: serde_json::Map<_, _> = (0..1500).map(|n| (format!("k{n:04}"), json!("v"))).collect();
     call(&store, "nudge.import", &json!({"payload": {"components": {"many": {"hints": many}}}}));
     for params in [
@@ -44,7 +44,7 @@ fn every_hint_is_listed_whatever_fits_and_however_many_there_are() {
     ] {
         call(&store, "nudge.set_hint", &params);
     }
-    let all = store.hints().unwrap();
+    let all = store.list_hints().unwrap();
     assert_eq!(json!(all.len()), call(&store, "nudge.status", &json!({}))["hints"]);
     let all: Vec<serde_json::Value> = all.iter().map(|hint| serde_json::from_str(hint.get()).unwrap()).collect();
     let shown: Vec<_> = all[..3].iter().map(|hint| (hint["key"].as_str(), hint["value"].as_str())).collect();
@@ -88,7 +88,7 @@ fn a_tool_stands_where_the_program_says_but_for_what_the_model_says() {
 
 /// Promise: see `tools_are_the_rows_of_the_table_in_three_forms`.
 #[test]
-fn what_a_tool_refuses_says_so_and_is_no_person_s() {
+fn a_refusal_of_a_tool_says_so_and_is_no_person_s() {
     let store = Store::new(Config::default());
     let tools = Tools::of(&store).unwrap();
     let here = Context::default();

@@ -17,17 +17,17 @@ pub trait Clock: Send + Sync {
     /// Returns the milliseconds since a moment that stays the same while the process lives. Setting the clock does not
     /// change it.
     fn uptime(&self) -> Millis {
-        uptime()
+        read_uptime()
     }
 
     /// Returns the time by which something may be destroyed because of its age: never ahead of [`now`](Self::now), and
     /// behind it while the clock has jumped ([`PlausibleClock`]).
-    fn plausible(&self) -> Millis {
+    fn plausible_time(&self) -> Millis {
         self.now()
     }
 
     /// Returns true when data stored at `stored_at` has lived until `end` and may be destroyed. The clock must reach
-    /// `end` by time that has passed. Either [`plausible`](Self::plausible) is past `end` or, for data stored since the
+    /// `end` by time that has passed. Either [`plausible_time`](Self::plausible_time) is past `end` or, for data stored since the
     /// clock jumped, [`now`](Self::now) is.
     fn has_lived_until(&self, end: Millis, _stored_at: Millis) -> bool {
         self.now() >= end
@@ -36,14 +36,14 @@ pub trait Clock: Send + Sync {
 
 /// Milliseconds that the system has lived, with the time that it has slept.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn uptime() -> Millis {
+fn read_uptime() -> Millis {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     time.tv_sec * 1000 + time.tv_nsec / 1_000_000
 }
 
 /// Milliseconds since the first call.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn uptime() -> Millis {
+fn read_uptime() -> Millis {
     static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     Millis::try_from(FIRST.elapsed().as_millis()).unwrap_or(Millis::MAX)
 }
@@ -81,13 +81,13 @@ impl ManualClock {
     }
 
     /// Lets `by` milliseconds pass and returns the new time.
-    pub fn advance(&self, by: Millis) -> Millis {
+    pub fn advance_by(&self, by: Millis) -> Millis {
         self.uptime.fetch_add(by, Ordering::SeqCst);
-        self.jump(by)
+        self.jump_by(by)
     }
 
     /// Sets the clock to another time, `by` milliseconds from now, without that any passes. Returns the new time.
-    pub fn jump(&self, by: Millis) -> Millis {
+    pub fn jump_by(&self, by: Millis) -> Millis {
         self.now.fetch_add(by, Ordering::SeqCst) + by
     }
 }
@@ -128,15 +128,15 @@ pub mod rfc3339 {
     /// A time as text, for example `2026-01-01T00:00:00.000Z`, written without an allocation: an export is mostly
     /// timestamps.
     #[derive(Clone, Copy)]
-    pub struct Stamp([u8; 24]);
+    pub struct TimeText([u8; 24]);
 
-    impl Stamp {
+    impl TimeText {
         /// Writes `at`; a year that four digits cannot hold becomes the beginning of 1970.
         #[inline]
-        pub fn of(at: Millis) -> Self {
+        pub fn from_millis(at: Millis) -> Self {
             let at = if (FIRST..=LAST).contains(&at) { at } else { 0 };
             let (days, ms) = (at.div_euclid(DAY_MS), at.rem_euclid(DAY_MS));
-            let (year, month, day) = date(days);
+            let (year, month, day) = date_from_days(days);
             // The digits are written directly: `format!` costs more than all the rest.
             let mut text = *b"0000-00-00T00:00:00.000Z";
             let mut write = |place: Range<usize>, mut number: i64| {
@@ -163,15 +163,15 @@ pub mod rfc3339 {
         }
     }
 
-    impl Serialize for Stamp {
+    impl Serialize for TimeText {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serializer.serialize_str(self.as_str())
         }
     }
 
     /// Writes `at`, for example `2026-01-01T00:00:00.000Z`.
-    pub fn text(at: Millis) -> String {
-        Stamp::of(at).as_str().to_owned()
+    pub fn format_time(at: Millis) -> String {
+        TimeText::from_millis(at).as_str().to_owned()
     }
 
     /// Parses a time with any offset; years 0 to 9999.
@@ -183,7 +183,7 @@ pub mod rfc3339 {
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())
     }
 
-    /// Parses the form that [`Stamp`] writes, which nearly all input has; `None` for anything else. The library takes
+    /// Parses the form that [`TimeText`] writes, which nearly all input has; `None` for anything else. The library takes
     /// ten times as many instructions.
     fn parse_own(text: &[u8]) -> Option<Millis> {
         let text: &[u8; 24] = text.try_into().ok()?;
@@ -200,14 +200,14 @@ pub mod rfc3339 {
         if !(1..=12).contains(&month) || day == 0 || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        let days = days(year, month, day);
-        (date(days) == (year, month, day))
+        let days = days_from_date(year, month, day);
+        (date_from_days(days) == (year, month, day))
             .then_some(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + number(20..23)?)
     }
 
     /// The date of a day since 1970, in the Gregorian calendar. Years begin in March here, so that the day that comes and
     /// goes is the last one; five months in turn then have 153 days.
-    fn date(days: i64) -> (i64, i64, i64) {
+    fn date_from_days(days: i64) -> (i64, i64, i64) {
         let day = days + EPOCH_DAYS;
         let (era, of_era) = (day.div_euclid(ERA_DAYS), day.rem_euclid(ERA_DAYS));
         let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -219,7 +219,7 @@ pub mod rfc3339 {
     }
 
     /// The day since 1970 of a date.
-    fn days(year: i64, month: i64, day: i64) -> i64 {
+    fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
         era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - EPOCH_DAYS
@@ -246,7 +246,7 @@ mod tests {
             ("9999-12-31T23:59:59.999Z", 253_402_300_799_999),
         ] {
             assert_eq!(rfc3339::parse(text), Some(ms));
-            assert_eq!(rfc3339::text(ms), text);
+            assert_eq!(rfc3339::format_time(ms), text);
         }
         assert_eq!(rfc3339::parse("2026-01-01T01:30:00+01:30"), Some(1_767_225_600_000));
         for bad in ["2026-01-01", "yesterday", "", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"] {
@@ -264,13 +264,13 @@ mod tests {
         let days = (-1..146_100).chain(-719_528..-719_000).chain(2_932_000..2_932_897);
         for (day, ms) in days.zip((0..).step_by(86_413)) {
             let at = day * 86_400_000 + ms % 86_400_000;
-            let text = rfc3339::text(at);
+            let text = rfc3339::format_time(at);
             assert_eq!((&text, rfc3339::parse(&text)), (&library(at), Some(at)));
         }
         for bad in ["2026-02-29T00:00:00.000Z", "2026-00-01T00:00:00.000Z", "2026-01-01T24:00:00.000Z"] {
             assert_eq!(rfc3339::parse(bad), None, "{bad}");
         }
         assert_eq!(rfc3339::parse("2016-12-31T23:59:60.000Z"), Some(1_483_228_800_000));
-        assert_eq!(rfc3339::text(Millis::MAX), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339::format_time(Millis::MAX), "1970-01-01T00:00:00.000Z");
     }
 }

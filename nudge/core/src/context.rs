@@ -11,8 +11,8 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::near;
 use crate::place::Os;
-use crate::place::glob::Subject;
-use crate::place::repo::Repo;
+use crate::place::glob::GlobSubject;
+use crate::place::repo::RepoName;
 use crate::wire;
 
 pub mod detect;
@@ -20,7 +20,7 @@ mod env_names;
 mod infer;
 
 pub use env_names::{EnvNames, ask_env, ask_env_of};
-pub use infer::{infer, outside, repository};
+pub use infer::{find_repository, infer_context, infer_outside};
 
 const MAX_CWD_BYTES: usize = 4096;
 const MAX_ENV_NAMES: usize = 256;
@@ -78,7 +78,11 @@ impl ContextSpec {
     /// # Errors
     /// `E_INVALID`, with the field that was probably meant.
     pub fn check_field(name: &str) -> Result<()> {
-        if Self::FIELDS.contains(&name) { Ok(()) } else { Err(near::unknown("context field", name, &Self::FIELDS)) }
+        if Self::FIELDS.contains(&name) {
+            Ok(())
+        } else {
+            Err(near::refuse_unknown("context field", name, &Self::FIELDS))
+        }
     }
 
     /// Sets the folder; it must be absolute.
@@ -142,13 +146,13 @@ impl ContextSpec {
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Context(Arc<Inner>);
+pub struct Context(Arc<ContextData>);
 
 #[derive(Clone, Default)]
-struct Inner {
-    cwd: Option<Subject>,
-    repo: Option<Repo>,
-    branch: Option<Subject>,
+struct ContextData {
+    cwd: Option<GlobSubject>,
+    repo: Option<RepoName>,
+    branch: Option<GlobSubject>,
     os: Option<Os>,
     /// The variables. Names are in upper case under Windows, where case does not count.
     env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
@@ -184,19 +188,19 @@ impl Context {
                 return Err(Error::invalid("`context.cwd` may have 4,096 bytes at most."));
             }
             Some(cwd) => Some(
-                Subject::cwd(cwd, windows)
+                GlobSubject::from_cwd(cwd, windows)
                     .ok_or_else(|| Error::invalid("`context.cwd` must be an absolute folder without `..`."))?,
             ),
         };
         let repo = match spec.repo.filter(|repo| !repo.is_empty()) {
             None => None,
             Some(repo) => Some(
-                Repo::parse(&repo)
+                RepoName::parse(&repo)
                     .map_err(|error| Error::invalid(format!("Correct `context.repo`: {}", error.message())))?,
             ),
         };
         let branch = spec.branch.filter(|branch| !branch.is_empty());
-        if cwd.iter().map(Subject::as_str).chain(branch.as_deref()).any(has_control) {
+        if cwd.iter().map(GlobSubject::as_str).chain(branch.as_deref()).any(has_control) {
             return Err(Error::invalid("`context.cwd` and `context.branch` may not hold control characters."));
         }
         if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
@@ -212,10 +216,10 @@ impl Context {
         check_files_open(&spec.files_open)?;
         let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
         let env = env.map(|env| env.into_iter().filter_map(|(key, value)| Some((name(key), value?))).collect());
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ContextData {
             cwd,
             repo,
-            branch: branch.map(Subject::branch),
+            branch: branch.map(GlobSubject::from_branch),
             os: spec.os,
             env,
             files_open: spec.files_open.into(),
@@ -247,7 +251,7 @@ impl Context {
     /// # Ok::<(), nudge_core::error::Error>(())
     /// ```
     #[must_use]
-    pub fn moved(&self, to: &str) -> Option<Self> {
+    pub fn after_cd(&self, to: &str) -> Option<Self> {
         let windows = self.os() == Some(Os::Windows);
         let to = if windows { Cow::from(to.replace('\\', "/")) } else { to.into() };
         let drive = matches!(to.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
@@ -267,7 +271,7 @@ impl Context {
         if !can_be_told(&joined) {
             return None;
         }
-        let cwd = Subject::cwd(joined, windows)?;
+        let cwd = GlobSubject::from_cwd(joined, windows)?;
         let below = |top: &str| {
             cwd.as_str()
                 .strip_prefix(top)
@@ -276,11 +280,11 @@ impl Context {
         let repo = self.repo();
         let top = repo.as_deref().and_then(|repo| repo.strip_prefix("file://"));
         let stays = self.cwd().is_some_and(below) || top.is_some_and(below);
-        let inner = Inner::clone(&self.0);
+        let inner = ContextData::clone(&self.0);
         Some(Self(Arc::new(if stays {
-            Inner { cwd: Some(cwd), ..inner }
+            ContextData { cwd: Some(cwd), ..inner }
         } else {
-            Inner { cwd: Some(cwd), repo: None, branch: None, ..inner }
+            ContextData { cwd: Some(cwd), repo: None, branch: None, ..inner }
         })))
     }
 
@@ -291,22 +295,22 @@ impl Context {
     pub fn with_files_open(self, paths: Vec<String>) -> Result<Self> {
         check_files_open(&paths)?;
         let inner = Arc::unwrap_or_clone(self.0);
-        Ok(Self(Arc::new(Inner { files_open: paths.into(), ..inner })))
+        Ok(Self(Arc::new(ContextData { files_open: paths.into(), ..inner })))
     }
 
     /// Returns the folder in normal form.
     pub fn cwd(&self) -> Option<&str> {
-        self.0.cwd.as_ref().map(Subject::as_str)
+        self.0.cwd.as_ref().map(GlobSubject::as_str)
     }
 
     /// Returns the repository in canonical form.
     pub fn repo(&self) -> Option<String> {
-        self.0.repo.as_ref().map(Repo::to_string)
+        self.0.repo.as_ref().map(RepoName::to_string)
     }
 
     /// Returns the branch.
     pub fn branch(&self) -> Option<&str> {
-        self.0.branch.as_ref().map(Subject::as_str)
+        self.0.branch.as_ref().map(GlobSubject::as_str)
     }
 
     /// Returns the operating system.
@@ -355,17 +359,17 @@ impl Context {
     }
 
     /// Returns the folder, ready to be matched.
-    pub fn cwd_subject(&self) -> Option<&Subject> {
+    pub fn cwd_subject(&self) -> Option<&GlobSubject> {
         self.0.cwd.as_ref()
     }
 
     /// Returns the branch, ready to be matched.
-    pub fn branch_subject(&self) -> Option<&Subject> {
+    pub fn branch_subject(&self) -> Option<&GlobSubject> {
         self.0.branch.as_ref()
     }
 
     /// Returns the repository, ready to be compared.
-    pub fn repo_name(&self) -> Option<&Repo> {
+    pub fn repo_name(&self) -> Option<&RepoName> {
         self.0.repo.as_ref()
     }
 }
@@ -433,7 +437,7 @@ mod tests {
     fn moves() {
         let here = Context::builder().cwd("/w/shop/api").repo("org/shop").branch("dev").env("A", "b").build().unwrap();
         let told = |context: &Context, to: &str| {
-            let moved = context.moved(to)?;
+            let moved = context.after_cd(to)?;
             assert_eq!(moved.env("A"), Some("b"));
             Some(format!("{} {}", moved.cwd()?, moved.branch().unwrap_or("-")))
         };

@@ -10,14 +10,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-pub use unix::{Dir, FileId};
+pub use unix::{FileId, PrivateDir};
 #[cfg(not(unix))]
-pub use windows::{Dir, FileId};
+pub use windows::{FileId, PrivateDir};
 
 /// The reason why a directory cannot be used.
 #[derive(Debug)]
 #[cfg_attr(not(unix), allow(dead_code))]
-pub enum Unfit {
+pub enum UnfitDir {
     /// The directory belongs to another user.
     Foreign,
     /// The directory is missing and was not to be created.
@@ -27,7 +27,7 @@ pub enum Unfit {
 }
 
 /// The rest of a sentence that begins with the path.
-impl fmt::Display for Unfit {
+impl fmt::Display for UnfitDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Foreign => "belongs to another user",
@@ -37,14 +37,14 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl From<io::Error> for Unfit {
+impl From<io::Error> for UnfitDir {
     fn from(error: io::Error) -> Self {
         Self::Because(format!("cannot be opened ({error})"))
     }
 }
 
-/// Makes a folder, and those above it that are missing, with mode 0700 where there are modes. One that is there stays as
-/// it is.
+/// Makes a folder, and missing ones above it, with mode 0700 where there are modes. A folder that is there stays as it
+/// is.
 ///
 /// # Errors
 /// Why it cannot be made.
@@ -56,9 +56,8 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// What a person does about a disk that takes nothing more or has no locks, as the end of a sentence; `None` for another
-/// error.
-pub fn advice(error: &io::Error) -> Option<&'static str> {
+/// Returns advice for a disk that is full or has no locks, as the end of a sentence; `None` for another error.
+pub fn advise_on_disk(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
         io::ErrorKind::ReadOnlyFilesystem => Some("make its disk writable"),
@@ -132,14 +131,14 @@ impl OpenedFile {
     ///
     /// # Errors
     /// The system's error.
-    pub fn look(path: impl Into<PathBuf>) -> io::Result<Option<Self>> {
+    pub fn look_up(path: impl Into<PathBuf>) -> io::Result<Option<Self>> {
         let path = path.into();
-        Ok(FileId::at(&path)?.map(|id| Self { path, id }))
+        Ok(FileId::at_path(&path)?.map(|id| Self { path, id }))
     }
 
     /// Returns true when the path still stands for this file. A path that cannot be looked at does not.
     pub fn is_in_place(&self) -> bool {
-        FileId::at(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
+        FileId::at_path(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
     }
 
     /// Returns true when the path stands for any file.
@@ -154,7 +153,7 @@ impl OpenedFile {
 }
 
 /// Refuses anything but a regular file that passes `ours`.
-fn plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
+fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
     if meta.is_file() && ours(&meta) {
         Ok(file)
@@ -170,7 +169,7 @@ mod unix {
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-    use super::{File, FileKind, Path, PathBuf, Unfit, io, plain};
+    use super::{File, FileKind, Path, PathBuf, UnfitDir, io, require_plain};
 
     /// The identity of a file under any name: device and inode, with types that differ between systems.
     #[derive(Debug, Clone, PartialEq)]
@@ -178,13 +177,13 @@ mod unix {
 
     impl FileId {
         /// Returns the identity of an open file.
-        pub fn of(file: &File) -> io::Result<Self> {
+        pub fn from_file(file: &File) -> io::Result<Self> {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
 
         /// Returns the identity of the file at this path, which is neither opened nor followed; `None` when there is
         /// none.
-        pub fn at(path: &Path) -> io::Result<Option<Self>> {
+        pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match rustix::fs::lstat(path) {
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
                 stat => Ok(Some(Self::from(&stat?))),
@@ -200,36 +199,36 @@ mod unix {
 
     /// A directory of this user's with mode 0700.
     #[derive(Debug)]
-    pub struct Dir(OwnedFd);
+    pub struct PrivateDir(OwnedFd);
 
-    impl Dir {
+    impl PrivateDir {
         /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
-        pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
+        pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             let made = if create { super::create_private(path) } else { Ok(()) };
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
             let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
                 (Ok(dir), _) => dir,
                 (Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR), _) => {
                     // The path is a link or a file; when it is another user's, the caller may use another place.
-                    return Err(if owner(path)? == rustix::process::geteuid().as_raw() {
-                        Unfit::Because("is not a real directory".into())
+                    return Err(if read_owner(path)? == rustix::process::geteuid().as_raw() {
+                        UnfitDir::Because("is not a real directory".into())
                     } else {
-                        Unfit::Foreign
+                        UnfitDir::Foreign
                     });
                 }
-                (Err(rustix::io::Errno::ACCESS), _) if owner(path)? != rustix::process::geteuid().as_raw() => {
-                    return Err(Unfit::Foreign);
+                (Err(rustix::io::Errno::ACCESS), _) if read_owner(path)? != rustix::process::geteuid().as_raw() => {
+                    return Err(UnfitDir::Foreign);
                 }
-                (Err(rustix::io::Errno::NOENT), Ok(())) => return Err(Unfit::Missing),
-                (Err(_), Err(error)) => return Err(Unfit::Because(format!("cannot be created ({error})"))),
+                (Err(rustix::io::Errno::NOENT), Ok(())) => return Err(UnfitDir::Missing),
+                (Err(_), Err(error)) => return Err(UnfitDir::Because(format!("cannot be created ({error})"))),
                 (Err(error), Ok(())) => return Err(io::Error::from(error).into()),
             };
             let stat = rustix::fs::fstat(&dir).map_err(io::Error::from)?;
             if stat.st_uid != rustix::process::geteuid().as_raw() {
-                return Err(Unfit::Foreign);
+                return Err(UnfitDir::Foreign);
             }
             if Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-                return Err(Unfit::Because("is open to other users; run `chmod 700` on it".into()));
+                return Err(UnfitDir::Because("is open to other users; run `chmod 700` on it".into()));
             }
             Ok(Self(dir))
         }
@@ -262,7 +261,7 @@ mod unix {
                 // The file is this user's, but its mode denies the owner: repair the mode.
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied
-                        && matches!(self.look(name), Ok(FileKind::Ours { .. })) =>
+                        && matches!(self.look_up(name), Ok(FileKind::Ours { .. })) =>
                 {
                     rustix::fs::chmodat(&self.0, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
                     self.open_whatever_mode(name, OFlags::RDWR)?
@@ -279,7 +278,7 @@ mod unix {
         }
 
         /// Tells which kind of file has that name; nothing is opened or followed.
-        pub fn look(&self, name: &str) -> io::Result<FileKind> {
+        pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
                 stat => stat?,
@@ -327,18 +326,18 @@ mod unix {
 
         /// Refuses a file with permissions for others: they could write data that we believe, or read a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
-            plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
+            require_plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
         }
 
         fn open_whatever_mode(&self, name: &str, flags: OFlags) -> io::Result<File> {
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
             let us = rustix::process::geteuid().as_raw();
-            plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
+            require_plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
         }
     }
 
-    fn owner(path: &Path) -> io::Result<u32> {
+    fn read_owner(path: &Path) -> io::Result<u32> {
         Ok(path.symlink_metadata()?.uid())
     }
 }
@@ -347,7 +346,7 @@ mod unix {
 mod windows {
     use std::fs::OpenOptions;
 
-    use super::{File, FileKind, Path, PathBuf, Unfit, io, plain};
+    use super::{File, FileKind, Path, PathBuf, UnfitDir, io, require_plain};
 
     /// Stands for any file: the standard library has no file identity here, and the profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
@@ -356,12 +355,12 @@ mod windows {
     impl FileId {
         /// Returns the identity of an open file.
         #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
-        pub fn of(_file: &File) -> io::Result<Self> {
+        pub fn from_file(_file: &File) -> io::Result<Self> {
             Ok(Self)
         }
 
         /// Returns the identity of the file at this path; `None` when there is none.
-        pub fn at(path: &Path) -> io::Result<Option<Self>> {
+        pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 found => found.map(|_| Some(Self)),
@@ -371,18 +370,18 @@ mod windows {
 
     /// A directory in the user's profile, which other users cannot write.
     #[derive(Debug)]
-    pub struct Dir(PathBuf);
+    pub struct PrivateDir(PathBuf);
 
-    impl Dir {
+    impl PrivateDir {
         /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
-        pub fn open(path: &Path, create: bool) -> Result<Self, Unfit> {
+        pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             if create {
                 std::fs::create_dir_all(path)?;
             }
             match path.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => Ok(Self(path.to_owned())),
-                Ok(_) => Err(Unfit::Because("is not a real directory".into())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unfit::Missing),
+                Ok(_) => Err(UnfitDir::Because("is not a real directory".into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(UnfitDir::Missing),
                 Err(error) => Err(error.into()),
             }
         }
@@ -419,7 +418,7 @@ mod windows {
         }
 
         /// Tells which kind of file has that name; nothing is opened or followed.
-        pub fn look(&self, name: &str) -> io::Result<FileKind> {
+        pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             Ok(match self.0.join(name).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
                 Err(error) => return Err(error),
@@ -431,7 +430,7 @@ mod windows {
 
         /// Returns true when `name` stands for a regular file; which one cannot be told here.
         pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
-            Ok(matches!(self.look(name)?, FileKind::Ours { .. }))
+            Ok(matches!(self.look_up(name)?, FileKind::Ours { .. }))
         }
 
         /// Renames a file, replacing one that has the new name.
@@ -454,7 +453,7 @@ mod windows {
             if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
                 return Err(io::Error::other("it is not a regular file of ours alone"));
             }
-            plain(options.open(path)?, |_| true)
+            require_plain(options.open(path)?, |_| true)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Turns texts into vectors, so that a question finds the same meaning in other words.
 //!
-//! Sources know an [`Embedder`] and nothing of models: the crate that has the model decides which one it is, when it is
+//! Sources know an [`TextEmbedder`] and nothing of models: the crate that has the model decides which one it is, when it is
 //! loaded and how much it may cost. There may be none, and everything works without one.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const LANES: usize = 16;
 /// assert!(cosine(&vectors[0], &vectors[1]) > 0.99 && cosine(&vectors[0], &vectors[2]) < 0.1);
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
-pub trait Embedder: Send + Sync {
+pub trait TextEmbedder: Send + Sync {
     /// Returns the name of the model and its weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. It is kept with
     /// every vector, and differs whenever the same text would give another vector.
     fn id(&self) -> &str;
@@ -46,7 +46,7 @@ pub trait Embedder: Send + Sync {
 
     /// Counts all tokens of a text, for a caller that cuts texts into pieces that fit. It takes time in proportion to
     /// the text, and needs none of the model's large parts.
-    fn count(&self, text: &str) -> usize;
+    fn count_tokens(&self, text: &str) -> usize;
 
     /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It takes milliseconds to
     /// tenths of a second for each text, as long as it is: not for an event loop, nor under a lock.
@@ -58,18 +58,18 @@ pub trait Embedder: Send + Sync {
 
 /// The state of the model, as a caller gets it.
 #[derive(Clone)]
-pub enum Model {
+pub enum ModelState {
     /// There is none on this machine; everything works by words, and says so.
     Absent,
     /// It is being loaded, in the background; the next caller may get it.
     Loading,
     /// The loaded model. Keep it for the work at hand, not longer: it is dropped when the last holder lets go.
-    Ready(Arc<dyn Embedder>),
+    Ready(Arc<dyn TextEmbedder>),
     /// It cannot be loaded; the error says why. It is tried again when its files have changed, and after a minute.
     Failed(Error),
 }
 
-impl Model {
+impl ModelState {
     /// As it is shown: `absent`, `loading`, `ready` or `failed`.
     pub fn state(&self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Model {
     }
 
     /// The model, where it is ready.
-    pub fn ready(self) -> Option<Arc<dyn Embedder>> {
+    pub fn into_embedder(self) -> Option<Arc<dyn TextEmbedder>> {
         match self {
             Self::Ready(model) => Some(model),
             _ => None,
@@ -90,30 +90,30 @@ impl Model {
 }
 
 /// Owns the embedding model: loads it on first use, drops it when idle.
-pub trait Models: Send + Sync {
+pub trait ModelProvider: Send + Sync {
     /// Returns the model. A model that is not in memory is loaded, with a wait of at most `wait`.
-    fn get(&self, wait: Duration) -> Model;
+    fn get(&self, wait: Duration) -> ModelState;
 
     /// Returns the present state without loading anything: it is also `Loading` for a model that no caller has asked
     /// for.
-    fn look(&self) -> Model;
+    fn get_loaded(&self) -> ModelState;
 
     /// Drops an idle model; returns true when it did. Called every few seconds.
-    fn tick(&self) -> bool {
+    fn drop_idle(&self) -> bool {
         false
     }
 }
 
-impl dyn Models {
+impl dyn ModelProvider {
     /// Returns the model for background work, `None` when there is nothing to do. A model in memory is used without a
     /// request for it: such work comes again and again, and a request keeps a model from being dropped. A model that is
     /// not in memory is loaded only when something `is_missing`; without a model, `is_missing` is not called.
     ///
     /// # Errors
     /// The errors of `is_missing`.
-    pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<Model>> {
-        match self.look() {
-            found @ (Model::Ready(_) | Model::Absent) => Ok(Some(found)),
+    pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<ModelState>> {
+        match self.get_loaded() {
+            found @ (ModelState::Ready(_) | ModelState::Absent) => Ok(Some(found)),
             _ if is_missing()? => Ok(Some(self.get(wait))),
             _ => Ok(None),
         }
@@ -124,35 +124,35 @@ impl dyn Models {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModels;
 
-impl Models for NoModels {
-    fn get(&self, _: Duration) -> Model {
-        Model::Absent
+impl ModelProvider for NoModels {
+    fn get(&self, _: Duration) -> ModelState {
+        ModelState::Absent
     }
 
-    fn look(&self) -> Model {
-        Model::Absent
+    fn get_loaded(&self) -> ModelState {
+        ModelState::Absent
     }
 }
 
 /// A model that is there from the beginning.
 #[derive(Clone)]
-pub struct Loaded(pub Arc<dyn Embedder>);
+pub struct LoadedModel(pub Arc<dyn TextEmbedder>);
 
-impl Models for Loaded {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::clone(&self.0))
+impl ModelProvider for LoadedModel {
+    fn get(&self, _: Duration) -> ModelState {
+        ModelState::Ready(Arc::clone(&self.0))
     }
 
-    fn look(&self) -> Model {
+    fn get_loaded(&self) -> ModelState {
         self.get(Duration::ZERO)
     }
 }
 
 /// Treats texts as the same when they have the same letters as often; its id is the given name. For tests.
 #[derive(Debug, Clone, Copy)]
-pub struct Letters(pub &'static str);
+pub struct LetterEmbedder(pub &'static str);
 
-impl Embedder for Letters {
+impl TextEmbedder for LetterEmbedder {
     fn id(&self) -> &str {
         self.0
     }
@@ -165,7 +165,7 @@ impl Embedder for Letters {
         256
     }
 
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         text.split_whitespace().count()
     }
 
@@ -203,20 +203,20 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
 
 /// A question as a vector of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thought {
+pub struct QuestionVector {
     /// The vector, of length 1.
     pub vector: Vec<f32>,
     /// How much of it the model understands, 0 to 1.
     pub understood: f64,
 }
 
-impl Thought {
+impl QuestionVector {
     /// Has a model make a vector of a question.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it fails.
-    pub fn of(text: &str, model: &dyn Embedder) -> Result<Self> {
-        let understood = understood(model.count(text), text.split_whitespace().count());
+    pub fn from_text(text: &str, model: &dyn TextEmbedder) -> Result<Self> {
+        let understood = understood_share(model.count_tokens(text), text.split_whitespace().count());
         let vector = model.embed(&[text])?.into_iter().next();
         vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
     }
@@ -225,15 +225,19 @@ impl Thought {
     ///
     /// # Errors
     /// A sentence for people, without its stop.
-    pub fn asked(text: &str, models: &dyn Models, wait: Duration) -> Result<(Arc<dyn Embedder>, Self), String> {
+    pub fn embed_text(
+        text: &str,
+        models: &dyn ModelProvider,
+        wait: Duration,
+    ) -> Result<(Arc<dyn TextEmbedder>, Self), String> {
         match models.get(wait) {
-            Model::Ready(model) => match Self::of(text, &*model) {
+            ModelState::Ready(model) => match Self::from_text(text, &*model) {
                 Ok(asked) => Ok((model, asked)),
                 Err(error) => Err(error.message().to_owned()),
             },
-            Model::Absent => Err("no embedding model: nudge model add".to_owned()),
-            Model::Loading => Err("the embedding model is being loaded".to_owned()),
-            Model::Failed(error) => Err(error.message().to_owned()),
+            ModelState::Absent => Err("no embedding model: nudge model add".to_owned()),
+            ModelState::Loading => Err("the embedding model is being loaded".to_owned()),
+            ModelState::Failed(error) => Err(error.message().to_owned()),
         }
     }
 
@@ -241,14 +245,14 @@ impl Thought {
     /// the longer it takes.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
-    pub fn of_prompt(prompt: &str, model: &dyn Embedder) -> Result<Self> {
-        Self::of(end_of(prompt, model), model)
+    /// As [`from_text`](Self::from_text).
+    pub fn of_prompt(prompt: &str, model: &dyn TextEmbedder) -> Result<Self> {
+        Self::from_text(end_of(prompt, model), model)
     }
 }
 
 /// The end of a prompt, as much as its meaning is made of.
-fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
+fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     let mut end = prompt.trim();
     let mut chars = PROMPT_CHARS;
     loop {
@@ -256,7 +260,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
         // A word that is cut in two is another one, where there are spaces at all.
         let cut = &end[from..];
         end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
-        if model.count(end) <= PROMPT_TOKENS || chars == 1 {
+        if model.count_tokens(end) <= PROMPT_TOKENS || chars == 1 {
             return end;
         }
         chars = (end.chars().count() * 3 / 4).max(1);
@@ -276,7 +280,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn Embedder) -> &'a str {
 /// assert_eq!(understood(22, 1), 0.0);
 /// ```
 #[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
-pub fn understood(tokens: usize, words: usize) -> f64 {
+pub fn understood_share(tokens: usize, words: usize) -> f64 {
     let a_word = (tokens as f64 + MORE_WORDS * ALL_UNDERSTOOD) / (words as f64 + MORE_WORDS);
     ((NOTHING_UNDERSTOOD - a_word) / (NOTHING_UNDERSTOOD - ALL_UNDERSTOOD)).clamp(0.0, 1.0)
 }
@@ -288,7 +292,7 @@ mod tests {
     /// A token for each word, and for each letter that is not ASCII.
     struct Counts;
 
-    impl Embedder for Counts {
+    impl TextEmbedder for Counts {
         fn id(&self) -> &'static str {
             "counts"
         }
@@ -298,7 +302,7 @@ mod tests {
         fn max_tokens(&self) -> usize {
             6
         }
-        fn count(&self, text: &str) -> usize {
+        fn count_tokens(&self, text: &str) -> usize {
             text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
         }
         fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
@@ -307,28 +311,28 @@ mod tests {
     }
 
     /// Is in memory, on the disk, or not there, and counts who asks for it.
-    struct Asked(Model, std::sync::atomic::AtomicU32);
+    struct Asked(ModelState, std::sync::atomic::AtomicU32);
 
-    impl Models for Asked {
-        fn get(&self, _: Duration) -> Model {
+    impl ModelProvider for Asked {
+        fn get(&self, _: Duration) -> ModelState {
             self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            Model::Loading
+            ModelState::Loading
         }
 
-        fn look(&self) -> Model {
+        fn get_loaded(&self) -> ModelState {
             self.0.clone()
         }
     }
 
     #[test]
     fn work_asks_for_no_model_that_is_there_or_has_nothing_to_do() {
-        let ready = || Model::Ready(Arc::new(Counts));
+        let ready = || ModelState::Ready(Arc::new(Counts));
         for (there, is_missing, model, asked, looked) in [
             (ready(), false, Some("ready"), 0, 0),
             (ready(), true, Some("ready"), 0, 0),
-            (Model::Loading, true, Some("loading"), 1, 1),
-            (Model::Loading, false, None, 0, 1),
-            (Model::Absent, true, Some("absent"), 0, 0),
+            (ModelState::Loading, true, Some("loading"), 1, 1),
+            (ModelState::Loading, false, None, 0, 1),
+            (ModelState::Absent, true, Some("absent"), 0, 0),
         ] {
             let (what, mut looks) = (format!("{} {is_missing}", there.state()), 0);
             let models = Asked(there, 0.into());
@@ -336,7 +340,7 @@ mod tests {
                 looks += 1;
                 Ok(is_missing)
             };
-            let found = (&models as &dyn Models).for_work(Duration::ZERO, look).unwrap();
+            let found = (&models as &dyn ModelProvider).for_work(Duration::ZERO, look).unwrap();
             assert_eq!(found.map(|model| model.state()), model, "{what}");
             assert_eq!((models.1.into_inner(), looks), (asked, looked), "{what}");
         }
@@ -350,17 +354,20 @@ mod tests {
         let words: Vec<_> = (0..500).map(|at| format!("w{at}")).collect();
         let text = words.join(" ");
         let end = end_of(&text, &Counts);
-        assert!(text.ends_with(end) && (PROMPT_TOKENS / 2..=PROMPT_TOKENS).contains(&Counts.count(end)), "{end}");
+        assert!(
+            text.ends_with(end) && (PROMPT_TOKENS / 2..=PROMPT_TOKENS).contains(&Counts.count_tokens(end)),
+            "{end}"
+        );
         assert!(end.starts_with('w'), "{end}");
         // Without spaces, and with one word that is longer than all that counts.
         let text = "ä".repeat(1_000);
-        assert!((1..=PROMPT_TOKENS).contains(&Counts.count(end_of(&text, &Counts))));
+        assert!((1..=PROMPT_TOKENS).contains(&Counts.count_tokens(end_of(&text, &Counts))));
         assert_eq!(end_of(&format!("{} fix it", "x".repeat(1_000)), &Counts), "fix it");
     }
 
     #[test]
     fn more_pieces_are_understood_less() {
-        let of = |tokens| understood(tokens, 10);
+        let of = |tokens| understood_share(tokens, 10);
         for (tokens, expected) in [(0, 1.0), (14, 1.0), (28, 0.0), (1_000, 0.0)] {
             assert!((of(tokens) - expected).abs() < 1e-9, "{tokens}");
         }

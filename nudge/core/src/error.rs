@@ -88,10 +88,10 @@ impl ErrorKind {
 ///
 /// Serializes as a JSON-RPC error object, `{"code", "message", "data": {"reason", ...}}`.
 #[derive(Clone, PartialEq)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorBody>);
 
 #[derive(Clone, PartialEq)]
-struct Inner {
+struct ErrorBody {
     kind: ErrorKind,
     /// The kind's code, or the original one for [`ErrorKind::Other`].
     code: i32,
@@ -107,12 +107,12 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut data = Map::new();
         data.insert("reason".into(), kind.reason().into());
-        Self(Box::new(Inner { kind, code: kind.code(), message: message.into(), data }))
+        Self(Box::new(ErrorBody { kind, code: kind.code(), message: message.into(), data }))
     }
 
     /// Adds a field to `data`.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_data(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.data.insert(name.into(), value.into());
         self
     }
@@ -195,7 +195,7 @@ impl Error {
 
     /// Makes an [`ErrorKind::Quota`]: the limit named `limit`, of `max`, is reached.
     pub fn quota(limit: &str, max: usize, message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Quota, message).with("limit", limit).with("max", max)
+        Self::new(ErrorKind::Quota, message).with_data("limit", limit).with_data("max", max)
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
     fn codes_are_distinct_and_read_back() {
         for kind in ErrorKind::ALL {
             assert_eq!(ErrorKind::from_code(kind.code()), Some(kind));
-            let error = Error::new(kind, "do that").with("more", 1);
+            let error = Error::new(kind, "do that").with_data("more", 1);
             assert_eq!(Error::from_json(&error.to_json()), error);
         }
         assert_eq!(Error::from_json(&json!({"message": "?"})).kind(), ErrorKind::Unavailable);

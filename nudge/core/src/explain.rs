@@ -16,7 +16,7 @@ pub struct MatchExplain {
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     /// The addends of the score.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// The reasons for it; when it did not match, the condition that failed.
     pub reasons: Vec<String>,
 }
@@ -35,16 +35,16 @@ pub struct MatchExplain {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Default)]
-pub struct Parts(SmallVec<[(Cow<'static, str>, f64); 6]>);
+pub struct ScoreParts(SmallVec<[(Cow<'static, str>, f64); 6]>);
 
-impl Parts {
+impl ScoreParts {
     /// Adds a part after the others.
     pub fn push(&mut self, name: &'static str, value: f64) {
         self.0.push((Cow::Borrowed(name), value));
     }
 
     /// The part of this name; `None` when it has none.
-    pub fn get(&self, name: &str) -> Option<f64> {
+    pub fn get_part(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
     }
 
@@ -54,66 +54,66 @@ impl Parts {
     }
 
     /// The score that they explain.
-    pub fn sum(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.0.iter().map(|(_, value)| value).sum()
     }
 }
 
-impl<const N: usize> From<[(&'static str, f64); N]> for Parts {
+impl<const N: usize> From<[(&'static str, f64); N]> for ScoreParts {
     fn from(parts: [(&'static str, f64); N]) -> Self {
         Self(parts.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for ScoreParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl Serialize for Parts {
+impl Serialize for ScoreParts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in self.iter() {
-            map.serialize_entry(name, &rounded(value))?;
+            map.serialize_entry(name, &round_number(value))?;
         }
         map.end()
     }
 }
 
-impl<'de> Deserialize<'de> for Parts {
+impl<'de> Deserialize<'de> for ScoreParts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Parts;
+        struct EntriesVisitor;
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = ScoreParts;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of numbers")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts, A::Error> {
-                let mut parts = Parts::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ScoreParts, A::Error> {
+                let mut parts = ScoreParts::default();
                 while let Some((name, value)) = map.next_entry::<String, f64>()? {
                     parts.0.push((Cow::Owned(name), value));
                 }
                 Ok(parts)
             }
         }
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(EntriesVisitor)
     }
 }
 
 /// A number as it is shown: at most four decimals.
-pub fn rounded(number: f64) -> f64 {
+pub fn round_number(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }
 
-/// For serde: a number [rounded].
+/// For serde: a number [`round_number`].
 ///
 /// # Errors
 /// The serializer's own.
 // Signature given by serde.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 pub fn four_decimals<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(rounded(*number))
+    serializer.serialize_f64(round_number(*number))
 }
 
 #[cfg(test)]
@@ -125,13 +125,13 @@ mod tests {
         let explain = MatchExplain {
             matched: true,
             score: 0.123_456,
-            parts: Parts::from([("b", 0.1), ("a", 0.023_456)]),
+            parts: ScoreParts::from([("b", 0.1), ("a", 0.023_456)]),
             reasons: vec!["because".into()],
         };
         let text = serde_json::to_string(&explain).unwrap();
         assert_eq!(text, r#"{"matched":true,"score":0.1235,"parts":{"b":0.1,"a":0.0235},"reasons":["because"]}"#);
         let read: MatchExplain = serde_json::from_str(&text).unwrap();
-        assert_eq!((read.parts.get("a"), read.score), (Some(0.0235), 0.1235));
-        assert!((explain.parts.sum() - explain.score).abs() < 1e-9);
+        assert_eq!((read.parts.get_part("a"), read.score), (Some(0.0235), 0.1235));
+        assert!((explain.parts.total() - explain.score).abs() < 1e-9);
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Symbolic links in the place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkPolicy {
     /// A link is followed.
     Followed,
     /// A link is refused.
@@ -21,7 +21,7 @@ pub enum Links {
 ///
 /// # Errors
 /// The errors of opening; `InvalidInput` for anything but a regular file.
-pub fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
+pub fn open_file(path: &Path, links: LinkPolicy) -> io::Result<(File, Metadata)> {
     let file = open_without_waiting(path, links)?;
     let meta = file.metadata()?;
     if meta.is_file() { Ok((file, meta)) } else { Err(not_regular()) }
@@ -30,16 +30,16 @@ pub fn open(path: &Path, links: Links) -> io::Result<(File, Metadata)> {
 /// Reads a regular file of at most `max_bytes`. A device is not even opened, unless it took the file's place just now.
 ///
 /// # Errors
-/// As [`open`]; `FileTooLarge` for a longer file.
-pub fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
+/// As [`open_file`]; `FileTooLarge` for a longer file.
+pub fn read(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<Vec<u8>> {
     let looked = match links {
-        Links::Followed => path.metadata()?,
-        Links::Refused => path.symlink_metadata()?,
+        LinkPolicy::Followed => path.metadata()?,
+        LinkPolicy::Refused => path.symlink_metadata()?,
     };
     if !looked.is_file() {
         return Err(not_regular());
     }
-    let (file, meta) = open(path, links)?;
+    let (file, meta) = open_file(path, links)?;
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(max_bytes)).unwrap_or_default() + 1);
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
@@ -53,7 +53,7 @@ pub fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read`]; `InvalidData` for a file that is not UTF-8.
-pub fn read_text(path: &Path, links: Links, max_bytes: u64) -> io::Result<String> {
+pub fn read_text(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, links, max_bytes)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
@@ -72,16 +72,16 @@ fn not_regular() -> io::Error {
 }
 
 #[cfg(unix)]
-fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
+fn open_without_waiting(path: &Path, links: LinkPolicy) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    let follow = if links == Links::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let follow = if links == LinkPolicy::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 #[cfg(not(unix))]
-fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
-    if links == Links::Refused && path.symlink_metadata()?.is_symlink() {
+fn open_without_waiting(path: &Path, links: LinkPolicy) -> io::Result<File> {
+    if links == LinkPolicy::Refused && path.symlink_metadata()?.is_symlink() {
         return Err(not_regular());
     }
     File::open(path)
@@ -96,12 +96,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "four").unwrap();
-        assert_eq!(read_text(&path, Links::Refused, 4).unwrap(), "four");
-        assert_eq!(read(&path, Links::Followed, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_text(&path, LinkPolicy::Refused, 4).unwrap(), "four");
+        assert_eq!(read(&path, LinkPolicy::Followed, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         std::fs::write(&path, [0xff]).unwrap();
-        assert_eq!(read_text(&path, Links::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(read(folder.path(), Links::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        let missing = read(&folder.path().join("missing"), Links::Refused, 4).unwrap_err();
+        assert_eq!(read_text(&path, LinkPolicy::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(folder.path(), LinkPolicy::Followed, 4).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let missing = read(&folder.path().join("missing"), LinkPolicy::Refused, 4).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
@@ -114,11 +114,11 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         for odd in [&pipe, Path::new("/dev/zero")] {
-            assert_eq!(open(odd, Links::Followed).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-            assert_eq!(read(odd, Links::Followed, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(open_file(odd, LinkPolicy::Followed).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(read(odd, LinkPolicy::Followed, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
-        assert_eq!(read(&link, Links::Followed, 9).unwrap(), b"x");
-        read(&link, Links::Refused, 9).unwrap_err();
-        open(&link, Links::Refused).unwrap_err();
+        assert_eq!(read(&link, LinkPolicy::Followed, 9).unwrap(), b"x");
+        read(&link, LinkPolicy::Refused, 9).unwrap_err();
+        open_file(&link, LinkPolicy::Refused).unwrap_err();
     }
 }

@@ -7,7 +7,7 @@
 /// use nudge_core::held::heap;
 /// assert_eq!((heap(0), heap(1), heap(24), heap(25)), (0, 32, 32, 48));
 /// ```
-pub const fn heap(bytes: usize) -> usize {
+pub const fn allocation_bytes(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;
     }
@@ -16,6 +16,6 @@ pub const fn heap(bytes: usize) -> usize {
 }
 
 /// Returns the bytes that the nodes of a `BTreeMap` take: each has room for eleven entries, of which half may be free.
-pub const fn map(len: usize, entry: usize) -> usize {
-    if len == 0 { 0 } else { heap(11 * entry + 112) + len * (2 * entry + 16) }
+pub const fn map_bytes(len: usize, entry: usize) -> usize {
+    if len == 0 { 0 } else { allocation_bytes(11 * entry + 112) + len * (2 * entry + 16) }
 }

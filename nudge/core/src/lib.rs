@@ -1,7 +1,7 @@
 //! The ground floor of Nudge: the parts that every source is built from, for hints, signals, records, code or
 //! knowledge.
 //!
-//! A *source* knows something that an agent should be told. It answers methods (a [`Table`](table::Table) of rows), it
+//! A *source* knows something that an agent should be told. It answers methods (a [`MethodTable`](table::MethodTable) of rows), it
 //! [offers](suggest) lines when something happens, and it lives as long as the server that opened it
 //! ([`Source`](source::Source)). This crate defines a source, and has the parts that all of them need:
 //!

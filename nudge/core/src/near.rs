@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::safety::secrets::SecretGuard;
-use crate::wire::shorten;
+use crate::wire::shorten_text;
 
 /// Most names that are looked at, so that no store makes it take long.
 const MAX_NAMES: usize = 2000;
@@ -22,13 +22,13 @@ const MIN_PART_CHARS: usize = 3;
 /// assert_eq!(nearest("proxy", ["api", "http-proxy"]), Some("http-proxy"));
 /// assert_eq!(nearest("web", ["api", "http-proxy"]), None);
 /// ```
-pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > MAX_NAME_BYTES {
         return None;
     }
-    let folded = fold(word);
+    let folded = fold_name(word);
     let ranked = names.into_iter().take(MAX_NAMES).filter(|name| *name != word && name.len() <= MAX_NAME_BYTES);
-    let ranked = ranked.filter_map(|name| Some((distance(&folded, &fold(name))?, name)));
+    let ranked = ranked.filter_map(|name| Some((measure_distance(&folded, &fold_name(name))?, name)));
     ranked.min().map(|(_, name)| name)
 }
 
@@ -43,12 +43,12 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
 /// assert_eq!(message("filesOpen"), "There is no context field `filesOpen`; did you mean `files_open`?");
 /// assert_eq!(message("colour"), "There is no context field `colour`; there are `cwd`, `branch` and `files_open`.");
 /// ```
-pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
-    let advice = match nearest(name, known.iter().copied()) {
+pub fn refuse_unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    let advice = match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("{}.", list(known)),
+        None => format!("{}.", list_names(known)),
     };
-    let told = format!("There is no {what} `{}`; {advice}", shorten(name));
+    let told = format!("There is no {what} `{}`; {advice}", shorten_text(name));
     match SecretGuard::new().check(None, &told) {
         None => Error::invalid(told),
         Some(_) => Error::invalid(format!("There is no such {what}; {advice}")),
@@ -56,12 +56,12 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
 }
 
 /// A name without case, its words parted by one sign.
-fn fold(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     name.to_lowercase().replace(['_', '.', ' '], "-")
 }
 
 /// How far a name is from the one that was given; `None` when that is too far.
-fn distance(word: &str, name: &str) -> Option<usize> {
+fn measure_distance(word: &str, name: &str) -> Option<usize> {
     let (chars, others) = (word.chars().count(), name.chars().count());
     // A third of the letters may be wrong, and at most three.
     let most = (chars.min(others) / 3).clamp(usize::from(chars > 1), 3);
@@ -72,7 +72,7 @@ fn distance(word: &str, name: &str) -> Option<usize> {
 }
 
 /// The names there are, in words.
-fn list(known: &[&str]) -> String {
+fn list_names(known: &[&str]) -> String {
     let quoted: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         None => "there are none".into(),
@@ -109,11 +109,11 @@ mod tests {
             ("", None),
             ("api", None),
         ] {
-            assert_eq!(nearest(word, names), meant, "{word}");
+            assert_eq!(find_nearest(word, names), meant, "{word}");
         }
         let long = "x".repeat(MAX_NAME_BYTES + 1);
-        assert_eq!(nearest(&long, [&long[1..]]), None);
-        assert_eq!(nearest("bb", ["ab", "cb"]), Some("ab"));
+        assert_eq!(find_nearest(&long, [&long[1..]]), None);
+        assert_eq!(find_nearest("bb", ["ab", "cb"]), Some("ab"));
     }
 
     #[test]
@@ -132,21 +132,23 @@ mod tests {
             ("", None),
             ("directory", None),
         ] {
-            assert_eq!(nearest(given, KNOWN), meant, "{given}");
+            assert_eq!(find_nearest(given, KNOWN), meant, "{given}");
         }
         assert_eq!(
-            unknown("option", "limit", &["all"]).message(),
+            refuse_unknown("option", "limit", &["all"]).message(),
             "There is no option `limit`; the only one is `all`."
         );
-        assert_eq!(unknown("option", "x", &[]).message(), "There is no option `x`; there are none.");
+        assert_eq!(refuse_unknown("option", "x", &[]).message(), "There is no option `x`; there are none.");
     }
 
     #[test]
     fn a_name_that_may_be_a_secret_is_not_repeated() {
         let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
-        let refused = unknown("context field", &key, &["cwd"]);
+        let refused = refuse_unknown("context field", &key, &["cwd"]);
         assert_eq!(refused.message(), "There is no such context field; the only one is `cwd`.");
-        assert!(unknown("context field", "a\nb", &["cwd"]).message().starts_with("There is no context field `ab`;"));
-        assert!(unknown("context field", &"x".repeat(1 << 20), &["cwd"]).message().len() < 500);
+        assert!(
+            refuse_unknown("context field", "a\nb", &["cwd"]).message().starts_with("There is no context field `ab`;")
+        );
+        assert!(refuse_unknown("context field", &"x".repeat(1 << 20), &["cwd"]).message().len() < 500);
     }
 }

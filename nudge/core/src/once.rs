@@ -1,8 +1,8 @@
 //! Calls with a key: each is made once, however often it is sent, also to the PRIMARY that comes next.
 //!
 //! A caller that does not know if its call arrived sends it again with the same key. The source keeps the key and the
-//! result with the change: in the same record, or in the same transaction. [`Calls`] does so for a source in memory; a
-//! source with a database keeps them there, and has an [`Once`] of its own.
+//! result with the change: in the same record, or in the same transaction. [`CallMemory`] does so for a source in memory; a
+//! source with a database keeps them there, and has an [`OnceByKey`] of its own.
 
 mod in_flight;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
-use crate::service::{Call, Made};
+use crate::service::{CallIdentity, EarlierCall};
 
 use in_flight::InFlight;
 
@@ -27,22 +27,22 @@ const MAX_KEY_BYTES: usize = 4 << 20;
 const SMALL_RESULT: usize = 4 << 10;
 
 /// Makes calls once by key.
-pub trait Once {
+pub trait OnceByKey {
     /// Makes a call once: if a call with this key was made, its kept result is returned again. When that result is not
     /// kept, `make` gets the rest of the earlier call.
     ///
     /// # Errors
     /// The errors of the call; `E_INVALID` when the key was used for another call.
-    fn once(
+    fn make_once(
         &self,
         key: &str,
-        call: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+        call: CallIdentity,
+        make: &mut dyn FnMut(Option<EarlierCall>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>>;
 }
 
 /// The result of a call that changes something, as it may be kept.
-pub trait Recordable: Serialize {
+pub trait RecordableResult: Serialize {
     /// As JSON without anything of a secret but its names; `None` when it is about a secret alone.
     /// Asked only when a secret is among the changes.
     ///
@@ -53,27 +53,27 @@ pub trait Recordable: Serialize {
 
 /// The memory of a call that was made with a key.
 #[derive(Clone)]
-pub struct Known {
+pub struct MadeCall {
     /// The result. `None` when it was large and is dropped, and for a call about a secret that another process made.
     result: Option<Arc<RawValue>>,
     /// The result as a record may hold it: without secrets.
     open: Option<Arc<RawValue>>,
     /// The version that a call about a secret alone led to: all that is written of such a call.
     version: Option<u64>,
-    /// The call, as [`Call::text`] writes it; `None` for an old record without it.
+    /// The call, as [`Call::to_record_text`] writes it; `None` for an old record without it.
     call: Option<Arc<str>>,
 }
 
-impl Known {
+impl MadeCall {
     /// Makes the memory of a call that is about to change something; `secret` is the version of a secret that
     /// it changes, if it changes one.
     ///
     /// # Errors
     /// `E_INVALID` when the result has no form in JSON.
-    pub fn new(call: Option<Call>, out: &impl Recordable, secret: Option<u64>) -> Result<Self> {
+    pub fn new(call: Option<CallIdentity>, out: &impl RecordableResult, secret: Option<u64>) -> Result<Self> {
         let broken = |_| Error::invalid("The result cannot be written as JSON; report this.");
         let result: Arc<RawValue> = to_raw_value(out).map_err(broken)?.into();
-        let call = call.map(|call| call.text(secret.is_some()).into());
+        let call = call.map(|call| call.to_record_text(secret.is_some()).into());
         let Some(version) = secret else {
             return Ok(Self { result: Some(Arc::clone(&result)), open: Some(result), version: None, call });
         };
@@ -83,23 +83,23 @@ impl Known {
     }
 
     /// Reads a call from its record.
-    pub fn restored(done: &Done<'_>) -> Self {
+    pub fn from_record(done: &CallRecord<'_>) -> Self {
         let result: Option<Arc<RawValue>> = done.result.map(|result| result.to_owned().into());
         Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
     }
 
     /// The result, the version and the call as a record may hold them.
-    pub fn recorded(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
+    pub fn to_record_fields(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
         (self.open.as_deref(), self.version, self.call.as_deref())
     }
 
     /// The same with its key, for a record.
-    pub fn done<'a>(&'a self, key: &'a str) -> Done<'a> {
-        let (result, version, call) = self.recorded();
-        Done { key: key.into(), result, version, call: call.map(Into::into) }
+    pub fn to_record<'a>(&'a self, key: &'a str) -> CallRecord<'a> {
+        let (result, version, call) = self.to_record_fields();
+        CallRecord { key: key.into(), result, version, call: call.map(Into::into) }
     }
 
-    fn size(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         let len = |result: &Option<Arc<RawValue>>| result.as_ref().map_or(0, |result| result.get().len());
         len(&self.result).max(len(&self.open))
     }
@@ -107,21 +107,21 @@ impl Known {
 
 /// The last calls that were made with a key, oldest first.
 #[derive(Default)]
-struct Keys {
-    calls: VecDeque<(Box<str>, Known)>,
+struct RecentCalls {
+    calls: VecDeque<(Box<str>, MadeCall)>,
     bytes: usize,
 }
 
-impl Keys {
-    fn get(&self, key: &str) -> Option<&Known> {
+impl RecentCalls {
+    fn find_call(&self, key: &str) -> Option<&MadeCall> {
         self.calls.iter().rev().find(|(known, _)| **known == *key).map(|(_, known)| known)
     }
 
-    fn insert(&mut self, key: &str, known: Known) {
-        self.bytes += key.len() + known.size();
+    fn insert(&mut self, key: &str, known: MadeCall) {
+        self.bytes += key.len() + known.held_bytes();
         self.calls.push_back((key.into(), known));
         if self.calls.len() > MAX_KEYS {
-            let oldest = self.calls.pop_front().map_or(0, |(key, known)| key.len() + known.size());
+            let oldest = self.calls.pop_front().map_or(0, |(key, known)| key.len() + known.held_bytes());
             self.bytes -= oldest;
         }
         let last = self.calls.len() - 1;
@@ -129,24 +129,24 @@ impl Keys {
             if self.bytes <= MAX_KEY_BYTES {
                 return;
             }
-            if known.version.is_none() && known.size() > SMALL_RESULT {
-                self.bytes -= known.size();
+            if known.version.is_none() && known.held_bytes() > SMALL_RESULT {
+                self.bytes -= known.held_bytes();
                 (known.result, known.open) = (None, None);
             }
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = Done<'_>> {
-        self.calls.iter().map(|(key, known)| known.done(key))
+    fn records(&self) -> impl Iterator<Item = CallRecord<'_>> {
+        self.calls.iter().map(|(key, known)| known.to_record(key))
     }
 }
 
-impl Made {
+impl EarlierCall {
     /// Refuses a change that a repeated call would make again.
     ///
     /// # Errors
-    /// `E_CONFLICT` for [`Made::Dropped`].
-    pub fn check(self) -> Result<()> {
+    /// `E_CONFLICT` for [`EarlierCall::Dropped`].
+    pub fn refuse_change(self) -> Result<()> {
         match self {
             Self::Lost(_) => Ok(()),
             Self::Dropped => Err(Error::conflict(
@@ -158,7 +158,7 @@ impl Made {
 
 /// A call that was made on behalf of a key, as a record holds it.
 #[derive(Serialize, Deserialize)]
-pub struct Done<'a> {
+pub struct CallRecord<'a> {
     /// The key.
     #[serde(borrow)]
     pub key: std::borrow::Cow<'a, str>,
@@ -175,45 +175,47 @@ pub struct Done<'a> {
 
 /// The last 1,024 calls that were made with a key, and those that are being made.
 #[derive(Default)]
-pub struct Calls {
+pub struct CallMemory {
     in_flight: InFlight,
-    keys: Mutex<Keys>,
+    keys: Mutex<RecentCalls>,
 }
 
-impl Once for Calls {
+impl OnceByKey for CallMemory {
     /// The same key waits for the call that is being made with it; no other does.
-    fn once(
+    fn make_once(
         &self,
         key: &str,
-        call: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+        call: CallIdentity,
+        make: &mut dyn FnMut(Option<EarlierCall>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
-        let _turn = self.in_flight.enter(key);
-        let known = self.keys.lock().get(key).cloned();
+        let _turn = self.in_flight.wait_for_turn(key);
+        let known = self.keys.lock().find_call(key).cloned();
         if let Some(made) = known.as_ref().and_then(|known| known.call.as_deref()) {
-            call.check(made)?;
+            call.check_recorded(made)?;
         }
         match known {
-            Some(Known { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
-            Some(Known { result: None, version, .. }) => make(Some(version.map_or(Made::Dropped, Made::Lost))),
+            Some(MadeCall { result: Some(result), .. }) => Ok(result.as_ref().to_owned()),
+            Some(MadeCall { result: None, version, .. }) => {
+                make(Some(version.map_or(EarlierCall::Dropped, EarlierCall::Lost)))
+            }
             None => make(None),
         }
     }
 }
 
-impl Calls {
+impl CallMemory {
     /// Remembers a call that was made, with the change it made and before anybody can see that.
-    pub fn note(&self, key: &str, known: Known) {
+    pub fn remember(&self, key: &str, known: MadeCall) {
         self.keys.lock().insert(key, known);
     }
 
     /// Remembers the call in a record.
-    pub fn restore(&self, done: &Done<'_>) {
-        self.note(&done.key, Known::restored(done));
+    pub fn restore(&self, done: &CallRecord<'_>) {
+        self.remember(&done.key, MadeCall::from_record(done));
     }
 
     /// Calls `look` with all that is remembered, oldest first.
-    pub fn look<T>(&self, look: impl FnOnce(Vec<Done<'_>>) -> T) -> T {
-        look(self.keys.lock().iter().collect())
+    pub fn visit_records<T>(&self, look: impl FnOnce(Vec<CallRecord<'_>>) -> T) -> T {
+        look(self.keys.lock().records().collect())
     }
 }

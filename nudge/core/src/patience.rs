@@ -1,6 +1,6 @@
 //! How long somebody waits for a call, and whether they still do.
 //!
-//! A server runs a call that may take long under a [`CallLimit`]. Long work checks it by [`is_over`] or [`check`],
+//! A server runs a call that may take long under a [`CallLimit`]. Long work checks it by [`is_over`] or [`check_limit`],
 //! anywhere on the thread of the call, and ends when the caller has stopped waiting. A thread that works for a call on
 //! another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`].
 
@@ -24,7 +24,7 @@ pub struct CallLimit {
 
 impl CallLimit {
     /// A limit that ends after `time`.
-    pub fn within(time: Duration) -> Self {
+    pub fn from_now(time: Duration) -> Self {
         Self { until: Instant::now() + time, is_given_up: Arc::default() }
     }
 
@@ -35,7 +35,7 @@ impl CallLimit {
 
     /// The same call with an earlier end.
     #[must_use]
-    pub fn until(&self, end: Instant) -> Self {
+    pub fn with_end(&self, end: Instant) -> Self {
         Self { until: self.until.min(end), is_given_up: Arc::clone(&self.is_given_up) }
     }
 
@@ -57,13 +57,13 @@ impl CallLimit {
     /// Does work of the call on this thread.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         /// Puts back the limit of before, also after a panic.
-        struct Before(Option<CallLimit>);
-        impl Drop for Before {
+        struct LimitRestore(Option<CallLimit>);
+        impl Drop for LimitRestore {
             fn drop(&mut self) {
                 CURRENT.set(self.0.take());
             }
         }
-        let _before = Before(CURRENT.replace(Some(self.clone())));
+        let _before = LimitRestore(CURRENT.replace(Some(self.clone())));
         work()
     }
 }
@@ -83,7 +83,7 @@ pub fn end_within(time: Duration) -> Instant {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when [`is_over`].
-pub fn check() -> Result<()> {
+pub fn check_limit() -> Result<()> {
     if is_over() { Err(given_up()) } else { Ok(()) }
 }
 
@@ -98,17 +98,17 @@ mod tests {
 
     #[test]
     fn work_sees_the_limit_of_its_call_and_of_no_other() {
-        let limit = CallLimit::within(Duration::from_mins(1));
+        let limit = CallLimit::from_now(Duration::from_mins(1));
         assert!(!is_over() && CallLimit::current().is_none());
         limit.run(|| {
-            assert!(!is_over() && check().is_ok());
+            assert!(!is_over() && check_limit().is_ok());
             assert_eq!(end_within(Duration::from_hours(1)), limit.end());
             assert!(end_within(Duration::ZERO) < limit.end());
-            let inner = limit.until(Instant::now());
+            let inner = limit.with_end(Instant::now());
             inner.run(|| assert!(is_over(), "its end is earlier"));
             assert!(!is_over(), "the outer one goes on");
             limit.give_up();
-            assert_eq!(check().unwrap_err().reason(), "E_UNAVAILABLE");
+            assert_eq!(check_limit().unwrap_err().reason(), "E_UNAVAILABLE");
             assert!(
                 CallLimit::current()
                     .is_some_and(|taken| std::thread::spawn(move || taken.run(is_over)).join().unwrap())

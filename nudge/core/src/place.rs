@@ -44,7 +44,7 @@ impl Os {
         }
     }
 
-    pub(crate) const fn bit(self) -> u8 {
+    pub(crate) const fn to_bit(self) -> u8 {
         match self {
             Self::Linux => 1,
             Self::Darwin => 2,

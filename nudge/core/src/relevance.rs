@@ -11,8 +11,8 @@ use std::collections::hash_map;
 use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 
-use crate::words::{Language, Weight, Word, words};
-use likeness::{Head, Letters, Likeness, head};
+use crate::words::{SentenceLanguage, TextWord, WordWeight, split_words};
+use likeness::{Head, LetterSet, WordLikeness, head_of_stem};
 
 /// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
 pub const FLOOR: f64 = 0.35;
@@ -44,20 +44,20 @@ const MUCH: f64 = 4.0;
 
 /// The words that somebody asked with, each once.
 #[derive(Debug, Clone, Default)]
-pub struct Terms {
-    all: Vec<Term>,
-    language: Language,
+pub struct QueryTerms {
+    all: Vec<QueryTerm>,
+    language: SentenceLanguage,
 }
 
 #[derive(Debug, Clone)]
-struct Term {
-    word: Word,
+struct QueryTerm {
+    word: TextWord,
     weight: f64,
     /// It occurs in paths and identifiers alone.
     in_code: bool,
 }
 
-impl Terms {
+impl QueryTerms {
     /// Takes the words of a prompt. In a long one, the first paragraph and the last lines count most: there people say
     /// their wish for the text that they have pasted.
     pub fn of_prompt(text: &str) -> Self {
@@ -92,17 +92,17 @@ impl Terms {
 
     /// Takes the words of texts, each with its share of the weight, and a flag for code.
     fn new<'a>(texts: impl Iterator<Item = (&'a str, f64, bool)>, common_too: bool) -> Self {
-        let mut terms: Vec<Term> = Vec::new();
-        let mut language = Language::default();
+        let mut terms: Vec<QueryTerm> = Vec::new();
+        let mut language = SentenceLanguage::default();
         let mut known: HashMap<Box<str>, usize, RandomState> = HashMap::default();
         for (text, share, in_code) in texts {
-            for word in words(text) {
-                language.hear(&word);
+            for word in split_words(text) {
+                language.hear_word(&word);
                 let weight = match word.weight() {
-                    Weight::Full => 1.0,
-                    Weight::Little => LITTLE,
-                    Weight::Nothing if common_too => LITTLE,
-                    Weight::Nothing => continue,
+                    WordWeight::Full => 1.0,
+                    WordWeight::Little => LITTLE,
+                    WordWeight::Nothing if common_too => LITTLE,
+                    WordWeight::Nothing => continue,
                 };
                 match known.entry(word.stem.clone()) {
                     hash_map::Entry::Occupied(at) => {
@@ -112,7 +112,7 @@ impl Terms {
                     }
                     hash_map::Entry::Vacant(free) => {
                         free.insert(terms.len());
-                        terms.push(Term { word, weight: weight * share, in_code });
+                        terms.push(QueryTerm { word, weight: weight * share, in_code });
                     }
                 }
             }
@@ -145,13 +145,13 @@ impl Terms {
 
     /// Returns true when every word of a name is a form of one of these, and some word says more than little.
     pub fn name(&self, name: &str) -> bool {
-        let words = words(name);
-        let known = |word: &Word| self.all.iter().any(|term| term.word.stem == word.stem);
-        words.iter().all(known) && words.iter().any(|word| word.weight() == Weight::Full)
+        let words = split_words(name);
+        let known = |word: &TextWord| self.all.iter().any(|term| term.word.stem == word.stem);
+        words.iter().all(known) && words.iter().any(|word| word.weight() == WordWeight::Full)
     }
 
     /// Returns the first word of `text` that is a form of one of these; for a source with so few texts that it needs no
-    /// [`Index`].
+    /// [`StemIndex`].
     ///
     /// ```
     /// use nudge_core::relevance::Terms;
@@ -161,8 +161,8 @@ impl Terms {
     /// assert_eq!(terms.first_in("please and the"), None);
     /// ```
     pub fn first_in(&self, text: &str) -> Option<Box<str>> {
-        let known = |word: &Word| self.all.iter().any(|term| term.word.stem == word.stem);
-        words(text).into_iter().find(known).map(|word| word.folded)
+        let known = |word: &TextWord| self.all.iter().any(|term| term.word.stem == word.stem);
+        split_words(text).into_iter().find(known).map(|word| word.folded)
     }
 }
 
@@ -176,7 +176,7 @@ fn is_code(word: &str) -> bool {
 
 /// A text that the words bring to mind.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Relevant<'a> {
+pub struct RelevantText<'a> {
     /// The number of the text.
     pub text: u32,
     /// The sum of the weights of its words; 0.6 is one rare word in a name.
@@ -190,32 +190,32 @@ pub struct Relevant<'a> {
 
 /// The words of many texts, each text with a number of its own.
 #[derive(Default)]
-pub struct Index {
+pub struct StemIndex {
     by_stem: HashMap<Box<str>, u32, RandomState>,
-    entries: Vec<Entry>,
+    entries: Vec<StemEntry>,
     free: Vec<u32>,
     texts: HashMap<u32, Box<[u32]>, RandomState>,
 }
 
 /// A stem that texts have.
 #[derive(Default)]
-struct Entry {
+struct StemEntry {
     stem: Box<str>,
     /// The first letters of the stem, beside each other in memory: few words have those of another.
     head: Head,
     /// The forms in which it occurs, with their letters.
-    forms: SmallVec<[(Box<str>, Letters); 1]>,
+    forms: SmallVec<[(Box<str>, LetterSet); 1]>,
     /// The texts, with the sum of the weights of their fields.
     texts: Vec<(u32, f32)>,
 }
 
-impl Index {
+impl StemIndex {
     /// Sets the fields of a text, each with its weight; its earlier fields are forgotten.
-    pub fn put<'a>(&mut self, text: u32, fields: impl IntoIterator<Item = (&'a str, f32)>) {
-        self.remove(text);
-        let mut own: HashMap<Word, f32, RandomState> = HashMap::default();
+    pub fn set_text<'a>(&mut self, text: u32, fields: impl IntoIterator<Item = (&'a str, f32)>) {
+        self.remove_text(text);
+        let mut own: HashMap<TextWord, f32, RandomState> = HashMap::default();
         for (field, weight) in fields {
-            let mut words = words(field);
+            let mut words = split_words(field);
             words.sort_unstable_by(|a, b| a.folded.cmp(&b.folded));
             words.dedup();
             for word in words {
@@ -224,10 +224,10 @@ impl Index {
         }
         let mut stems: HashMap<u32, f32, RandomState> = HashMap::default();
         for (word, weight) in own {
-            let at = self.stem(word.stem);
+            let at = self.intern_stem(word.stem);
             let entry = &mut self.entries[at as usize];
             if !entry.forms.iter().any(|(form, _)| *form == word.folded) {
-                let letters = Letters::of(&word.folded);
+                let letters = LetterSet::from_word(&word.folded);
                 entry.forms.push((word.folded, letters));
             }
             // When a text has two forms, the form in the heavier fields counts.
@@ -241,7 +241,7 @@ impl Index {
     }
 
     /// Forgets a text.
-    pub fn remove(&mut self, text: u32) {
+    pub fn remove_text(&mut self, text: u32) {
         for at in self.texts.remove(&text).unwrap_or_default() {
             let entry = &mut self.entries[at as usize];
             entry.texts.retain(|(other, _)| *other != text);
@@ -253,23 +253,28 @@ impl Index {
         }
     }
 
-    fn stem(&mut self, stem: Box<str>) -> u32 {
+    fn intern_stem(&mut self, stem: Box<str>) -> u32 {
         if let Some(&at) = self.by_stem.get(&stem) {
             return at;
         }
         let at = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry::default());
+            self.entries.push(StemEntry::default());
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.entries[at as usize] = Entry { stem: stem.clone(), head: head(&stem), ..Entry::default() };
+        self.entries[at as usize] = StemEntry { stem: stem.clone(), head: head_of_stem(&stem), ..StemEntry::default() };
         self.by_stem.insert(stem, at);
         at
     }
 
     /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
     /// number of these.
-    pub fn search<'a>(&self, terms: &'a Terms, total: usize, counts: impl Fn(u32) -> bool) -> Vec<Relevant<'a>> {
-        let mut found: HashMap<u32, SmallVec<[(f64, &Term); 4]>, RandomState> = HashMap::default();
+    pub fn search<'a>(
+        &self,
+        terms: &'a QueryTerms,
+        total: usize,
+        counts: impl Fn(u32) -> bool,
+    ) -> Vec<RelevantText<'a>> {
+        let mut found: HashMap<u32, SmallVec<[(f64, &QueryTerm); 4]>, RandomState> = HashMap::default();
         let mut likenesses = MAX_LIKENESSES;
         for term in &terms.all {
             let mut texts = self.texts_of(&term.word, &counts);
@@ -278,7 +283,7 @@ impl Index {
                 texts = self.texts_like(&term.word, &counts);
             }
             // Among few texts, a word that all of them have may be the one meant.
-            let rarity = rarity(texts.len(), total.max(MIN_TEXTS));
+            let rarity = compute_rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
                 found.entry(text).or_default().push((term.weight * rarity * worth, term));
             }
@@ -288,24 +293,24 @@ impl Index {
             let relevance = words.iter().map(|(worth, _)| worth).sum();
             let in_code = words.iter().all(|(_, term)| term.in_code);
             let words = words.into_iter().map(|(_, term)| &*term.word.folded).collect();
-            Relevant { text, relevance, words, in_code }
+            RelevantText { text, relevance, words, in_code }
         });
         relevant.collect()
     }
 
     /// Finds the texts that have a form of a word, with the word's weight there.
-    fn texts_of(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
+    fn texts_of(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let at = self.by_stem.get(&word.stem);
-        at.map_or_else(Vec::new, |&at| self.entries[at as usize].texts(1.0, counts).collect())
+        at.map_or_else(Vec::new, |&at| self.entries[at as usize].weigh_texts(1.0, counts).collect())
     }
 
     /// Finds the texts that have a word much like this one, with its weight there.
-    fn texts_like(&self, word: &Word, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
-        let asked = Likeness::of(word);
+    fn texts_like(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
+        let asked = WordLikeness::new(word);
         let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
         for entry in self.entries.iter().filter(|entry| !entry.texts.is_empty()) {
-            let Some(share) = asked.share(entry) else { continue };
-            for (text, worth) in entry.texts(share, counts) {
+            let Some(share) = asked.find_share(entry) else { continue };
+            for (text, worth) in entry.weigh_texts(share, counts) {
                 let known = best.entry(text).or_default();
                 *known = known.max(worth);
             }
@@ -314,16 +319,16 @@ impl Index {
     }
 }
 
-impl Entry {
+impl StemEntry {
     /// Returns the texts of this stem and its weight in each, times `share`.
-    fn texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
+    fn weigh_texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
         let texts = self.texts.iter().filter(|(text, _)| counts(*text));
-        texts.map(move |(text, weight)| (*text, share * saturated(f64::from(*weight))))
+        texts.map(move |(text, weight)| (*text, share * saturate(f64::from(*weight))))
     }
 }
 
 /// Turns a field weight into a share from 0 to 1.
-fn saturated(weight: f64) -> f64 {
+fn saturate(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }
 
@@ -337,7 +342,7 @@ fn saturated(weight: f64) -> f64 {
 /// ```
 // The counts are exact as `f64`: there are far fewer texts than 2^53.
 #[allow(clippy::cast_precision_loss)]
-pub fn rarity(few: usize, all: usize) -> f64 {
+pub fn compute_rarity(few: usize, all: usize) -> f64 {
     let (few, all) = (few as f64, all.max(few) as f64);
     let weigh = |few: f64| (1.0 + (all - few + 0.5) / (few + 0.5)).ln();
     if few == 0.0 { 0.0 } else { weigh(few) / weigh(1.0) }
@@ -351,16 +356,16 @@ mod tests {
     const PROSE: f32 = 0.6;
 
     /// Texts whose names stand before the colon.
-    fn index(texts: &[&str]) -> Index {
-        let mut index = Index::default();
+    fn index(texts: &[&str]) -> StemIndex {
+        let mut index = StemIndex::default();
         for (number, text) in (0..).zip(texts) {
             let (name, prose) = text.split_once(':').unwrap_or((text, ""));
-            index.put(number, [(name, NAME), (prose, PROSE)]);
+            index.set_text(number, [(name, NAME), (prose, PROSE)]);
         }
         index
     }
 
-    fn found<'a>(index: &Index, terms: &'a Terms, total: usize) -> Vec<Relevant<'a>> {
+    fn found<'a>(index: &StemIndex, terms: &'a QueryTerms, total: usize) -> Vec<RelevantText<'a>> {
         let mut found = index.search(terms, total, |_| true);
         found.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then(a.text.cmp(&b.text)));
         found
@@ -388,7 +393,7 @@ mod tests {
             ("please do it again, thanks", None),
             ("sketch a game of chess", None),
         ] {
-            let terms = Terms::of_prompt(prompt);
+            let terms = QueryTerms::of_prompt(prompt);
             let best = found(&index, &terms, texts.len());
             let best = best.first().filter(|best| best.relevance >= FLOOR);
             assert_eq!(best.map(|best| best.text), told, "{prompt}: {best:?}");
@@ -398,7 +403,7 @@ mod tests {
     #[test]
     fn rare_words_count_more_and_names_more_than_prose() {
         let index = index(&["a/build", "b/build", "c/build", "c/lint", "d/x: build it, lint"]);
-        let all = ["lint", "building", "lint c"].map(Terms::of_prompt);
+        let all = ["lint", "building", "lint c"].map(QueryTerms::of_prompt);
         let [lint, building, both] = all.each_ref().map(|terms| found(&index, terms, 5));
         assert!(lint[0].relevance > building[0].relevance);
         assert_eq!(lint.iter().map(|found| found.text).collect::<Vec<_>>(), [3, 4]);
@@ -409,7 +414,7 @@ mod tests {
     fn the_shorter_a_word_the_less_a_wrong_letter_is_forgiven() {
         let of = |name: &str, prompt: &str| {
             let index = index(&[name, "other"]);
-            found(&index, &Terms::of_prompt(prompt), 2).first().map_or(0.0, |found| found.relevance)
+            found(&index, &QueryTerms::of_prompt(prompt), 2).first().map_or(0.0, |found| found.relevance)
         };
         let (longer, five, four) = (of("docker", "dockre"), of("proxy", "prxoy"), of("test", "tset"));
         assert!(longer > five && five > 0.0 && four == 0.0, "{longer} {five} {four}");
@@ -420,7 +425,7 @@ mod tests {
     #[test]
     fn only_what_could_be_told_counts() {
         let index = index(&["a/deploy", "b/deploy", "c/deploy", "d/deploys", "e/x"]);
-        let terms = Terms::of_prompt("deploy");
+        let terms = QueryTerms::of_prompt("deploy");
         let all = index.search(&terms, 5, |_| true);
         let one = index.search(&terms, 2, |text| text == 1 || text == 4);
         assert_eq!((all.len(), one.len()), (4, 1));
@@ -434,7 +439,7 @@ mod tests {
             "  File \"starlette/core.py\", line 100\n".repeat(40)
         );
         let index = index(&["starlette/x", "cuda/x"]);
-        let terms = Terms::of_prompt(&pasted);
+        let terms = QueryTerms::of_prompt(&pasted);
         let found = found(&index, &terms, 2);
         assert_eq!(found[0].text, 1, "{found:?}");
         assert!(found[1].relevance < FLOOR, "{found:?}");
@@ -443,12 +448,12 @@ mod tests {
     #[test]
     fn a_text_that_is_set_anew_is_found_by_its_new_words_alone() {
         let mut index = index(&["a/build", "b/test"]);
-        index.put(0, [("a/lint", NAME)]);
-        let [building, lint] = ["building", "lint"].map(Terms::of_prompt);
+        index.set_text(0, [("a/lint", NAME)]);
+        let [building, lint] = ["building", "lint"].map(QueryTerms::of_prompt);
         assert_eq!(found(&index, &building, 2), []);
         assert_eq!(found(&index, &lint, 2)[0].text, 0);
-        index.remove(0);
-        index.remove(1);
+        index.remove_text(0);
+        index.remove_text(1);
         assert_eq!(
             (index.by_stem.len(), index.entries.len(), index.free.len()),
             (0, index.free.len(), index.entries.len())
@@ -467,7 +472,7 @@ mod tests {
             ("sevre", true),
             ("sxrvx", false),
         ] {
-            assert_eq!(!found(&index, &Terms::of_prompt(word), 3).is_empty(), is_found, "{word}");
+            assert_eq!(!found(&index, &QueryTerms::of_prompt(word), 3).is_empty(), is_found, "{word}");
         }
     }
 
@@ -475,17 +480,17 @@ mod tests {
         /// Whatever the texts are, words have letters, the index finds its own words again, and forgets without a trace.
         #[test]
         fn any_text_is_found_by_its_own_words(texts in proptest::collection::vec(".{0,60}", 1..6)) {
-            let mut index = Index::default();
+            let mut index = StemIndex::default();
             for (number, text) in (0..).zip(&texts) {
-                index.put(number, [(text.as_str(), NAME)]);
+                index.set_text(number, [(text.as_str(), NAME)]);
             }
             for (number, text) in (0..).zip(&texts) {
-                proptest::prop_assert!(words(text).iter().all(|word| !word.folded.is_empty() && !word.stem.is_empty()));
-                let terms = Terms::of_query(text);
+                proptest::prop_assert!(split_words(text).iter().all(|word| !word.folded.is_empty() && !word.stem.is_empty()));
+                let terms = QueryTerms::of_query(text);
                 let found = index.search(&terms, texts.len(), |_| true);
                 proptest::prop_assert!(terms.is_empty() || found.iter().any(|found| found.text == number), "{text:?}");
             }
-            (0..).zip(&texts).for_each(|(number, _)| index.remove(number));
+            (0..).zip(&texts).for_each(|(number, _)| index.remove_text(number));
             proptest::prop_assert_eq!(index.by_stem.len(), 0);
         }
     }

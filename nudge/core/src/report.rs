@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// An answer as it is shown to a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct AnswerReport {
     /// The first lines.
     pub lines: Vec<String>,
     /// The heads of a table; where there is little room, the last go first.
@@ -17,21 +17,21 @@ pub struct Report {
     pub is_refused: bool,
 }
 
-impl Report {
+impl AnswerReport {
     /// Makes a report of one line.
-    pub fn line(line: impl Into<String>) -> Self {
+    pub fn from_line(line: impl Into<String>) -> Self {
         Self { lines: vec![line.into()], ..Self::default() }
     }
 }
 
 /// The members of a list; none where it is none.
-pub fn list(value: &Value) -> &[Value] {
+pub fn list_members(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// A row for each member of a list.
-pub fn rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
-    list(of).iter().map(row).collect()
+pub fn build_rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list_members(of).iter().map(row).collect()
 }
 
 /// A value as text: nothing of null, and members one after the other.
@@ -42,11 +42,11 @@ pub fn rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>>
 ///
 /// assert_eq!([json!(null), json!("a b"), json!(7), json!(["x", "y"])].map(|value| text(&value)), ["", "a b", "7", "x, y"]);
 /// ```
-pub fn text(value: &Value) -> String {
+pub fn format_value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(list) => list.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Array(list) => list.iter().map(format_value).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }

@@ -10,12 +10,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::held::{heap, map};
+use crate::held::{allocation_bytes, map_bytes};
 use crate::place::Os;
-use crate::place::glob::{Glob, GlobKind, Subject};
-use crate::place::repo::Repo;
-use crate::steps::{Steps, TooMany};
-use crate::text::hex;
+use crate::place::glob::{Glob, GlobKind, GlobSubject};
+use crate::place::repo::RepoName;
+use crate::steps::{StepBudget, TooMany};
+use crate::text::to_hex;
 use crate::wire;
 
 /// Largest number of entries in `cwd_glob` and in `branch`.
@@ -55,8 +55,8 @@ pub struct ScopeSpec {
 
 fn env_match<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
     #[derive(Deserialize)]
-    struct Values(#[serde(deserialize_with = "wire::one_or_many")] Vec<String>);
-    let map: BTreeMap<String, Values> = wire::given_or_default(deserializer)?;
+    struct MatchValues(#[serde(deserialize_with = "wire::one_or_many")] Vec<String>);
+    let map: BTreeMap<String, MatchValues> = wire::given_or_default(deserializer)?;
     Ok(map.into_iter().map(|(name, values)| (name, values.0)).collect())
 }
 
@@ -101,7 +101,7 @@ impl ScopeSpec {
 pub struct Scope {
     cwd: Box<[Glob]>,
     branch: Box<[Glob]>,
-    repo: Box<[Repo]>,
+    repo: Box<[RepoName]>,
     os: u8,
     env_required: Box<[String]>,
     env_match: BTreeMap<String, Box<[String]>>,
@@ -117,7 +117,7 @@ pub struct Scope {
 }
 
 /// A condition of a scope, evaluated in a context.
-pub struct Condition {
+pub struct ScopeCondition {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
     /// True when the context meets the condition.
@@ -140,21 +140,21 @@ impl Scope {
                 return Err(Error::scope("A scope may have 16 patterns of a kind at most."));
             }
             let globs = patterns.iter().map(|pattern| Glob::new(pattern, kind)).collect::<Result<Vec<_>>>()?;
-            Ok(sorted(globs, |glob| glob.as_str().to_owned()))
+            Ok(sort_unique(globs, |glob| glob.as_str().to_owned()))
         };
-        let repos: Vec<_> = spec.repo.iter().map(|repo| Repo::parse(repo)).collect();
+        let repos: Vec<_> = spec.repo.iter().map(|repo| RepoName::parse(repo)).collect();
         // An entry that names no repository is a type error, and these are reported before errors in paths and globs.
-        let invalid = |repo: &&Result<Repo>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
+        let invalid = |repo: &&Result<RepoName>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
         if let Some(Err(error)) = repos.iter().find(invalid) {
             return Err(error.clone());
         }
         let repos = repos.into_iter().collect::<Result<Vec<_>>>()?;
-        let texts = |list: &[String]| sorted(list.to_vec(), String::clone);
+        let texts = |list: &[String]| sort_unique(list.to_vec(), String::clone);
         let mut scope = Self {
             cwd: globs(&spec.cwd_glob, GlobKind::Cwd)?,
             branch: globs(&spec.branch, GlobKind::Branch)?,
-            repo: sorted(repos, Repo::to_string),
-            os: spec.os.iter().fold(0, |bits, os| bits | os.bit()),
+            repo: sort_unique(repos, RepoName::to_string),
+            os: spec.os.iter().fold(0, |bits, os| bits | os.to_bit()),
             env_required: texts(&spec.env_required),
             env_match: spec.env_match.iter().map(|(name, values)| (name.clone(), texts(values))).collect(),
             canonical: RawValue::NULL.to_owned(),
@@ -172,10 +172,10 @@ impl Scope {
             !scope.env_match.is_empty(),
         ];
         scope.specificity = given.into_iter().map(u8::from).sum();
-        let json = serde_json::value::to_raw_value(&Canonical(&scope));
+        let json = serde_json::value::to_raw_value(&CanonicalScope(&scope));
         scope.canonical = json.map_err(|_| Error::invalid("A scope cannot be written as JSON."))?;
         if scope.specificity > 0 {
-            scope.variant = hex(&Sha256::digest(scope.canonical_json())[..6]).into();
+            scope.variant = to_hex(&Sha256::digest(scope.canonical_json())[..6]).into();
         }
         scope.held = scope.count_held_bytes();
         Ok(scope)
@@ -183,11 +183,11 @@ impl Scope {
 
     /// Returns the scope with a number in a store's table, by which verdicts on it can be cached.
     #[must_use]
-    pub fn numbered(&self, number: u32) -> Self {
+    pub fn with_number(&self, number: u32) -> Self {
         Self { number, ..self.clone() }
     }
 
-    /// Returns the number given by [`Scope::numbered`], else the largest.
+    /// Returns the number given by [`Scope::with_number`], else the largest.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -218,29 +218,29 @@ impl Scope {
     }
 
     /// Returns the listed systems, in byte order.
-    fn os(&self) -> impl Iterator<Item = Os> + Clone {
-        Os::ALL.into_iter().filter(|os| self.os & os.bit() != 0)
+    fn listed_systems(&self) -> impl Iterator<Item = Os> + Clone {
+        Os::ALL.into_iter().filter(|os| self.os & os.to_bit() != 0)
     }
 
     /// Returns true when every condition is met; a condition without its context field is not. The time has no limit;
     /// see [`Scope::judge`].
     pub fn matches(&self, context: &Context) -> bool {
         // Unlimited steps suffice.
-        self.judge(context, &mut Steps::unlimited()).unwrap_or(false)
+        self.judge(context, &mut StepBudget::unlimited()).unwrap_or(false)
     }
 
     /// Works as [`Scope::matches`], for a call that has a limit. The quickest comparisons come first.
     ///
     /// # Errors
     /// When the steps do not suffice; then it is undecided.
-    pub fn judge(&self, context: &Context, steps: &mut Steps) -> Result<bool, TooMany> {
+    pub fn judge(&self, context: &Context, steps: &mut StepBudget) -> Result<bool, TooMany> {
         if self.specificity == 0 {
             return Ok(true);
         }
-        if self.os != 0 && context.os().is_none_or(|os| self.os & os.bit() == 0) {
+        if self.os != 0 && context.os().is_none_or(|os| self.os & os.to_bit() == 0) {
             return Ok(false);
         }
-        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()))?;
+        steps.take_steps(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()))?;
         if !self.repo.is_empty()
             && !context.repo_name().is_some_and(|repo| self.repo.iter().any(|entry| entry.admits(repo)))
         {
@@ -250,7 +250,7 @@ impl Scope {
             return Ok(false);
         }
         for (name, values) in &self.env_match {
-            steps.take(values.len())?;
+            steps.take_steps(values.len())?;
             if !context.env(name).is_some_and(|value| values.iter().any(|allowed| allowed == value)) {
                 return Ok(false);
             }
@@ -263,30 +263,36 @@ impl Scope {
     ///
     /// # Errors
     /// As [`Scope::judge`].
-    pub fn conditions(&self, context: &Context, steps: &mut Steps) -> Result<Vec<Condition>, TooMany> {
+    pub fn evaluate_conditions(
+        &self,
+        context: &Context,
+        steps: &mut StepBudget,
+    ) -> Result<Vec<ScopeCondition>, TooMany> {
         let mut out = Vec::new();
         let values: usize = self.env_match.values().map(|values| values.len()).sum();
-        steps.take(1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()) + values)?;
+        steps.take_steps(
+            1 + self.repo.len() + LOOKUP_STEPS * (self.env_required.len() + self.env_match.len()) + values,
+        )?;
         if !self.cwd.is_empty() {
             out.push(self.cwd_condition(context, steps)?);
         }
         if !self.repo.is_empty() {
             let repo = context.repo_name();
             let met = repo.and_then(|repo| self.repo.iter().find(|entry| entry.admits(repo)));
-            let listed = self.repo.iter().map(Repo::to_string);
-            out.push(condition(
+            let listed = self.repo.iter().map(RepoName::to_string);
+            out.push(build_condition(
                 "repo",
                 repo.is_none(),
                 met.map(|entry| format!("repo={entry} matched")),
                 listed,
-                || repo.map(Repo::to_string),
+                || repo.map(RepoName::to_string),
             ));
         }
         if !self.branch.is_empty() {
             let branch = context.branch_subject();
             let met = first_match(&self.branch, branch, steps)?.and(branch);
             let listed = self.branch.iter().map(|glob| glob.as_str().to_owned());
-            out.push(condition(
+            out.push(build_condition(
                 "branch",
                 branch.is_none(),
                 met.map(|branch| ["branch=", branch.as_str(), " allowed"].concat()),
@@ -295,9 +301,9 @@ impl Scope {
             ));
         }
         if self.os != 0 {
-            let met = context.os().filter(|os| self.os & os.bit() != 0);
-            let listed = self.os().map(|os| os.as_str().to_owned());
-            out.push(condition(
+            let met = context.os().filter(|os| self.os & os.to_bit() != 0);
+            let listed = self.listed_systems().map(|os| os.as_str().to_owned());
+            out.push(build_condition(
                 "os",
                 context.os().is_none(),
                 met.map(|os| ["os=", os.as_str(), " allowed"].concat()),
@@ -309,7 +315,7 @@ impl Scope {
         for name in &self.env_required {
             let met = context.env(name).is_some();
             let reason = ["env ", name, if met { " present" } else { " is not set" }].concat();
-            out.push(Condition { field: "env", met, absent, reason });
+            out.push(ScopeCondition { field: "env", met, absent, reason });
         }
         for (name, values) in &self.env_match {
             let met = context.env(name).and_then(|value| values.iter().find(|allowed| *allowed == value));
@@ -318,21 +324,26 @@ impl Scope {
                 Some(value) => ["env ", name, "=", value, " matched"].concat(),
                 None => format!("env {name} is not {}", values.join(" or ")),
             };
-            out.push(Condition { field: "env", met: met.is_some(), absent, reason });
+            out.push(ScopeCondition { field: "env", met: met.is_some(), absent, reason });
         }
         Ok(out)
     }
 
-    fn cwd_condition(&self, context: &Context, steps: &mut Steps) -> Result<Condition, TooMany> {
+    fn cwd_condition(&self, context: &Context, steps: &mut StepBudget) -> Result<ScopeCondition, TooMany> {
         let cwd = context.cwd_subject();
         let met = first_match(&self.cwd, cwd, steps)?;
         let listed = self.cwd.iter().map(|glob| glob.as_str().to_owned());
         let name = || cwd.map(|cwd| cwd.as_str().to_owned());
-        let mut out =
-            condition("cwd", cwd.is_none(), met.map(|glob| ["cwd matched ", glob.as_str()].concat()), listed, name);
+        let mut out = build_condition(
+            "cwd",
+            cwd.is_none(),
+            met.map(|glob| ["cwd matched ", glob.as_str()].concat()),
+            listed,
+            name,
+        );
         if let (None, Some(cwd)) = (met, cwd) {
             // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
-            let above = find(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
+            let above = find_glob(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
             if let Some(glob) = above {
                 let _ = write!(
                     out.reason,
@@ -352,18 +363,23 @@ impl Scope {
     fn count_held_bytes(&self) -> usize {
         // A place in the table and the counts of an `Arc`.
         const OWN: usize = size_of::<Scope>() + 64;
-        let globs = |globs: &[Glob]| heap(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
-        let texts =
-            |texts: &[String]| heap(size_of_val(texts)) + texts.iter().map(|text| heap(text.capacity())).sum::<usize>();
-        let repos = heap(size_of_val(&*self.repo)) + self.repo.iter().map(Repo::heap_bytes).sum::<usize>();
-        let values: usize = self.env_match.iter().map(|(name, values)| heap(name.capacity()) + texts(values)).sum();
-        OWN + heap(self.canonical_json().len())
-            + heap(self.variant.len())
+        let globs =
+            |globs: &[Glob]| allocation_bytes(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
+        let texts = |texts: &[String]| {
+            allocation_bytes(size_of_val(texts))
+                + texts.iter().map(|text| allocation_bytes(text.capacity())).sum::<usize>()
+        };
+        let repos =
+            allocation_bytes(size_of_val(&*self.repo)) + self.repo.iter().map(RepoName::heap_bytes).sum::<usize>();
+        let values: usize =
+            self.env_match.iter().map(|(name, values)| allocation_bytes(name.capacity()) + texts(values)).sum();
+        OWN + allocation_bytes(self.canonical_json().len())
+            + allocation_bytes(self.variant.len())
             + globs(&self.cwd)
             + globs(&self.branch)
             + repos
             + texts(&self.env_required)
-            + map(self.env_match.len(), size_of::<(String, Box<[String]>)>())
+            + map_bytes(self.env_match.len(), size_of::<(String, Box<[String]>)>())
             + values
     }
 
@@ -383,22 +399,22 @@ impl Scope {
         let texts = |globs: &[Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect();
         ScopeSpec {
             cwd_glob: texts(&self.cwd),
-            repo: self.repo.iter().map(Repo::to_string).collect(),
+            repo: self.repo.iter().map(RepoName::to_string).collect(),
             branch: texts(&self.branch),
-            os: self.os().collect(),
+            os: self.listed_systems().collect(),
             env_required: self.env_required.to_vec(),
             env_match: self.env_match.iter().map(|(name, values)| (name.clone(), values.to_vec())).collect(),
         }
     }
 }
 
-fn condition(
+fn build_condition(
     field: &'static str,
     absent: bool,
     met: Option<String>,
     listed: impl Iterator<Item = String>,
     have: impl FnOnce() -> Option<String>,
-) -> Condition {
+) -> ScopeCondition {
     let is_met = met.is_some();
     let reason = met.unwrap_or_else(|| {
         let listed = listed.collect::<Vec<_>>().join(" or ");
@@ -407,22 +423,22 @@ fn condition(
             None => format!("{field} is unknown, {listed} is wanted"),
         }
     });
-    Condition { field, met: is_met, absent, reason }
+    ScopeCondition { field, met: is_met, absent, reason }
 }
 
 /// Returns the first glob that matches; no glob matches a missing value.
 fn first_match<'a>(
     globs: &'a [Glob],
-    subject: Option<&Subject>,
-    steps: &mut Steps,
+    subject: Option<&GlobSubject>,
+    steps: &mut StepBudget,
 ) -> Result<Option<&'a Glob>, TooMany> {
     match subject {
-        Some(subject) => find(globs, |glob| glob.matches(subject, steps)),
+        Some(subject) => find_glob(globs, |glob| glob.matches(subject, steps)),
         None => Ok(None),
     }
 }
 
-fn find(globs: &[Glob], mut fits: impl FnMut(&Glob) -> Result<bool, TooMany>) -> Result<Option<&Glob>, TooMany> {
+fn find_glob(globs: &[Glob], mut fits: impl FnMut(&Glob) -> Result<bool, TooMany>) -> Result<Option<&Glob>, TooMany> {
     for glob in globs {
         if fits(glob)? {
             return Ok(Some(glob));
@@ -432,7 +448,7 @@ fn find(globs: &[Glob], mut fits: impl FnMut(&Glob) -> Result<bool, TooMany>) ->
 }
 
 /// Sorts a list by the bytes of `key` and removes duplicates.
-fn sorted<T, K: Ord>(mut list: Vec<T>, key: impl Fn(&T) -> K) -> Box<[T]> {
+fn sort_unique<T, K: Ord>(mut list: Vec<T>, key: impl Fn(&T) -> K) -> Box<[T]> {
     list.sort_by_cached_key(&key);
     list.dedup_by(|a, b| key(a) == key(b));
     list.into()
@@ -445,18 +461,18 @@ impl Serialize for Scope {
 }
 
 /// Renders the canonical form.
-struct Canonical<'a>(&'a Scope);
+struct CanonicalScope<'a>(&'a Scope);
 
-impl Serialize for Canonical<'_> {
+impl Serialize for CanonicalScope<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
         let scope = self.0;
         let mut map = serializer.serialize_map(None)?;
         if !scope.branch.is_empty() {
-            map.serialize_entry("branch", &Seq(scope.branch.iter().map(Glob::as_str)))?;
+            map.serialize_entry("branch", &ListSerializer(scope.branch.iter().map(Glob::as_str)))?;
         }
         if !scope.cwd.is_empty() {
-            map.serialize_entry("cwd_glob", &Seq(scope.cwd.iter().map(Glob::as_str)))?;
+            map.serialize_entry("cwd_glob", &ListSerializer(scope.cwd.iter().map(Glob::as_str)))?;
         }
         if !scope.env_match.is_empty() {
             map.serialize_entry("env_match", &scope.env_match)?;
@@ -465,19 +481,19 @@ impl Serialize for Canonical<'_> {
             map.serialize_entry("env_required", &scope.env_required)?;
         }
         if scope.os != 0 {
-            map.serialize_entry("os", &Seq(scope.os()))?;
+            map.serialize_entry("os", &ListSerializer(scope.listed_systems()))?;
         }
         if !scope.repo.is_empty() {
-            map.serialize_entry("repo", &Seq(scope.repo.iter().map(Repo::to_string)))?;
+            map.serialize_entry("repo", &ListSerializer(scope.repo.iter().map(RepoName::to_string)))?;
         }
         map.end()
     }
 }
 
 /// Serializes an iterator as a list.
-struct Seq<I>(I);
+struct ListSerializer<I>(I);
 
-impl<I: Iterator<Item: Serialize> + Clone> Serialize for Seq<I> {
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for ListSerializer<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.clone())
     }

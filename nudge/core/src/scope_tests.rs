@@ -1,7 +1,7 @@
 use super::*;
 
 fn scope(json: &str) -> Scope {
-    Scope::new(&wire::parse(json, "scope").unwrap()).unwrap()
+    Scope::new(&wire::parse_json(json, "scope").unwrap()).unwrap()
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn refused() {
         (r#"{"env_match":{"A":""}}"#, "E_INVALID"),
         (r#"{"env_match":{"":"x"}}"#, "E_INVALID"),
     ] {
-        let spec: ScopeSpec = wire::parse(json, "scope").unwrap();
+        let spec: ScopeSpec = wire::parse_json(json, "scope").unwrap();
         assert_eq!(Scope::new(&spec).unwrap_err().reason(), reason, "{json}");
     }
     for json in [r#"{"os":"macos"}"#, r#"{"os":[1]}"#, r#"{"cwd":"x"}"#, r#"{"env_match":["A"]}"#, "[1]"] {
-        assert!(wire::parse::<ScopeSpec>(json, "scope").is_err(), "{json}");
+        assert!(wire::parse_json::<ScopeSpec>(json, "scope").is_err(), "{json}");
     }
 }
 

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::near::nearest;
-use crate::report::Report;
-use crate::source::Finish;
-use crate::steps::Steps;
+use crate::near::find_nearest;
+use crate::report::AnswerReport;
+use crate::source::AnswerFinish;
+use crate::steps::StepBudget;
 
 mod info;
 mod joined;
 
 pub use info::{METHODS, MethodInfo, MethodInfos, tool_name};
-pub use joined::Services;
+pub use joined::JoinedServices;
 
 /// How a front end that can infer a context treats a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +32,9 @@ pub enum ContextUse {
 /// The time that a call may take. It decides where a server runs it: on its event loop, or on a thread of its own where
 /// it delays no other call.
 #[derive(Debug, Clone, Copy)]
-pub enum Cost {
+pub enum CallCost {
     /// Microseconds: it looks into memory, or appends to a file without a flush. Work that depends on stored data takes
-    /// the caller's [`Steps`]. When an event loop has too few of them, the call is refused ([`Error::takes_long`]), and
+    /// the caller's [`StepBudget`]. When an event loop has too few of them, the call is refused ([`Error::takes_long`]), and
     /// the server makes it again on a thread.
     Quick,
     /// Anything longer, or unknown: it reads or writes much, flushes a file, searches texts, computes.
@@ -43,9 +43,9 @@ pub enum Cost {
     SlowIf(fn(&str) -> bool),
 }
 
-impl Cost {
+impl CallCost {
     /// Returns true when a call with these params may run on the event loop. A call of an unknown method may not.
-    pub fn is_quick(method: Option<&Method>, params: &str) -> bool {
+    pub fn is_quick(method: Option<&MethodSpec>, params: &str) -> bool {
         match method.map(|method| method.cost) {
             Some(Self::Quick) => true,
             Some(Self::SlowIf(is_slow)) => !is_slow(params),
@@ -57,7 +57,7 @@ impl Cost {
 /// The kind of places that a call off the event loop takes. Each lane has places of its own, so that
 /// calls of one never wait for those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum CallLane {
     /// Calls that may take long, and may hang where a disk, a file or another program does.
     Work,
     /// Questions of hooks and prompts: they compute for milliseconds, and callers wait no longer.
@@ -81,7 +81,7 @@ pub enum Lane {
 // Independent facts, four of them named after MCP's annotations.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Copy)]
-pub struct Method {
+pub struct MethodSpec {
     /// The JSON-RPC name: `nudge.get_hint`, and `nudge.SOURCE.VERB` for other sources than the hints.
     pub name: &'static str,
     /// A few words for people.
@@ -103,9 +103,9 @@ pub struct Method {
     /// How `params.context` is filled in.
     pub context: ContextUse,
     /// How long a call may take.
-    pub cost: Cost,
+    pub cost: CallCost,
     /// The kind of places it takes off the event loop.
-    pub lane: Lane,
+    pub lane: CallLane,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
     /// The command line takes that word without its source's, too: `nudge ask`.
@@ -115,13 +115,13 @@ pub struct Method {
     /// The words after the verb in the example of its help, when the required params are not enough.
     pub example: Option<&'static str>,
     /// The way to change in an editor the data that it writes.
-    pub edited: Option<&'static Edited>,
+    pub edited: Option<&'static EditSpec>,
     /// How the command line reads its answer, a file for programs, page by page.
     pub document: Option<&'static DocumentPages>,
-    /// What a person is told of its answer, on the command line; else its members, one by one.
-    pub report: Option<fn(&serde_json::Value) -> Report>,
+    /// The report of the answer on the command line; without one, its members are printed one by one.
+    pub report: Option<fn(&serde_json::Value) -> AnswerReport>,
     /// The part that the command line adds to its answer, when a setting says so.
-    pub finish: Option<&'static Finish>,
+    pub finish: Option<&'static AnswerFinish>,
     /// The question that the user at the terminal is asked before it is called.
     pub question: Option<&'static str>,
 }
@@ -129,7 +129,7 @@ pub struct Method {
 /// The rules of `nudge SOURCE edit NUMBER`: the stored text is read, a person changes it in an editor, and the
 /// differences are written if it has not been changed meanwhile.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditSpec {
     /// The method that reads one by its number.
     pub read: &'static str,
     /// The param of both with the number.
@@ -151,7 +151,7 @@ pub struct DocumentPages {
     pub next: &'static str,
 }
 
-impl Method {
+impl MethodSpec {
     /// A method with the defaults: it is no tool, changes something, takes no context, and is slow. The functions
     /// below say otherwise.
     pub const fn new(
@@ -171,8 +171,8 @@ impl Method {
             destructive: false,
             idempotent: false,
             context: ContextUse::None,
-            cost: Cost::Slow,
-            lane: Lane::Work,
+            cost: CallCost::Slow,
+            lane: CallLane::Work,
             verb: None,
             is_command: false,
             argument: None,
@@ -219,26 +219,26 @@ impl Method {
 
     /// Sets the report of its answer for a person.
     #[must_use]
-    pub const fn reports(self, report: fn(&serde_json::Value) -> Report) -> Self {
+    pub const fn with_report(self, report: fn(&serde_json::Value) -> AnswerReport) -> Self {
         Self { report: Some(report), ..self }
     }
 
     /// Sets the part that the command line adds to its answer.
     #[must_use]
-    pub const fn finished(self, finish: &'static Finish) -> Self {
+    pub const fn with_finish(self, finish: &'static AnswerFinish) -> Self {
         Self { finish: Some(finish), ..self }
     }
 
     /// Makes the command line call it only when the user at the terminal says yes to this question. A script is not
     /// asked.
     #[must_use]
-    pub const fn asks(self, question: &'static str) -> Self {
+    pub const fn with_question(self, question: &'static str) -> Self {
         Self { question: Some(question), ..self }
     }
 
     /// The same, with `edit` as a further verb.
     #[must_use]
-    pub const fn edited(self, edited: &'static Edited) -> Self {
+    pub const fn with_edit(self, edited: &'static EditSpec) -> Self {
         Self { edited: Some(edited), ..self }
     }
 
@@ -256,7 +256,7 @@ impl Method {
 
     /// The same, which changes nothing.
     #[must_use]
-    pub const fn reads(self) -> Self {
+    pub const fn read_only(self) -> Self {
         Self { read_only: true, idempotent: true, ..self }
     }
 
@@ -287,31 +287,31 @@ impl Method {
     /// The same, which takes microseconds. Off the event loop it still only computes, so that it waits for no work.
     #[must_use]
     pub const fn quick(self) -> Self {
-        Self { cost: Cost::Quick, lane: Lane::Vital, ..self }
+        Self { cost: CallCost::Quick, lane: CallLane::Vital, ..self }
     }
 
     /// The same, which may take hours, and looks at the [limit of its call](crate::patience) meanwhile.
     #[must_use]
     pub const fn long(self) -> Self {
-        Self { lane: Lane::Long, ..self }
+        Self { lane: CallLane::Long, ..self }
     }
 
     /// The same, as a question of a hook or a prompt.
     #[must_use]
     pub const fn for_prompts(self) -> Self {
-        Self { lane: Lane::Prompt, ..self }
+        Self { lane: CallLane::Prompt, ..self }
     }
 
     /// The same, as a call by which one learns how things stand.
     #[must_use]
     pub const fn vital(self) -> Self {
-        Self { lane: Lane::Vital, ..self }
+        Self { lane: CallLane::Vital, ..self }
     }
 
     /// The same, which takes microseconds unless `is_slow` says otherwise of its params.
     #[must_use]
     pub const fn slow_if(self, is_slow: fn(&str) -> bool) -> Self {
-        Self { cost: Cost::SlowIf(is_slow), ..self }
+        Self { cost: CallCost::SlowIf(is_slow), ..self }
     }
 
     /// The name as an MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
@@ -333,18 +333,18 @@ pub struct Caller<'a> {
     /// Is true when a call whose answer depends on environment variables that `context.env` lacks is to be refused with
     /// their names.
     pub env: bool,
-    /// Is true when the call runs on an event loop and has only the [`Steps`] of one.
+    /// Is true when the call runs on an event loop and has only the [`StepBudget`] of one.
     pub in_passing: bool,
     /// The call that the key stands for; set by [`TableService`](crate::table::TableService).
-    pub call: Option<Call>,
+    pub call: Option<CallIdentity>,
     /// The rest of an earlier call with this key, when its result is not kept; set by
     /// [`TableService`](crate::table::TableService) too.
-    pub made: Option<Made>,
+    pub made: Option<EarlierCall>,
 }
 
 impl<'a> Caller<'a> {
     /// A caller by its name.
-    pub const fn named(name: &'a str) -> Self {
+    pub const fn with_name(name: &'a str) -> Self {
         Self { name, agent: false, key: None, env: false, in_passing: false, call: None, made: None }
     }
 
@@ -362,7 +362,7 @@ impl<'a> Caller<'a> {
 
     /// Sets the rest of an earlier call with this key.
     #[must_use]
-    pub const fn with_made(self, made: Option<Made>) -> Self {
+    pub const fn with_made(self, made: Option<EarlierCall>) -> Self {
         Self { made, ..self }
     }
 
@@ -374,8 +374,8 @@ impl<'a> Caller<'a> {
     }
 
     /// Returns the steps that the call may take.
-    pub const fn steps(&self) -> Steps {
-        if self.in_passing { Steps::in_passing() } else { Steps::of_a_call() }
+    pub const fn allowed_steps(&self) -> StepBudget {
+        if self.in_passing { StepBudget::in_passing() } else { StepBudget::of_a_call() }
     }
 
     /// Marks a call whose `context.env` may lack names: then it is refused with
@@ -391,15 +391,15 @@ impl<'a> Caller<'a> {
 /// Each service keeps these rules: a call may come from any thread, and several at once; a refused call changes nothing
 /// and names the remedy in one sentence; a call with a [key](Caller::key) is made once, however often it comes
 /// ([`TableService`](crate::table::TableService) sees to it); a call that [asks](Caller::env) for environment names is
-/// refused with them when its answer could depend on names that `context.env` lacks; a row that is [`Cost::Quick`]
+/// refused with them when its answer could depend on names that `context.env` lacks; a row that is [`CallCost::Quick`]
 /// answers within microseconds; time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
     /// Returns the rows this service answers, in the order surfaces list them. For a session elsewhere only rows known
     /// here are returned: `nudge.methods` tells all.
-    fn methods(&self) -> Vec<&'static Method>;
+    fn methods(&self) -> Vec<&'static MethodSpec>;
 
     /// The row of this name, if this service answers it.
-    fn method(&self, name: &str) -> Option<&'static Method> {
+    fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
         self.methods().into_iter().find(|row| row.name == name)
     }
 
@@ -419,12 +419,12 @@ pub trait Service: Send + Sync {
 }
 
 impl<S: Service + ?Sized> Service for Arc<S> {
-    fn methods(&self) -> Vec<&'static Method> {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         (**self).methods()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        (**self).method(name)
+    fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
+        (**self).find_method(name)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
@@ -434,12 +434,12 @@ impl<S: Service + ?Sized> Service for Arc<S> {
 
 /// The error for a name that none of the methods has. It does not repeat the name, which may be anything, but says
 /// which of theirs is near.
-pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
+pub fn unknown_method(name: &str, methods: &[&'static MethodSpec]) -> Error {
     let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
     let asked = name.strip_prefix("nudge.").unwrap_or(name);
     let names = || methods.iter().map(|method| bare(method.name));
     // A name without the prefix means just that one.
-    let meant = names().find(|name| *name == asked).or_else(|| nearest(asked, names()));
+    let meant = names().find(|name| *name == asked).or_else(|| find_nearest(asked, names()));
     let message = match meant {
         Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
         None => "There is no such method; `nudge.methods` lists them.".to_owned(),
@@ -449,7 +449,7 @@ pub fn unknown_method(name: &str, methods: &[&'static Method]) -> Error {
 
 /// The call that a key is used for: a method and a fingerprint of its params.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct CallIdentity {
     method: &'static str,
     params: u64,
     /// Is true when the params surely hold neither a secret nor a value of the environment, which could be guessed from
@@ -457,7 +457,7 @@ pub struct Call {
     open: bool,
 }
 
-impl Call {
+impl CallIdentity {
     /// Makes a call of `method` with these params. They count as open when some words are absent, which errs on the
     /// safe side: JSON can write a letter only as itself or with `\u`.
     pub fn new(method: &'static str, params: &str) -> Self {
@@ -468,7 +468,7 @@ impl Call {
     }
 
     /// As a record holds it: the method, and the fingerprint unless it is about secrets.
-    pub fn text(self, secrets: bool) -> String {
+    pub fn to_record_text(self, secrets: bool) -> String {
         let Self { method, params, open } = self;
         if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
     }
@@ -477,8 +477,8 @@ impl Call {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn check(self, recorded: &str) -> Result<()> {
-        if recorded == self.method || recorded == self.text(false) {
+    pub fn check_recorded(self, recorded: &str) -> Result<()> {
+        if recorded == self.method || recorded == self.to_record_text(false) {
             return Ok(());
         }
         Err(Error::invalid("This Idempotency-Key was used for another call; use a new key for each call."))
@@ -487,7 +487,7 @@ impl Call {
 
 /// The rest of an earlier call whose result is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum EarlierCall {
     /// It was about a secret, and another process made it: the journal holds only this version that it led to.
     Lost(u64),
     /// The result was large, and is not kept any more. The call is not made again: a set or a bump answers with the

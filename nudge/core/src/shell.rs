@@ -195,7 +195,7 @@ impl Line {
 /// Reads a command line as `bash` would. `None` when it is not understood: its syntax is wrong, it is longer than
 /// [`MAX_BYTES`] without its here-documents, or nests deeper than lines do that somebody means.
 pub fn parse(line: &str) -> Option<Line> {
-    let mut walk = walk::Walk::default();
-    walk.line(line, Told::ALL)?;
+    let mut walk = walk::ShellWalk::default();
+    walk.walk_line(line, Told::ALL)?;
     Some(walk.into_line())
 }

@@ -2,12 +2,12 @@
 //! be told, and why?
 //!
 //! A source is a crate with one [`SourceSpec`], named in one list of the binary. The spec is static, so that a PROXY,
-//! which opens nothing, can list the sources of the PRIMARY. The PRIMARY opens each with a [`Host`]; the opened source
+//! which opens nothing, can list the sources of the PRIMARY. The PRIMARY opens each with a [`SourceHost`]; the opened source
 //! lives until [`Source::close`]:
 //!
 //! 1. `open`, within 20 ms: callers wait for it. It reads the data that it kept, and starts nothing.
 //! 2. [`work`](Source::work) on a thread of its own, where the spec says that there is any: watch, compute, send.
-//! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::offers) at any time, from any thread.
+//! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::find_offers) at any time, from any thread.
 //! 4. `close`: nothing is acknowledged afterwards.
 //!
 //! **The duties of a source.** It acknowledges a change only after it is kept, behind the [`Fence`], which knows that
@@ -26,15 +26,15 @@ use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
-use crate::dir::{Dir, Unfit, advice, create_private};
-use crate::embed::Models;
+use crate::dir::{PrivateDir, UnfitDir, advise_on_disk, create_private};
+use crate::embed::ModelProvider;
 use crate::error::{Error, Result};
-use crate::service::{Caller, Method, Service};
-use crate::settings::{Setting, Values};
-use crate::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
+use crate::service::{Caller, MethodSpec, Service};
+use crate::settings::{Setting, SettingValues};
+use crate::suggest::{CommandOutcome, OutcomeEffect, SourceOffers, SuggestRequest};
 
 pub use alone::NoSession;
-pub use work::{StopFlag, Worker, give_way, gives_way};
+pub use work::{SourceWorker, StopFlag, give_way, gives_way};
 
 /// The description of a source, known without opening it.
 #[derive(Debug)]
@@ -44,13 +44,13 @@ pub struct SourceSpec {
     /// prefix.
     pub name: &'static str,
     /// The methods that it answers.
-    pub methods: fn() -> Vec<&'static Method>,
+    pub methods: fn() -> Vec<&'static MethodSpec>,
     /// The line of the instructions that every agent reads over MCP; 160 bytes at most.
     pub guide: &'static str,
     /// The settings.
     pub settings: &'static [Setting],
     /// The resources, read and watched by URI, if it has any.
-    pub resources: Option<&'static Resources>,
+    pub resources: Option<&'static SourceResources>,
     /// The method that lists its contents; hooks name it to the model when there was no room for all of them.
     pub list: &'static str,
     /// Environment variables of a caller that its answers depend on. Front ends send the ones that are set with every
@@ -64,7 +64,7 @@ pub struct SourceSpec {
     /// Is true when [`Source::work`] has anything to do.
     pub works: bool,
     /// Opens it, within 20 ms.
-    pub open: fn(Host<'_>) -> Result<Arc<dyn Source>>,
+    pub open: fn(SourceHost<'_>) -> Result<Arc<dyn Source>>,
 }
 
 /// A command of a source that is not one call. It may keep running and print events until it is stopped: `nudge signals
@@ -72,7 +72,7 @@ pub struct SourceSpec {
 #[derive(Debug)]
 pub struct LongCommand {
     /// The name, params and words, as for a method; only the command line calls it.
-    pub row: Method,
+    pub row: MethodSpec,
     /// Runs it, with the params as JSON.
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
 }
@@ -80,7 +80,7 @@ pub struct LongCommand {
 /// The part that the command line adds to a method's answer, in its own process: work that a server may not do for a
 /// caller, such as sending its user's texts elsewhere.
 #[derive(Debug)]
-pub struct Finish {
+pub struct AnswerFinish {
     /// The switch among the settings of the source that says so.
     pub setting: &'static str,
     /// Adds it, from the params and the answer. A failure is noted in the answer.
@@ -101,7 +101,7 @@ pub struct CommandHost<'a> {
     /// Says a text of several lines, each for itself.
     pub show: &'a dyn Fn(&str, &Value),
     /// The things that the source would be lent in this process, alone.
-    pub open: &'a dyn Fn() -> Result<Host<'static>>,
+    pub open: &'a dyn Fn() -> Result<SourceHost<'static>>,
     /// Reads a list among all of the user's settings, those of other parts too; empty for none.
     pub list: &'a dyn Fn(&str) -> Result<Vec<String>>,
     /// Finds a program by its name, wherever its user has it.
@@ -113,7 +113,7 @@ pub struct CommandHost<'a> {
 /// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,
 /// and one for each name.
 #[derive(Debug)]
-pub struct Resources {
+pub struct SourceResources {
     /// URI of the list, such as `nudge://components`.
     pub list_uri: &'static str,
     /// Title of the list.
@@ -137,12 +137,12 @@ pub struct Resources {
     /// The part of its result that is shown.
     pub shown: fn(&RawValue) -> Option<Box<RawValue>>,
     /// A page that an agent may read when it wants to know how to use the source well; a prompt need not carry it.
-    pub page: Option<&'static Page>,
+    pub page: Option<&'static SourcePage>,
 }
 
 /// A text that comes with a source and never changes.
 #[derive(Debug)]
-pub struct Page {
+pub struct SourcePage {
     /// The URI, such as `nudge://examples`.
     pub uri: &'static str,
     /// The name.
@@ -160,10 +160,10 @@ pub trait Source: Service {
     /// Returns the offers that it would make now, best first. Every source is asked at once, and somebody's prompt
     /// waits: it may not be slow or ask a model. An offer that comes after [`SuggestRequest::deadline`] is not told; only
     /// the first of those that are asked is waited for. The asker holds no lock. At most [`SuggestRequest::limit`] offers
-    /// of [`SuggestRequest::max_bytes`] in all are of use; [`Offers::omitted`] counts those that these hold back.
-    fn offers(&self, request: &SuggestRequest) -> Offers {
+    /// of [`SuggestRequest::max_bytes`] in all are of use; [`SourceOffers::omitted`] counts those that these hold back.
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let _ = request;
-        Offers::default()
+        SourceOffers::default()
     }
 
     /// Returns true when the value behind an offer with this id is a secret now. Then its line, which was told earlier,
@@ -177,9 +177,9 @@ pub trait Source: Service {
     ///
     /// # Errors
     /// Whatever keeps the count from being kept.
-    fn outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
+    fn note_outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
         let _ = (by, ran);
-        Ok(Counted::default())
+        Ok(OutcomeEffect::default())
     }
 
     /// The environment variables that any answer can depend on.
@@ -196,10 +196,10 @@ pub trait Source: Service {
 
     /// Returns its members of `nudge.status`, named after the things that they count. It is called on every status
     /// request, so it should be quick.
-    fn status(&self) -> Map<String, Value>;
+    fn report_status(&self) -> Map<String, Value>;
 
     /// Returns its members of `nudge.stats`.
-    fn stats(&self) -> Map<String, Value> {
+    fn report_stats(&self) -> Map<String, Value> {
         Map::new()
     }
 
@@ -219,7 +219,7 @@ pub trait Source: Service {
 }
 
 /// The things that the server lends a source.
-pub struct Host<'a> {
+pub struct SourceHost<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The session that it is opened for.
@@ -231,16 +231,16 @@ pub struct Host<'a> {
     /// Keeps this process from acknowledging a change that the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
     /// The journal, for a source with state that lives as long as the session.
-    pub journal: Arc<dyn Journal>,
+    pub journal: Arc<dyn RecordJournal>,
     /// The records that the source has left in the journal, in order. They end early when the process gives the session
     /// up.
     pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
     /// Takes its changes, to tell of them.
     pub changes: Arc<dyn ChangeSink>,
     /// The model, if there is one.
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProvider>,
     /// The values of its own settings.
-    pub settings: Arc<Values>,
+    pub settings: Arc<SettingValues>,
 }
 
 /// The identity of a session, the same for every PRIMARY.
@@ -252,7 +252,7 @@ pub struct SessionIdentity {
     pub created_at: Millis,
 }
 
-/// The fence around the changes that a source keeps in files of its own. [`Journal::append`] has it built in.
+/// The fence around the changes that a source keeps in files of its own. [`RecordJournal::append`] has it built in.
 pub trait Fence: Send + Sync {
     /// Runs `keep`, which keeps one change, unless this process has lost the session's lock or is leaving. A process
     /// that leaves waits for its end before it gives the lock back, so that the next PRIMARY sees the change.
@@ -264,8 +264,8 @@ pub trait Fence: Send + Sync {
 }
 
 /// The session's journal as one source sees it. Only the next PRIMARY of the session gets the records back
-/// ([`Host::records`]). An append survives the death of the process, not of the machine.
-pub trait Journal: Send + Sync {
+/// ([`SourceHost::records`]). An append survives the death of the process, not of the machine.
+pub trait RecordJournal: Send + Sync {
     /// Notes for the log that so many of the records could not be read.
     fn passed_over(&self, unreadable: usize);
 
@@ -286,7 +286,7 @@ pub trait Journal: Send + Sync {
 /// Receives changes, for `nudge watch` and for clients that subscribed.
 pub trait ChangeSink: Send + Sync {
     /// Tells of changes that everybody can see now, in their order. Quick; calls no source.
-    fn tell(&self, changes: &[ChangeEvent]);
+    fn tell_changes(&self, changes: &[ChangeEvent]);
 }
 
 /// A change, as it is told.
@@ -303,7 +303,7 @@ pub struct ChangeEvent {
     pub by: String,
     /// The resources of the source that it touches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub touched: Vec<Touch>,
+    pub touched: Vec<TouchedResource>,
     /// Further members: names and short values, without secrets. In a source with resources `name` is the resource
     /// that was touched: by it clients of a PROXY hear which.
     #[serde(flatten)]
@@ -312,14 +312,14 @@ pub struct ChangeEvent {
 
 /// A resource that a change touches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Touch {
-    /// The name, as in the list of the source's [`Resources`].
+pub struct TouchedResource {
+    /// The name, as in the list of the source's [`SourceResources`].
     pub resource: Arc<str>,
     /// Is true when it has more or fewer parts than before, or is new or gone.
     pub count_changed: bool,
 }
 
-/// The path of [`DataDir::nowhere`]: below a file, so that no program can make it.
+/// The path of [`DataDir::unavailable`]: below a file, so that no program can make it.
 const NOWHERE: &str = "/dev/null/nudge";
 
 /// A folder that is made when it is first needed, for this user alone.
@@ -333,7 +333,7 @@ impl DataDir {
     }
 
     /// A folder that cannot be made, for a user without a home: nothing is kept in a place that the system clears.
-    pub fn nowhere() -> Self {
+    pub fn unavailable() -> Self {
         Self::new(NOWHERE)
     }
 
@@ -347,24 +347,24 @@ impl DataDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be made, belongs to another user, or is open to others.
-    pub fn create(&self) -> Result<PathBuf> {
+    pub fn create_folder(&self) -> Result<PathBuf> {
         if self.0.starts_with(NOWHERE) {
             return Err(Error::unavailable(
                 "This user has no home folder; set HOME, or NUDGE_DATA_DIR and NUDGE_CACHE_DIR to folders of theirs.",
             ));
         }
-        let unfit = |unfit: Unfit| {
+        let unfit = |unfit: UnfitDir| {
             let advice = "set NUDGE_DATA_DIR to a folder of yours with mode 0700";
             Error::unavailable(format!("The folder {} {unfit}; {advice}.", self.0.display()))
         };
         create_private(&self.0).map_err(|error| {
-            let advice = advice(&error).unwrap_or("make it writable");
+            let advice = advise_on_disk(&error).unwrap_or("make it writable");
             Error::unavailable(format!("The folder {} cannot be made ({error}); {advice}.", self.0.display()))
         })?;
         // Elsewhere a path without links has a form that not every program takes.
         let real = if cfg!(unix) { self.0.canonicalize() } else { std::path::absolute(&self.0) };
         let real = real.map_err(|error| unfit(error.into()))?;
-        Dir::open(&real, false).map_err(unfit)?;
+        PrivateDir::open(&real, false).map_err(unfit)?;
         Ok(real)
     }
 }
@@ -380,18 +380,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
         let (folder, link) = (place.join("a/b"), place.join("link"));
-        assert_eq!(DataDir::new(&folder).create().unwrap(), folder);
+        assert_eq!(DataDir::new(&folder).create_folder().unwrap(), folder);
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        assert_eq!(DataDir::new(&link).create().unwrap(), folder, "moved to another disk by its user");
+        assert_eq!(DataDir::new(&link).create_folder().unwrap(), folder, "moved to another disk by its user");
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let open = DataDir::new(&folder).create().unwrap_err();
+        let open = DataDir::new(&folder).create_folder().unwrap_err();
         assert_eq!(open.reason(), "E_UNAVAILABLE");
         let advice = "run `chmod 700` on it; set NUDGE_DATA_DIR to a folder of yours with mode 0700.";
         assert!(open.message().ends_with(&format!("a/b is open to other users; {advice}")), "{open}");
         std::fs::write(place.join("file"), "").unwrap();
-        assert!(DataDir::new(place.join("file")).create().is_err());
-        let nowhere = DataDir::new(DataDir::nowhere().path().join("brain")).create().unwrap_err();
+        assert!(DataDir::new(place.join("file")).create_folder().is_err());
+        let nowhere = DataDir::new(DataDir::unavailable().path().join("brain")).create_folder().unwrap_err();
         assert!(nowhere.message().starts_with("This user has no home folder; set HOME, "), "{nowhere}");
     }
 }

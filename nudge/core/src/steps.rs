@@ -20,7 +20,7 @@ const TAKES_LONG: &str = "takes_long";
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Steps {
+pub struct StepBudget {
     left: u64,
     in_passing: bool,
 }
@@ -31,7 +31,7 @@ pub struct TooMany {
     in_passing: bool,
 }
 
-impl Steps {
+impl StepBudget {
     /// All that one call may take: [`MAX_STEPS`].
     pub const fn of_a_call() -> Self {
         Self { left: MAX_STEPS, in_passing: false }
@@ -48,13 +48,13 @@ impl Steps {
         Self { left: u64::MAX, in_passing: false }
     }
 
-    /// Returns true for those of [`Steps::in_passing`].
+    /// Returns true for those of [`StepBudget::in_passing`].
     pub const fn are_in_passing(&self) -> bool {
         self.in_passing
     }
 
     /// Returns how many are left.
-    pub const fn left(&self) -> u64 {
+    pub const fn remaining(&self) -> u64 {
         self.left
     }
 
@@ -63,15 +63,15 @@ impl Steps {
     /// # Errors
     /// When there are not so many left; then none are.
     #[inline]
-    pub fn take(&mut self, count: usize) -> Result<(), TooMany> {
+    pub fn take_steps(&mut self, count: usize) -> Result<(), TooMany> {
         let left = self.left.checked_sub(count as u64);
         self.left = left.unwrap_or(0);
         left.map(|_| ()).ok_or(TooMany { in_passing: self.in_passing })
     }
 
-    /// Splits off `count` at the most; [`Steps::give_back`] returns the unused ones.
+    /// Splits off `count` at the most; [`StepBudget::give_back`] returns the unused ones.
     #[must_use]
-    pub fn split(&mut self, count: u64) -> Self {
+    pub fn split_off(&mut self, count: u64) -> Self {
         let count = count.min(self.left);
         self.left -= count;
         Self { left: count, in_passing: self.in_passing }
@@ -87,7 +87,7 @@ impl From<TooMany> for Error {
     fn from(too_many: TooMany) -> Self {
         if too_many.in_passing {
             return Self::new(ErrorKind::Unavailable, "This call takes long; make it again, on another thread.")
-                .with(TAKES_LONG, true);
+                .with_data(TAKES_LONG, true);
         }
         // It fits: the limit has 24 bits.
         let max = usize::try_from(MAX_STEPS).unwrap_or(usize::MAX);
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_cannot_be_taken() {
-        let mut steps = Steps::in_passing();
-        let mut some = steps.split(10);
-        some.take(4).unwrap();
+        let mut steps = StepBudget::in_passing();
+        let mut some = steps.split_off(10);
+        some.take_steps(4).unwrap();
         steps.give_back(&some);
-        assert_eq!(steps.left(), STEPS_IN_PASSING - 4);
-        let refused = Error::from(steps.take(usize::MAX).unwrap_err());
-        assert!(refused.takes_long() && steps.take(1).is_err());
-        let refused = Error::from(Steps::of_a_call().take(usize::MAX).unwrap_err());
+        assert_eq!(steps.remaining(), STEPS_IN_PASSING - 4);
+        let refused = Error::from(steps.take_steps(usize::MAX).unwrap_err());
+        assert!(refused.takes_long() && steps.take_steps(1).is_err());
+        let refused = Error::from(StepBudget::of_a_call().take_steps(usize::MAX).unwrap_err());
         assert_eq!(
             (refused.reason(), refused.takes_long(), &refused.data()["limit"]),
             ("E_QUOTA", false, &"steps".into())

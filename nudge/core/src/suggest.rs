@@ -2,7 +2,7 @@
 //!
 //! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for urgent lines, after
 //! every tool (`nudge.suggest`); an agent or a person asks in words (`nudge.recall`). Either way every source is asked
-//! for [`Offers`] at once, no lock is held meanwhile, and [`merge()`] chooses among them under one budget of bytes.
+//! for [`SourceOffers`] at once, no lock is held meanwhile, and [`merge_offers`] chooses among them under one budget of bytes.
 //! [`Suggester`] remembers the lines that each client session was told, and their outcome (semantics section 10).
 
 mod answer;
@@ -26,22 +26,22 @@ use serde_json::value::RawValue;
 
 use crate::clock::Millis;
 use crate::context::Context;
-use crate::embed::{Embedder, Model, Models, Thought};
+use crate::embed::{ModelProvider, ModelState, QuestionVector, TextEmbedder};
 use crate::error::{Error, Result};
-use crate::explain::{MatchExplain, Parts};
-use crate::relevance::Terms;
+use crate::explain::{MatchExplain, ScoreParts};
+use crate::relevance::QueryTerms;
 use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
-pub use answer::{Confirmed, HeldBack, Item, Recalled, Suggestion, Suggestions};
-pub use counts::{Counts, HourStats, SessionStats};
-pub use digest::{Digest, DigestText, SuggestTold, digest};
+pub use answer::{HeldBackPart, RecallAnswer, SourceItem, SuggestAnswer, SuggestedLine, ToldAnswer};
+pub use counts::{HourStats, SessionStats, SuggestCounts};
+pub use digest::{DigestBuilder, DigestText, SuggestTold, answer_digest};
 pub use memory::Suggester;
-pub use merge::{Budget, Merged, merge};
+pub use merge::{AnswerBudget, MergedOffers, merge_offers};
 pub use params::{
-    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, Outcome, RECALL, Recall, STATS, SUGGEST, Suggest, SuggestEvent,
-    TOLD, Told,
+    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, RECALL, RecallParams, STATS, SUGGEST,
+    SuggestEvent, SuggestParams, TOLD, ToldParams,
 };
-pub use told::{ClientSessionTold, ClientSessions, LineOutcome, Place, ToldLine};
+pub use told::{ClientSessionTold, ClientSessions, LineOutcome, LoggedLine, SessionPlace};
 
 /// The time that sources have to offer something unasked. A hook has 45 ms in all, from its start to its last word.
 const PATIENCE: Duration = Duration::from_millis(25);
@@ -50,13 +50,13 @@ const RECALL_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Returns the time that sources have to offer something to a caller who confirms it within `confirm_ms`. A hook gives
 /// all its time; when that is more than 45 ms, the sources have more as well.
-fn patience(confirm_ms: Option<u64>) -> Duration {
+fn choose_patience(confirm_ms: Option<u64>) -> Duration {
     confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
 }
 
 /// The moment that makes something worth telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum SuggestMoment {
     /// A session begins: tell lines that apply here.
     Start,
     /// The user asked for something: tell lines that the words bring to mind.
@@ -75,11 +75,11 @@ pub enum Moment {
 #[derive(Clone)]
 pub struct SuggestRequest {
     /// The reason for asking.
-    pub moment: Moment,
+    pub moment: SuggestMoment,
     /// The agent's context.
     pub context: Context,
     /// The words of the prompt, of the query or of the error's last lines that say something; none at a start.
-    pub terms: Terms,
+    pub terms: QueryTerms,
     /// The prompt or the query as it is; empty for the other moments.
     pub text: String,
     /// The command that failed.
@@ -104,8 +104,8 @@ pub struct SuggestRequest {
     confirm_ms: Option<u64>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
-    thought: OnceLock<(Arc<dyn Embedder>, Thought)>,
-    known: Known,
+    thought: OnceLock<(Arc<dyn TextEmbedder>, QuestionVector)>,
+    known: SessionKnowledge,
 }
 
 /// The ids of offers by source, with the stamps that they were told with.
@@ -113,7 +113,7 @@ type Ids = Arc<HashMap<&'static str, HashMap<Box<str>, u64, RandomState>>>;
 
 /// The knowledge of a client session.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct SessionKnowledge {
     /// The offers that it was told.
     told: Ids,
     /// The offers that need not be told now: they were told, or another call is about to tell them. Beside a failure
@@ -133,32 +133,32 @@ impl SuggestRequest {
     }
 
     /// Returns the offers of `source` that the client session was told, by id, with the stamps of then. A changed offer
-    /// is reported as a [`Change`].
-    pub fn told(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
+    /// is reported as a [`OfferChange`].
+    pub fn told_offers(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
     /// Returns the vector of the prompt or the question and the loaded model, if it was quick enough; computed once for
     /// all sources.
-    pub fn thought(&self) -> Option<(&dyn Embedder, &Thought)> {
+    pub fn question_vector(&self) -> Option<(&dyn TextEmbedder, &QuestionVector)> {
         self.thought.get().map(|(model, thought)| (&**model, thought))
     }
 
     /// Computes the vector of the prompt or the question, if a model is loaded, within `patience`. A model that is not
     /// loaded is loaded in the background, for the next call: no prompt waits for it. A caller does this before it asks
     /// sources.
-    pub fn understand(&self, models: &dyn Models, patience: Duration) {
-        if self.moment == Moment::Start {
+    pub fn embed_question(&self, models: &dyn ModelProvider, patience: Duration) {
+        if self.moment == SuggestMoment::Start {
             models.get(Duration::ZERO);
         }
-        if !matches!(self.moment, Moment::Prompt | Moment::Recall) || self.text.trim().is_empty() {
+        if !matches!(self.moment, SuggestMoment::Prompt | SuggestMoment::Recall) || self.text.trim().is_empty() {
             return;
         }
-        let Model::Ready(model) = models.get(Duration::ZERO) else { return };
+        let ModelState::Ready(model) = models.get(Duration::ZERO) else { return };
         let text = self.text.clone();
         let (sender, understood) = channel();
         let work = move || {
-            let thought = Thought::of_prompt(&text, &*model).ok();
+            let thought = QuestionVector::of_prompt(&text, &*model).ok();
             // The receiver may have given up.
             let _ = sender.send(thought.map(|thought| (model, thought)));
         };
@@ -175,12 +175,12 @@ impl SuggestRequest {
     }
 
     /// Returns true when a source is asked.
-    pub fn asks(&self, source: &str) -> bool {
+    pub fn asks_source(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }
 
     /// The request of a `nudge.recall`, which no session remembers.
-    fn recall(params: Recall, sources: &[&str], now: Millis) -> Result<Self> {
+    fn from_recall(params: RecallParams, sources: &[&str], now: Millis) -> Result<Self> {
         if params.sources.iter().any(|name| !sources.contains(&&**name)) {
             // It is not repeated: it may be anything.
             return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
@@ -193,9 +193,9 @@ impl SuggestRequest {
             return Err(Error::invalid("`limit` must be a whole number from 1 to 100."));
         }
         Ok(Self {
-            moment: Moment::Recall,
+            moment: SuggestMoment::Recall,
             context: params.context.build()?,
-            terms: Terms::of_query(&params.query),
+            terms: QueryTerms::of_query(&params.query),
             text: params.query,
             command: None,
             error: String::new(),
@@ -209,12 +209,18 @@ impl SuggestRequest {
             confirm_ms: None,
             sources: params.sources,
             thought: OnceLock::new(),
-            known: Known::default(),
+            known: SessionKnowledge::default(),
         })
     }
 
     /// The request of a `nudge.suggest`, by a client session that knows `known`.
-    fn suggest(params: Suggest, context: Context, now: Millis, limit: usize, known: Known) -> Self {
+    fn from_suggest(
+        params: SuggestParams,
+        context: Context,
+        now: Millis,
+        limit: usize,
+        known: SessionKnowledge,
+    ) -> Self {
         let text = match params.event {
             SuggestEvent::Prompt => params.prompt.unwrap_or_default(),
             SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool | SuggestEvent::Stop => String::new(),
@@ -222,17 +228,17 @@ impl SuggestRequest {
         let error = params.error.unwrap_or_default();
         Self {
             moment: match params.event {
-                SuggestEvent::Start => Moment::Start,
-                SuggestEvent::Prompt => Moment::Prompt,
-                SuggestEvent::Failure => Moment::Failure,
-                SuggestEvent::Tool => Moment::Tool,
-                SuggestEvent::Stop => Moment::Stop,
+                SuggestEvent::Start => SuggestMoment::Start,
+                SuggestEvent::Prompt => SuggestMoment::Prompt,
+                SuggestEvent::Failure => SuggestMoment::Failure,
+                SuggestEvent::Tool => SuggestMoment::Tool,
+                SuggestEvent::Stop => SuggestMoment::Stop,
             },
             context,
             terms: match params.event {
-                SuggestEvent::Start | SuggestEvent::Tool | SuggestEvent::Stop => Terms::default(),
-                SuggestEvent::Prompt => Terms::of_prompt(&text),
-                SuggestEvent::Failure => Terms::of_error(&error),
+                SuggestEvent::Start | SuggestEvent::Tool | SuggestEvent::Stop => QueryTerms::default(),
+                SuggestEvent::Prompt => QueryTerms::of_prompt(&text),
+                SuggestEvent::Failure => QueryTerms::of_error(&error),
             },
             text,
             command: params.command,
@@ -241,7 +247,7 @@ impl SuggestRequest {
             file: params.file,
             client_session: params.client_session,
             now,
-            deadline: Instant::now() + patience(params.confirm_ms),
+            deadline: Instant::now() + choose_patience(params.confirm_ms),
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,
@@ -256,16 +262,16 @@ impl SuggestRequest {
 ///
 /// # Errors
 /// `E_INVALID` for params out of range, or a source that is not there.
-pub fn recall<I>(
-    params: Recall,
+pub fn answer_recall<I>(
+    params: RecallParams,
     sources: &[&str],
     now: Millis,
     ask: impl FnOnce(&Arc<SuggestRequest>) -> Offered<I>,
-) -> Result<Recalled<I>> {
-    let request = Arc::new(SuggestRequest::recall(params, sources, now)?);
+) -> Result<RecallAnswer<I>> {
+    let request = Arc::new(SuggestRequest::from_recall(params, sources, now)?);
     let (offered, late) = ask(&request);
-    let budget = Budget { count: request.limit, bytes: request.max_bytes };
-    Ok(Recalled::new(merge(offered, budget), late))
+    let budget = AnswerBudget { count: request.limit, bytes: request.max_bytes };
+    Ok(RecallAnswer::new(merge_offers(offered, budget), late))
 }
 
 /// Without the texts, which may hold secrets.
@@ -277,7 +283,7 @@ impl fmt::Debug for SuggestRequest {
 
 /// A line that a source would tell. `I` is the form of the thing itself.
 #[derive(Debug, Clone)]
-pub struct Offer<I = Item> {
+pub struct Offer<I = SourceItem> {
     /// Names it among the offers of its source, so that a session is told once.
     pub id: Box<str>,
     /// The name in a list of names, such as `api/build`.
@@ -285,7 +291,7 @@ pub struct Offer<I = Item> {
     /// The line that the model reads, guarded, without a secret.
     pub line: String,
     /// The named addends of its strength.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// A number that changes when the line changes: a line told with an old number is told anew.
     pub stamp: u64,
     /// Comes before everything else, such as a signal that was escalated.
@@ -298,7 +304,7 @@ pub struct Offer<I = Item> {
     /// The numbers by which it was chosen.
     pub explain: MatchExplain,
     /// The call that gets the whole of it.
-    pub more: More,
+    pub more: MoreCall,
     /// The thing itself, a JSON object; its members stand beside the others in the answer.
     pub item: I,
 }
@@ -313,14 +319,14 @@ impl<I> Offer<I> {
     /// How strong it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands. Whatever
     /// a source says: a number that is none counts as nothing.
     pub fn strength(&self) -> f64 {
-        let sum = self.parts.sum();
+        let sum = self.parts.total();
         if sum.is_nan() { 0.0 } else { sum.clamp(0.0, 1.0) }
     }
 }
 
 /// The change of an offer that the client session was told.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct OfferChange {
     /// The id of the offer that was told.
     pub id: Box<str>,
     /// The name in a list.
@@ -333,7 +339,7 @@ pub struct Change {
 
 /// The call that gets the whole of something.
 #[derive(Debug, Clone, Serialize)]
-pub struct More {
+pub struct MoreCall {
     /// The method, such as `nudge.get_hint`.
     pub method: &'static str,
     /// The params.
@@ -342,25 +348,25 @@ pub struct More {
 
 /// The offers of one source.
 #[derive(Debug)]
-pub struct Offers<I = Item> {
+pub struct SourceOffers<I = SourceItem> {
     /// Best first.
     pub offers: Vec<Offer<I>>,
     /// The changes of offers that the client session was told.
-    pub changes: Vec<Change>,
+    pub changes: Vec<OfferChange>,
     /// The number of further ones that it would have offered but for the limits of the request.
     pub omitted: usize,
     /// The least strength at which the best of these comes before the stronger ones of other sources.
     pub floor: f64,
 }
 
-impl<I> Default for Offers<I> {
+impl<I> Default for SourceOffers<I> {
     fn default() -> Self {
         Self { offers: Vec::new(), changes: Vec::new(), omitted: 0, floor: 0.25 }
     }
 }
 
 /// The offers of all sources, by name, and the names of those that did not answer in time.
-pub type Offered<I = Item> = (Vec<(&'static str, Offers<I>)>, Vec<&'static str>);
+pub type Offered<I = SourceItem> = (Vec<(&'static str, SourceOffers<I>)>, Vec<&'static str>);
 
 /// The end of a command, as every source is told.
 #[derive(Debug, Clone, Copy)]
@@ -379,7 +385,7 @@ pub struct CommandOutcome<'a> {
 
 /// The effect of an outcome on a source.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct OutcomeEffect {
     /// The ids of its offers that say the command; none when the call was made before.
     pub ids: Vec<Box<str>>,
     /// The changed things, as the answer tells them.
@@ -396,8 +402,8 @@ mod tests {
         let suggest = |confirm_ms: Option<u64>| {
             let params =
                 serde_json::from_value(serde_json::json!({"event": "start", "confirm_ms": confirm_ms})).unwrap();
-            let known = Known::default();
-            SuggestRequest::suggest(params, Context::default(), 0, 1, known).deadline
+            let known = SessionKnowledge::default();
+            SuggestRequest::from_suggest(params, Context::default(), 0, 1, known).deadline
         };
         for confirm_ms in [None, Some(1), Some(45)] {
             let deadline = suggest(confirm_ms);
@@ -405,6 +411,6 @@ mod tests {
         }
         assert!(suggest(Some(450)) >= begun + 10 * PATIENCE);
         let params = serde_json::from_value(serde_json::json!({"query": "x"})).unwrap();
-        assert!(SuggestRequest::recall(params, &[], 0).unwrap().deadline >= begun + RECALL_PATIENCE);
+        assert!(SuggestRequest::from_recall(params, &[], 0).unwrap().deadline >= begun + RECALL_PATIENCE);
     }
 }

@@ -10,17 +10,18 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::context::{EnvNames, ask_env_of};
-use crate::embed::Models;
+use crate::embed::ModelProvider;
 use crate::error::Result;
-use crate::once::Once;
+use crate::once::OnceByKey;
 use crate::patience::{self, CallLimit};
-use crate::service::{Caller, ContextUse, Method};
+use crate::service::{Caller, ContextUse, MethodSpec};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
-    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, Confirmed, DIGEST, DigestText, OUTCOME, Offered, Offers,
-    Outcome, RECALL, Recall, Recalled, STATS, SUGGEST, Suggest, SuggestRequest, Suggester, Suggestions, TOLD, Told,
+    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, DIGEST, DigestText, OUTCOME, Offered, OutcomeParams,
+    RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestParams, SuggestRequest,
+    Suggester, TOLD, ToldAnswer, ToldParams,
 };
-use crate::table::{NoParams, Row, Table, TableService, answer};
+use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
 /// Most requests that one source may be answering at a time. A source with so many counts as late and is not asked, so
 /// that one that hangs does not take a thread for every prompt.
@@ -30,12 +31,12 @@ const MAX_ASKED: usize = 4;
 pub struct SuggestService {
     suggester: Suggester,
     clock: Arc<dyn Clock>,
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     /// By name, in the order of the list.
-    sources: Vec<Asked>,
+    sources: Vec<SuggestSource>,
 }
 
-struct Asked {
+struct SuggestSource {
     name: &'static str,
     /// The method that lists its contents.
     list: &'static str,
@@ -43,16 +44,31 @@ struct Asked {
     open: Arc<AtomicUsize>,
 }
 
-static TABLE: Table<SuggestService> = Table(&[
-    &Row { method: SUGGEST, run: |service, _, params| answer(params, |params| service.suggest(params)) },
-    &Row { method: DIGEST, run: |service, _, params| answer(params, |params| service.digest(params)) },
-    &Row { method: TOLD, run: |service, _, params| answer(params, |params| service.told(&params)) },
-    &Row { method: RECALL, run: |service, _, params| answer(params, |params| service.recall(params)) },
-    &Row { method: OUTCOME, run: |service, by, params| answer(params, |params| service.outcome(by, params)) },
-    &Row { method: STATS, run: |service, _, params| answer(params, |_: NoParams| Ok(service.stats())) },
-    &Row {
+static TABLE: MethodTable<SuggestService> = MethodTable(&[
+    &TableRow {
+        method: SUGGEST,
+        run: |service, _, params| answer_typed(params, |params| service.answer_suggest(params)),
+    },
+    &TableRow {
+        method: DIGEST,
+        run: |service, _, params| answer_typed(params, |params| service.answer_digest(params)),
+    },
+    &TableRow { method: TOLD, run: |service, _, params| answer_typed(params, |params| service.answer_told(&params)) },
+    &TableRow {
+        method: RECALL,
+        run: |service, _, params| answer_typed(params, |params| service.answer_recall(params)),
+    },
+    &TableRow {
+        method: OUTCOME,
+        run: |service, by, params| answer_typed(params, |params| service.answer_outcome(by, params)),
+    },
+    &TableRow {
+        method: STATS,
+        run: |service, _, params| answer_typed(params, |_: NoParams| Ok(service.answer_stats())),
+    },
+    &TableRow {
         method: CLIENT_SESSIONS,
-        run: |service, _, params| answer(params, |params| service.client_sessions(&params)),
+        run: |service, _, params| answer_typed(params, |params| service.client_sessions(&params)),
     },
 ]);
 
@@ -63,7 +79,7 @@ struct ToldSessions {
 }
 
 #[derive(serde::Serialize)]
-struct Matched {
+struct MatchedOffers {
     matched: Vec<Box<RawValue>>,
 }
 
@@ -72,47 +88,52 @@ impl SuggestService {
     pub fn new(
         max: usize,
         clock: Arc<dyn Clock>,
-        models: Arc<dyn Models>,
+        models: Arc<dyn ModelProvider>,
         sources: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     ) -> Self {
-        let asked =
-            |(spec, source): (&SourceSpec, _)| Asked { name: spec.name, list: spec.list, source, open: Arc::default() };
+        let asked = |(spec, source): (&SourceSpec, _)| SuggestSource {
+            name: spec.name,
+            list: spec.list,
+            source,
+            open: Arc::default(),
+        };
         let sources = sources.into_iter().map(asked).collect();
         Self { suggester: Suggester::new(max), clock, models, sources }
     }
 
-    fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        self.suggester.suggest(params, || self.clock.now(), |request| self.ask(request))
+    fn answer_suggest(&self, params: SuggestParams) -> Result<SuggestAnswer> {
+        self.suggester.answer_suggest(params, || self.clock.now(), |request| self.ask_sources(request))
     }
 
-    fn digest(&self, params: Suggest) -> Result<DigestText> {
+    fn answer_digest(&self, params: SuggestParams) -> Result<DigestText> {
         let lists = |name: &str| self.sources.iter().find(|asked| asked.name == name).map(|asked| asked.list);
-        suggest::digest(params, lists, |params| self.suggest(params))
+        suggest::answer_digest(params, lists, |params| self.answer_suggest(params))
     }
 
-    fn told(&self, params: &Told) -> Result<Confirmed> {
-        self.suggester.told(params, self.clock.now())
+    fn answer_told(&self, params: &ToldParams) -> Result<ToldAnswer> {
+        self.suggester.answer_told(params, self.clock.now())
     }
 
-    fn recall(&self, params: Recall) -> Result<Recalled> {
+    fn answer_recall(&self, params: RecallParams) -> Result<RecallAnswer> {
         let names: Vec<_> = self.sources.iter().map(|asked| asked.name).collect();
-        suggest::recall(params, &names, self.clock.now(), |request| self.ask(request))
+        suggest::answer_recall(params, &names, self.clock.now(), |request| self.ask_sources(request))
     }
 
     /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
     /// No source is asked for a caller that has gone.
-    fn ask(&self, request: &Arc<SuggestRequest>) -> Offered {
+    fn ask_sources(&self, request: &Arc<SuggestRequest>) -> Offered {
         if patience::is_over() {
-            let asked = self.sources.iter().filter(|asked| request.asks(asked.name));
+            let asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
             return (Vec::new(), asked.map(|asked| asked.name).collect());
         }
         // A good model takes a fifth of the time that there is, and the sources have the rest.
-        request.understand(&*self.models, request.time_left() * 3 / 5);
-        let mut asked = self.sources.iter().filter(|asked| request.asks(asked.name));
+        request.embed_question(&*self.models, request.time_left() * 3 / 5);
+        let mut asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
         // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
         let here = asked.next();
-        let others: Vec<_> = asked.map(|asked| (asked.name, asked.ask(request))).collect();
-        let mut offered: Vec<_> = here.map(|asked| (asked.name, asked.source.offers(request))).into_iter().collect();
+        let others: Vec<_> = asked.map(|asked| (asked.name, asked.start_question(request))).collect();
+        let mut offered: Vec<_> =
+            here.map(|asked| (asked.name, asked.source.find_offers(request))).into_iter().collect();
         let mut late = Vec::new();
         for (name, offers) in others {
             match offers.and_then(|offers| offers.recv_timeout(request.time_left()).ok()) {
@@ -123,12 +144,12 @@ impl SuggestService {
         (offered, late)
     }
 
-    fn outcome(&self, by: Caller<'_>, params: Outcome) -> Result<Matched> {
-        let (context, params) = params.checked()?;
-        let ran = params.ran(&context);
+    fn answer_outcome(&self, by: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
+        let (context, params) = params.into_checked()?;
+        let ran = params.to_outcome(&context);
         let (mut matched, mut failed) = (Vec::new(), None);
-        for Asked { name, source, .. } in &self.sources {
-            let counted = match source.outcome(by, &ran) {
+        for SuggestSource { name, source, .. } in &self.sources {
+            let counted = match source.note_outcome(by, &ran) {
                 Ok(counted) => counted,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -136,21 +157,21 @@ impl SuggestService {
                 }
             };
             if let Some(session) = &params.client_session {
-                self.suggester.ended(session, name, &counted.ids, params.ok, self.clock.now());
+                self.suggester.count_ended(session, name, &counted.ids, params.ok, self.clock.now());
             }
             matched.extend(counted.matched);
         }
         match failed {
             Some(error) if matched.is_empty() => Err(error),
             // The call was made: counts of one source stay, even if another fails.
-            _ => Ok(Matched { matched }),
+            _ => Ok(MatchedOffers { matched }),
         }
     }
 
     /// The statistics of the sources, then the outcome of suggestions.
-    fn stats(&self) -> Map<String, Value> {
-        let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.stats()).collect();
-        let (all, sessions, hours) = self.suggester.stats();
+    fn answer_stats(&self) -> Map<String, Value> {
+        let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.report_stats()).collect();
+        let (all, sessions, hours) = self.suggester.collect_stats();
         if let Ok(Value::Object(all)) = serde_json::to_value(all) {
             out.extend(all);
         }
@@ -168,52 +189,52 @@ impl SuggestService {
     }
 }
 
-impl Asked {
+impl SuggestSource {
     /// Asks on a thread of its own; `None` when it has enough questions open.
-    fn ask(&self, request: &Arc<SuggestRequest>) -> Option<Receiver<Offers>> {
+    fn start_question(&self, request: &Arc<SuggestRequest>) -> Option<Receiver<SourceOffers>> {
         if self.open.fetch_add(1, Ordering::SeqCst) >= MAX_ASKED {
             self.open.fetch_sub(1, Ordering::SeqCst);
             return None;
         }
         let (sender, offers) = channel();
-        let question = Question(Arc::clone(&self.open));
+        let question = QuestionGuard(Arc::clone(&self.open));
         let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
         // Offers found after the deadline are dropped.
-        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::within(request.time_left()));
-        let limit = limit.until(request.deadline);
+        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::from_now(request.time_left()));
+        let limit = limit.with_end(request.deadline);
         let answer = move || {
             let _question = question;
             // The caller may have gone.
-            let _ = sender.send(limit.run(|| source.offers(&request)));
+            let _ = sender.send(limit.run(|| source.find_offers(&request)));
         };
         std::thread::Builder::new().name("nudge-offers".into()).spawn(answer).ok().map(|_| offers)
     }
 }
 
 /// A question that is open until this is dropped, in a panic too.
-struct Question(Arc<AtomicUsize>);
+struct QuestionGuard(Arc<AtomicUsize>);
 
-impl Drop for Question {
+impl Drop for QuestionGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl TableService for SuggestService {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // `nudge.outcome` hands its key on to each source; the others keep only the lines that a client session was told.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 
-    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+    fn ask_env(&self, method: &MethodSpec, params: &RawValue) -> Result<()> {
         if method.context == ContextUse::None {
             return Ok(());
         }
         ask_env_of(params, method.context == ContextUse::InferredIfGiven, || {
             let mut names = EnvNames::default();
-            self.sources.iter().for_each(|asked| names.extend(asked.source.env_names()));
+            self.sources.iter().for_each(|asked| names.add_all(asked.source.env_names()));
             names
         })
     }
@@ -229,15 +250,15 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::embed::NoModels;
-    use crate::explain::{MatchExplain, Parts};
+    use crate::explain::{MatchExplain, ScoreParts};
     use crate::service::Service;
-    use crate::suggest::{Item, More, Offer};
+    use crate::suggest::{MoreCall, Offer, SourceItem};
 
     /// A source with one offer, which it makes when the barrier falls, if there is one.
     struct One(&'static str, Option<Arc<Barrier>>);
 
     impl Service for One {
-        fn methods(&self) -> Vec<&'static Method> {
+        fn methods(&self) -> Vec<&'static MethodSpec> {
             Vec::new()
         }
 
@@ -247,7 +268,7 @@ mod tests {
     }
 
     impl Source for One {
-        fn offers(&self, _: &SuggestRequest) -> Offers {
+        fn find_offers(&self, _: &SuggestRequest) -> SourceOffers {
             if let Some(barrier) = &self.1 {
                 barrier.wait();
             }
@@ -256,19 +277,19 @@ mod tests {
                 id: self.0.into(),
                 name: self.0.into(),
                 line: self.0.into(),
-                parts: Parts::from([("x", 0.5)]),
+                parts: ScoreParts::from([("x", 0.5)]),
                 stamp: 0,
                 paths: Vec::new(),
                 must: false,
                 why: String::new(),
-                explain: MatchExplain { matched: true, score: 0.5, parts: Parts::default(), reasons: Vec::new() },
-                more: More { method: "nudge.x", params: to_raw_value(&json!({})).unwrap() },
-                item: Item(to_raw_value(&json!({})).unwrap()),
+                explain: MatchExplain { matched: true, score: 0.5, parts: ScoreParts::default(), reasons: Vec::new() },
+                more: MoreCall { method: "nudge.x", params: to_raw_value(&json!({})).unwrap() },
+                item: SourceItem(to_raw_value(&json!({})).unwrap()),
             };
-            Offers { offers: vec![offer], ..Offers::default() }
+            SourceOffers { offers: vec![offer], ..SourceOffers::default() }
         }
 
-        fn status(&self) -> Map<String, Value> {
+        fn report_status(&self) -> Map<String, Value> {
             Map::new()
         }
     }

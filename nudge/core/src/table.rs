@@ -1,6 +1,6 @@
 //! The method table: one row per method. JSON-RPC, MCP tools, the command line and every binding are driven by it.
 //!
-//! A row is four lines: its [`Method`], and the function that answers it with typed params and a typed result:
+//! A row is four lines: its [`MethodSpec`], and the function that answers it with typed params and a typed result:
 //!
 //! ```
 //! use nudge_core::once::Once;
@@ -53,33 +53,33 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
-use crate::once::Once;
-use crate::service::{Call, Caller, Made, Method, Service, unknown_method};
+use crate::once::OnceByKey;
+use crate::service::{CallIdentity, Caller, EarlierCall, MethodSpec, Service, unknown_method};
 use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.
-pub struct Row<S: 'static> {
+pub struct TableRow<S: 'static> {
     /// The row as surfaces offer it.
-    pub method: Method,
-    /// Answers a call: reads the params, does it, writes the result. See [`answer`].
+    pub method: MethodSpec,
+    /// Answers a call: reads the params, does it, writes the result. See [`answer_typed`].
     pub run: fn(&S, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
 }
 
 /// The rows of a service, in the order in which surfaces list them.
-pub struct Table<S: 'static>(pub &'static [&'static Row<S>]);
+pub struct MethodTable<S: 'static>(pub &'static [&'static TableRow<S>]);
 
-impl<S: TableService> Table<S> {
+impl<S: TableService> MethodTable<S> {
     /// The methods, in the order in which surfaces list them.
-    pub fn methods(&self) -> Vec<&'static Method> {
+    pub fn methods(&self) -> Vec<&'static MethodSpec> {
         self.0.iter().map(|row| &row.method).collect()
     }
 
     /// The method of this name, if there is one.
-    pub fn method(&self, name: &str) -> Option<&'static Method> {
-        self.row(name).map(|row| &row.method)
+    pub fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
+        self.find_row(name).map(|row| &row.method)
     }
 
-    fn row(&self, name: &str) -> Option<&'static Row<S>> {
+    fn find_row(&self, name: &str) -> Option<&'static TableRow<S>> {
         self.0.iter().copied().find(|row| row.method.name == name)
     }
 
@@ -88,7 +88,7 @@ impl<S: TableService> Table<S> {
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or an error of the method.
     fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let row = self.row(name).ok_or_else(|| unknown_method(name, &self.methods()))?;
+        let row = self.find_row(name).ok_or_else(|| unknown_method(name, &self.methods()))?;
         let run = |caller: Caller<'_>| {
             if caller.env {
                 of.ask_env(&row.method, params)?;
@@ -97,14 +97,14 @@ impl<S: TableService> Table<S> {
         };
         match caller.key {
             Some(key) if !row.method.read_only => {
-                let call = Call::new(row.method.name, params.get());
-                let mut make = |made: Option<Made>| {
+                let call = CallIdentity::new(row.method.name, params.get());
+                let mut make = |made: Option<EarlierCall>| {
                     // It was made before, with all that it depended on.
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
                 };
-                match of.once(&row.method) {
-                    Some(once) => once.once(key, call, &mut make),
+                match of.once_by_key(&row.method) {
+                    Some(once) => once.make_once(key, call, &mut make),
                     None => make(None),
                 }
             }
@@ -116,30 +116,30 @@ impl<S: TableService> Table<S> {
 /// A service that is a table: its rows are all that it answers.
 pub trait TableService: Send + Sync + Sized + 'static {
     /// The rows.
-    const TABLE: &'static Table<Self>;
+    const TABLE: &'static MethodTable<Self>;
 
     /// Makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
     /// second time, or hands its key on.
-    fn once(&self, method: &Method) -> Option<&dyn Once>;
+    fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey>;
 
     /// Refuses a call when `context.env` lacks names that its answer can depend on
     /// ([`ask_env`](crate::context::ask_env)). A service that reads no environment refuses none.
     ///
     /// # Errors
     /// `E_INVALID` with the names.
-    fn ask_env(&self, method: &Method, params: &RawValue) -> Result<()> {
+    fn ask_env(&self, method: &MethodSpec, params: &RawValue) -> Result<()> {
         let _ = (method, params);
         Ok(())
     }
 }
 
 impl<S: TableService> Service for S {
-    fn methods(&self) -> Vec<&'static Method> {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         S::TABLE.methods()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        S::TABLE.method(name)
+    fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
+        S::TABLE.find_method(name)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
@@ -147,22 +147,22 @@ impl<S: TableService> Service for S {
     }
 }
 
-/// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`Row::run`].
+/// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`TableRow::run`].
 ///
 /// # Errors
 /// `E_INVALID` for params that have another form, else the errors of the verb.
-pub fn answer<P: DeserializeOwned, R: Serialize>(
+pub fn answer_typed<P: DeserializeOwned, R: Serialize>(
     params: &RawValue,
     verb: impl FnOnce(P) -> Result<R>,
 ) -> Result<Box<RawValue>> {
-    result(&verb(wire::params(params)?)?)
+    serialize_result(&verb(wire::parse_params(params)?)?)
 }
 
 /// Writes a result as JSON.
 ///
 /// # Errors
 /// `E_INVALID` for a value that JSON has no form for.
-pub fn result(out: &impl Serialize) -> Result<Box<RawValue>> {
+pub fn serialize_result(out: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(out).map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))
 }
 
@@ -170,7 +170,7 @@ pub fn result(out: &impl Serialize) -> Result<Box<RawValue>> {
 pub const NOT_FOR_MODELS: &str = "x-not-for-models";
 
 /// The JSON Schema (2020-12) of a params type, without references: hosts load it into a prompt.
-pub fn schema<P: JsonSchema>() -> Value {
+pub fn build_schema<P: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
@@ -178,13 +178,13 @@ pub fn schema<P: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
     // The method's own description tells its purpose.
     schema.as_object_mut().map(|root| root.remove("description"));
-    tidy(&mut schema);
+    tidy_schema(&mut schema);
     schema
 }
 
 /// Drops parts that cost tokens and say nothing: titles, `null` beside a type, defaults, number formats, a description
 /// of each constant, one of an enumeration's items beside that of the list, a minimum of 0.
-fn tidy(schema: &mut Value) {
+fn tidy_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             for name in ["title", "default", "format"] {
@@ -229,9 +229,9 @@ fn tidy(schema: &mut Value) {
             if map.get("minimum").is_some_and(|least| least == 0) {
                 map.remove("minimum");
             }
-            map.values_mut().for_each(tidy);
+            map.values_mut().for_each(tidy_schema);
         }
-        Value::Array(list) => list.iter_mut().for_each(tidy),
+        Value::Array(list) => list.iter_mut().for_each(tidy_schema),
         _ => {}
     }
 }

@@ -10,8 +10,8 @@ use crate::clock::Millis;
 /// ```
 /// assert_eq!(nudge_core::text::visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
 /// ```
-pub fn visible(text: &str) -> String {
-    escaped(text, is_hidden, |out, c| {
+pub fn make_visible(text: &str) -> String {
+    escape_hidden(text, is_hidden, |out, c| {
         let _ = write!(out, "{}", c.escape_unicode());
     })
 }
@@ -21,7 +21,7 @@ pub fn visible(text: &str) -> String {
 /// ```
 /// assert_eq!(nudge_core::text::hex(&[0x0f, 0xa0]), "0fa0");
 /// ```
-pub fn hex(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let mut text = String::with_capacity(2 * bytes.len());
     text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)]));
@@ -43,7 +43,7 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// A copy in which `escape` writes every character that is `hidden`.
-pub fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
+pub fn escape_hidden(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if hidden(c) {
@@ -63,11 +63,11 @@ pub fn escaped(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut S
 /// ```
 pub fn one_line(text: &str, max_chars: usize) -> String {
     let folded = text.split('\n').map(str::trim_end).collect::<Vec<_>>().join(" ⏎ ");
-    clipped(&visible(&folded), max_chars)
+    clip_text(&make_visible(&folded), max_chars)
 }
 
 /// Returns the first `max_chars` characters; `…` stands for the rest.
-pub fn clipped(text: &str, max_chars: usize) -> String {
+pub fn clip_text(text: &str, max_chars: usize) -> String {
     let mut out = text.to_owned();
     if let Some((end, _)) = out.char_indices().nth(max_chars) {
         out.truncate(end);
@@ -77,7 +77,7 @@ pub fn clipped(text: &str, max_chars: usize) -> String {
 }
 
 /// How long ago `then` was, for people: `just now`, `5m ago`, `3h ago`, `2d ago`.
-pub fn ago(then: Millis, now: Millis) -> String {
+pub fn format_ago(then: Millis, now: Millis) -> String {
     let minutes = now.saturating_sub(then).max(0) / 60_000;
     match minutes {
         0 => "just now".into(),
@@ -88,8 +88,8 @@ pub fn ago(then: Millis, now: Millis) -> String {
 }
 
 /// The same in as few letters as possible, for models: `now`, `5m`, `3h`, `2d`.
-pub fn age(then: Millis, now: Millis) -> String {
-    let ago = ago(then, now);
+pub fn format_age(then: Millis, now: Millis) -> String {
+    let ago = format_ago(then, now);
     ago.strip_suffix(" ago").map_or_else(|| "now".into(), str::to_owned)
 }
 
@@ -126,6 +126,6 @@ mod tests {
             assert!(first == 0 || !hidden(first - 1), "before {first:x}");
             assert!(!hidden(last + 1), "after {last:x}");
         }
-        assert_eq!(visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
+        assert_eq!(make_visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
     }
 }

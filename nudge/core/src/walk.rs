@@ -1,6 +1,6 @@
 //! The one walk through a folder in which somebody else may have written: a checkout, a vault.
 //!
-//! Links are not followed. Each folder's [`Rules`] are read by [`foreign`](crate::foreign) and have limits, and so have
+//! Links are not followed. Each folder's [`FolderRules`] are read by [`foreign`](crate::foreign) and have limits, and so have
 //! the number of entries and the time, so that a hostile folder costs a bounded amount of both.
 //!
 //! ```
@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use rules::{FILES, PassOver, RuleSources, Rules, common_dir, git_dir, pointer};
+pub use rules::{FILES, FolderRules, PassOver, RuleSources, common_dir, git_dir, read_pointer};
 
 /// Most entries of folders that are looked at.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -39,7 +39,7 @@ const ASK_EVERY: usize = 256;
 const TIME_EVERY: usize = 16;
 
 /// How a folder is walked.
-pub struct Plan<'a> {
+pub struct WalkPlan<'a> {
     /// True if repositories within the top are entered.
     pub enters_repositories: bool,
     /// True if the `.ignore`, `.gitignore` and `.gitattributes` files of the folders count.
@@ -54,7 +54,7 @@ pub struct Plan<'a> {
     pub is_over: &'a dyn Fn() -> bool,
 }
 
-impl Default for Plan<'_> {
+impl Default for WalkPlan<'_> {
     /// Everything counts, repositories within, too.
     fn default() -> Self {
         Self {
@@ -77,11 +77,11 @@ pub struct FoundFile<'a> {
     /// The path.
     pub path: &'a Path,
     /// The rules that count there.
-    pub rules: &'a Rules,
+    pub rules: &'a FolderRules,
 }
 
 /// An entry of a walk.
-pub enum Found<'a> {
+pub enum WalkEntry<'a> {
     /// A folder, before its entries.
     Folder(&'a Path),
     /// Anything else that counts.
@@ -92,7 +92,7 @@ pub enum Found<'a> {
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walked {
+pub enum WalkEnd {
     /// Everything was looked at.
     Whole,
     /// There is more than is looked at.
@@ -102,22 +102,22 @@ pub enum Walked {
 }
 
 /// Walks a folder. `visit` gets each entry, and may end the walk.
-pub fn walk(
+pub fn walk_folder(
     top: &Path,
     sources: &RuleSources<'_>,
-    plan: &Plan<'_>,
-    visit: &mut dyn FnMut(Found<'_>) -> ControlFlow<()>,
-) -> Walked {
-    let mut walk = Walk { plan, visit, begun: Instant::now(), listed: 0, compared: 0 };
-    match walk.run(top, sources) {
-        ControlFlow::Continue(()) => Walked::Whole,
+    plan: &WalkPlan<'_>,
+    visit: &mut dyn FnMut(WalkEntry<'_>) -> ControlFlow<()>,
+) -> WalkEnd {
+    let mut walk = FolderWalk { plan, visit, begun: Instant::now(), listed: 0, compared: 0 };
+    match walk.walk_top(top, sources) {
+        ControlFlow::Continue(()) => WalkEnd::Whole,
         ControlFlow::Break(walked) => walked,
     }
 }
 
-struct Walk<'a, 'v> {
-    plan: &'a Plan<'a>,
-    visit: &'v mut dyn FnMut(Found<'_>) -> ControlFlow<()>,
+struct FolderWalk<'a, 'v> {
+    plan: &'a WalkPlan<'a>,
+    visit: &'v mut dyn FnMut(WalkEntry<'_>) -> ControlFlow<()>,
     begun: Instant,
     /// Entries that were listed so far, and those that were compared with the rules.
     listed: usize,
@@ -126,37 +126,37 @@ struct Walk<'a, 'v> {
 
 /// The things that stand in one folder.
 #[derive(Default)]
-struct Listed {
+struct FolderEntries {
     entries: Vec<(DirEntry, FileType)>,
     has_rules: [bool; 3],
     /// It is the top of a repository.
     is_repository: bool,
 }
 
-impl Walk<'_, '_> {
-    fn run(&mut self, top: &Path, sources: &RuleSources<'_>) -> ControlFlow<Walked> {
-        let rules = Rules::new(top, sources, &mut |file, why| self.pass_over(file, why));
+impl FolderWalk<'_, '_> {
+    fn walk_top(&mut self, top: &Path, sources: &RuleSources<'_>) -> ControlFlow<WalkEnd> {
+        let rules = FolderRules::new(top, sources, &mut |file, why| self.pass_over(file, why));
         let mut ahead = vec![(top.to_owned(), rules, 1)];
         while let Some((folder, rules, depth)) = ahead.pop() {
-            let Some(listed) = self.list(&folder)? else { continue };
+            let Some(listed) = self.list_folder(&folder)? else { continue };
             if listed.is_repository && depth > 1 && !self.plan.enters_repositories {
                 continue;
             }
-            self.tell(Found::Folder(&folder))?;
-            let rules = rules.enter(&folder, listed.has_rules, &mut |file, why| self.pass_over(file, why));
+            self.visit_found(WalkEntry::Folder(&folder))?;
+            let rules = rules.enter_folder(&folder, listed.has_rules, &mut |file, why| self.pass_over(file, why));
             let first = ahead.len();
             for (entry, kind) in listed.entries {
-                self.look()?;
+                self.check_time()?;
                 let path = entry.path();
-                if !(self.plan.counts)(&path, kind.is_dir()) || rules.ignores(&path, kind.is_dir()) {
+                if !(self.plan.counts)(&path, kind.is_dir()) || rules.is_ignored(&path, kind.is_dir()) {
                     continue;
                 }
                 if !kind.is_dir() {
-                    self.tell(Found::File(FoundFile { entry: &entry, kind, path: &path, rules: &rules }))?;
+                    self.visit_found(WalkEntry::File(FoundFile { entry: &entry, kind, path: &path, rules: &rules }))?;
                 } else if depth < self.plan.max_depth {
                     ahead.push((path, rules.clone(), depth + 1));
                 } else {
-                    self.tell(Found::Folder(&path))?;
+                    self.visit_found(WalkEntry::Folder(&path))?;
                 }
             }
             // The last is taken out first.
@@ -167,17 +167,17 @@ impl Walk<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    fn list(&mut self, folder: &Path) -> ControlFlow<Walked, Option<Listed>> {
-        let mut listed = Listed::default();
+    fn list_folder(&mut self, folder: &Path) -> ControlFlow<WalkEnd, Option<FolderEntries>> {
+        let mut listed = FolderEntries::default();
         // A folder that cannot be read has nothing for us.
         let Ok(entries) = fs::read_dir(folder) else { return ControlFlow::Continue(None) };
         for entry in entries.flatten() {
             self.listed += 1;
             if self.listed > MAX_ENTRIES {
-                return ControlFlow::Break(Walked::Cut);
+                return ControlFlow::Break(WalkEnd::Cut);
             }
             if self.listed.is_multiple_of(ASK_EVERY) && (self.plan.is_over)() {
-                return ControlFlow::Break(Walked::Ended);
+                return ControlFlow::Break(WalkEnd::Ended);
             }
             let name = entry.file_name();
             if name == ".git" {
@@ -195,26 +195,26 @@ impl Walk<'_, '_> {
     }
 
     /// Looks at the time before an entry is compared with patterns.
-    fn look(&mut self) -> ControlFlow<Walked> {
+    fn check_time(&mut self) -> ControlFlow<WalkEnd> {
         self.compared += 1;
         let is_late = self.compared.is_multiple_of(TIME_EVERY) && self.begun.elapsed() > MAX_TIME;
         let is_over = self.compared.is_multiple_of(ASK_EVERY) && (self.plan.is_over)();
         match (is_over, is_late) {
-            (true, _) => ControlFlow::Break(Walked::Ended),
-            (false, true) => ControlFlow::Break(Walked::Cut),
+            (true, _) => ControlFlow::Break(WalkEnd::Ended),
+            (false, true) => ControlFlow::Break(WalkEnd::Cut),
             (false, false) => ControlFlow::Continue(()),
         }
     }
 
-    fn tell(&mut self, found: Found<'_>) -> ControlFlow<Walked> {
+    fn visit_found(&mut self, found: WalkEntry<'_>) -> ControlFlow<WalkEnd> {
         match (self.visit)(found) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
-            ControlFlow::Break(()) => ControlFlow::Break(Walked::Ended),
+            ControlFlow::Break(()) => ControlFlow::Break(WalkEnd::Ended),
         }
     }
 
     fn pass_over(&mut self, file: &Path, why: &'static str) {
-        let _ = (self.visit)(Found::PassedOver(file, why));
+        let _ = (self.visit)(WalkEntry::PassedOver(file, why));
     }
 }
 
@@ -234,15 +234,15 @@ mod tests {
     fn found(top: &Path, sources: &RuleSources<'_>) -> (Vec<String>, Vec<(String, &'static str)>) {
         let name = |path: &Path| path.strip_prefix(top).unwrap().to_str().unwrap().replace('\\', "/");
         let (mut files, mut passed_over) = (Vec::new(), Vec::new());
-        let walked = walk(top, sources, &Plan { is_sorted: true, ..Plan::default() }, &mut |found| {
+        let walked = walk_folder(top, sources, &WalkPlan { is_sorted: true, ..WalkPlan::default() }, &mut |found| {
             match found {
-                Found::Folder(_) => {}
-                Found::File(file) => files.push(name(file.path)),
-                Found::PassedOver(file, why) => passed_over.push((name(file), why)),
+                WalkEntry::Folder(_) => {}
+                WalkEntry::File(file) => files.push(name(file.path)),
+                WalkEntry::PassedOver(file, why) => passed_over.push((name(file), why)),
             }
             ControlFlow::Continue(())
         });
-        assert_eq!(walked, Walked::Whole);
+        assert_eq!(walked, WalkEnd::Whole);
         (files, passed_over)
     }
 
@@ -324,20 +324,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &[("a/b/c.md", ""), ("d.md", "")]);
         let mut folders = 0;
-        let plan = Plan { max_depth: 1, ..Plan::default() };
-        let mut count = |found: Found<'_>| {
-            folders += usize::from(matches!(found, Found::Folder(_)));
+        let plan = WalkPlan { max_depth: 1, ..WalkPlan::default() };
+        let mut count = |found: WalkEntry<'_>| {
+            folders += usize::from(matches!(found, WalkEntry::Folder(_)));
             ControlFlow::Continue(())
         };
-        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut count), Walked::Whole);
+        assert_eq!(walk_folder(folder.path(), &RuleSources::default(), &plan, &mut count), WalkEnd::Whole);
         assert_eq!(folders, 2, "the top, and the one whose entries are too deep");
-        let mut end = |_: Found<'_>| ControlFlow::Break(());
-        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut end), Walked::Ended);
+        let mut end = |_: WalkEntry<'_>| ControlFlow::Break(());
+        assert_eq!(walk_folder(folder.path(), &RuleSources::default(), &plan, &mut end), WalkEnd::Ended);
         for at in 0..256 {
             write(folder.path(), &[(&format!("{at}.md"), "")]);
         }
-        let plan = Plan { is_over: &|| true, ..Plan::default() };
-        let mut go_on = |_: Found<'_>| ControlFlow::Continue(());
-        assert_eq!(walk(folder.path(), &RuleSources::default(), &plan, &mut go_on), Walked::Ended);
+        let plan = WalkPlan { is_over: &|| true, ..WalkPlan::default() };
+        let mut go_on = |_: WalkEntry<'_>| ControlFlow::Continue(());
+        assert_eq!(walk_folder(folder.path(), &RuleSources::default(), &plan, &mut go_on), WalkEnd::Ended);
     }
 }

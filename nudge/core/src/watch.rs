@@ -16,7 +16,7 @@ const MAX_FOLDERS: usize = 8_192;
 
 /// A report of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum WatchNews<'a> {
     /// Something happened under this name: to a file, or, if that may be, to a folder.
     Path {
         /// The whole path.
@@ -41,16 +41,16 @@ impl FolderWatch {
     ///
     /// # Errors
     /// Why that cannot be, for people.
-    pub fn begin(root: &Path, tell: impl Fn(Told<'_>) + Send + 'static) -> Result<Self, String> {
-        if let Some(kind) = remote(root) {
+    pub fn begin(root: &Path, tell: impl Fn(WatchNews<'_>) + Send + 'static) -> Result<Self, String> {
+        if let Some(kind) = remote_kind(root) {
             return Err(format!("the file system is {kind}, which does not tell of changes made elsewhere"));
         }
         let handler = move |event: notify::Result<Event>| match event {
             Ok(event) if !event.need_rescan() => tell_each(&event, &tell),
-            _ => tell(Told::Anything),
+            _ => tell(WatchNews::Anything),
         };
         let config = Config::default().with_follow_symlinks(false);
-        let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| said(&error))?;
+        let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| describe_error(&error))?;
         // notify does not report that its thread could not be started: the next `watch` panics, and so does dropping the
         // watcher. `configure` is its only call that answers with an error instead.
         if watcher.configure(config).is_err() {
@@ -58,14 +58,14 @@ impl FolderWatch {
             return Err("the system allows no further thread".to_owned());
         }
         if !cfg!(target_os = "linux") {
-            watcher.watch(root, RecursiveMode::Recursive).map_err(|error| said(&error))?;
+            watcher.watch(root, RecursiveMode::Recursive).map_err(|error| describe_error(&error))?;
         }
         Ok(Self { watcher, folders: HashSet::new() })
     }
 
     /// Watches a further folder, for good, if that is possible; returns true when it is. A folder inside the root may
     /// be watched already: once is enough.
-    pub fn add(&mut self, folder: &Path) -> bool {
+    pub fn add_folder(&mut self, folder: &Path) -> bool {
         self.watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
     }
 
@@ -80,13 +80,13 @@ impl FolderWatch {
     ///
     /// # Errors
     /// Why that cannot be, for people.
-    pub fn set(&mut self, now: HashSet<PathBuf>) -> Result<bool, String> {
+    pub fn set_folders(&mut self, now: HashSet<PathBuf>) -> Result<bool, String> {
         if !cfg!(target_os = "linux") {
             let has_new = !now.is_subset(&self.folders);
             self.folders = now;
             return Ok(has_new);
         }
-        if now.len() > budget() {
+        if now.len() > max_folders() {
             return Err(format!("{} folders are too many to watch", now.len()));
         }
         for gone in self.folders.difference(&now) {
@@ -102,19 +102,19 @@ impl FolderWatch {
                 Err(error) if is_missing(&error) => {
                     self.folders.remove(folder);
                 }
-                Err(error) => return Err(said(&error)),
+                Err(error) => return Err(describe_error(&error)),
             }
         }
         Ok(!new.is_empty())
     }
 }
 
-fn tell_each(event: &Event, tell: &impl Fn(Told<'_>)) {
+fn tell_each(event: &Event, tell: &impl Fn(WatchNews<'_>)) {
     if matches!(event.kind, EventKind::Access(_)) {
         return;
     }
     let may_be_folder = !matches!(event.kind, EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)));
-    event.paths.iter().for_each(|path| tell(Told::Path { path, may_be_folder }));
+    event.paths.iter().for_each(|path| tell(WatchNews::Path { path, may_be_folder }));
 }
 
 fn is_missing(error: &notify::Error) -> bool {
@@ -125,7 +125,7 @@ fn is_missing(error: &notify::Error) -> bool {
     }
 }
 
-fn said(error: &notify::Error) -> String {
+fn describe_error(error: &notify::Error) -> String {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => "the system's limit of watches is reached".to_owned(),
         notify::ErrorKind::Io(error) => format!("the system cannot watch ({})", error.kind()),
@@ -135,22 +135,22 @@ fn said(error: &notify::Error) -> String {
 
 /// Most folders that are watched: others want some, too.
 #[cfg(target_os = "linux")]
-fn budget() -> usize {
-    use crate::foreign::{self, Links};
-    let limit = foreign::read_text(Path::new("/proc/sys/fs/inotify/max_user_watches"), Links::Refused, 64).ok();
+fn max_folders() -> usize {
+    use crate::foreign::{self, LinkPolicy};
+    let limit = foreign::read_text(Path::new("/proc/sys/fs/inotify/max_user_watches"), LinkPolicy::Refused, 64).ok();
     let limit = limit.and_then(|text| text.trim().parse::<usize>().ok());
     limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))
 }
 
 /// Elsewhere one watch is all that it takes.
 #[cfg(not(target_os = "linux"))]
-fn budget() -> usize {
+fn max_folders() -> usize {
     MAX_FOLDERS
 }
 
 /// The kind of a file system that other machines write to.
 #[cfg(target_os = "linux")]
-fn remote(path: &Path) -> Option<&'static str> {
+fn remote_kind(path: &Path) -> Option<&'static str> {
     // `linux/magic.h`
     const REMOTE: [(u64, &str); 7] = [
         (0x6969, "NFS"),
@@ -166,17 +166,17 @@ fn remote(path: &Path) -> Option<&'static str> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn remote(_: &Path) -> Option<&'static str> {
+fn remote_kind(_: &Path) -> Option<&'static str> {
     None
 }
 
 /// The times of changes that are not looked at yet: changes that come together are looked at together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settling(Option<(Instant, Instant)>);
+pub struct SettleTimer(Option<(Instant, Instant)>);
 
-impl Settling {
+impl SettleTimer {
     /// Notes that something happens now.
-    pub fn note(&mut self) {
+    pub fn note_event(&mut self) {
         let now = Instant::now();
         let first = self.0.map_or(now, |(first, _)| first);
         self.0 = Some((first, now));
@@ -188,7 +188,7 @@ impl Settling {
     }
 
     /// How long until it has settled; `None` when nothing has happened.
-    pub fn rest(&self) -> Option<Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         let (first, last) = self.0?;
         let due = (last + SETTLE).min(first + SETTLE_AT_MOST);
         Some(due.saturating_duration_since(Instant::now()))
@@ -216,40 +216,40 @@ mod tests {
         }
         let (tell, told) = channel();
         let mut watch = FolderWatch::begin(&root, move |news| {
-            if let Told::Path { path, .. } = news {
+            if let WatchNews::Path { path, .. } = news {
                 tell.send(path.to_owned()).unwrap();
             }
         })
         .unwrap();
         let set = |names: &[&str]| names.iter().map(|name| root.join(name)).collect();
-        assert_eq!(watch.set(set(&["a", "gone"])), Ok(true), "one that is not there is passed over");
-        assert_eq!(watch.set(set(&["a"])), Ok(false));
+        assert_eq!(watch.set_folders(set(&["a", "gone"])), Ok(true), "one that is not there is passed over");
+        assert_eq!(watch.set_folders(set(&["a"])), Ok(false));
         fs::read(root.join("a/x")).unwrap_err();
         fs::write(root.join("b/y"), "1").unwrap();
         fs::write(root.join("a/x"), "1").unwrap();
         let first = told.recv_timeout(Duration::from_secs(30)).unwrap();
         assert!(!cfg!(target_os = "linux") || first == root.join("a/x"), "{first:?}");
-        assert_eq!(watch.set(set(&["b"])), Ok(true));
+        assert_eq!(watch.set_folders(set(&["b"])), Ok(true));
         fs::write(root.join("b/z"), "1").unwrap();
         heard_of(&told, "z");
         // Another folder of the same name is watched anew.
         fs::rename(root.join("b"), root.join("c")).unwrap();
         fs::create_dir(root.join("b")).unwrap();
         watch.forget(&root.join("b"));
-        assert_eq!(watch.set(set(&["b"])), Ok(true));
+        assert_eq!(watch.set_folders(set(&["b"])), Ok(true));
         fs::write(root.join("b/w"), "1").unwrap();
         heard_of(&told, "w");
     }
 
     #[test]
     fn what_happens_on_and_on_settles_too() {
-        let mut settling = Settling::default();
-        assert!(settling.is_empty() && settling.rest().is_none());
-        settling.note();
-        assert!(settling.rest().is_some_and(|rest| rest <= SETTLE));
+        let mut settling = SettleTimer::default();
+        assert!(settling.is_empty() && settling.time_left().is_none());
+        settling.note_event();
+        assert!(settling.time_left().is_some_and(|rest| rest <= SETTLE));
         let long_ago = Instant::now().checked_sub(SETTLE_AT_MOST).unwrap();
         settling.0 = Some((long_ago, long_ago));
-        settling.note();
-        assert_eq!(settling.rest(), Some(Duration::ZERO));
+        settling.note_event();
+        assert_eq!(settling.time_left(), Some(Duration::ZERO));
     }
 }

@@ -18,22 +18,22 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// `E_INVALID` with the field's path; [`ErrorKind::ParamsNotObject`] when it is no object.
-pub fn params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
+pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     if !raw.get().starts_with('{') {
         return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
     }
     check_depth(raw.get())?;
-    parse(raw.get(), "params")
+    parse_json(raw.get(), "params")
 }
 
 /// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one.
-pub fn parse<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
+pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
         let path = error.as_ref().map(|error| error.path().to_string()).filter(|path| path != ".");
         let reason = error.map_or_else(|| plain.to_string(), |error| error.inner().to_string());
         let place = path.map_or_else(|| root.to_owned(), |path| format!("{root}.{path}"));
-        let message = format!("Correct `{}`: {}.", shorten(&place), shorten(&without_values(&reason)));
+        let message = format!("Correct `{}`: {}.", shorten_text(&place), shorten_text(&without_values(&reason)));
         // The message may repeat a field's name, which may be a secret too.
         match SecretGuard::new().check(None, &message) {
             None => Error::invalid(message),
@@ -55,7 +55,7 @@ fn without_values(reason: &str) -> String {
 }
 
 /// Makes a caller's text fit for a message: at most 240 characters, without control characters.
-pub fn shorten(text: &str) -> String {
+pub fn shorten_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
 
@@ -83,7 +83,7 @@ fn check_depth(json: &str) -> Result<()> {
 
 /// Deserializes an optional field, for which `null`, `[]` and `{}` mean "not given".
 pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    deserializer.deserialize_any(Given(PhantomData))
+    deserializer.deserialize_any(GivenVisitor(PhantomData))
 }
 
 /// As [`given`], with the type's default for "not given".
@@ -97,14 +97,14 @@ pub fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>
 pub fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    deserializer.deserialize_any(Object(PhantomData)).map(Option::unwrap_or_default)
+    deserializer.deserialize_any(GivenObject(PhantomData)).map(Option::unwrap_or_default)
 }
 
-struct Given<T>(PhantomData<T>);
+struct GivenVisitor<T>(PhantomData<T>);
 
-struct Object<T>(PhantomData<T>);
+struct GivenObject<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for GivenObject<T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,7 +135,7 @@ macro_rules! forward {
     };
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for GivenVisitor<T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,7 +149,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut counted = Counted { inner: &mut seq, taken: false };
+        let mut counted = CountedElements { inner: &mut seq, taken: false };
         match T::deserialize(SeqAccessDeserializer::new(&mut counted)) {
             Ok(value) => Ok(counted.taken.then_some(value)),
             Err(error) if counted.taken => Err(error),
@@ -161,7 +161,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut counted = Counted { inner: &mut map, taken: false };
+        let mut counted = CountedElements { inner: &mut map, taken: false };
         match T::deserialize(MapAccessDeserializer::new(&mut counted)) {
             Ok(value) => Ok(counted.taken.then_some(value)),
             Err(error) if counted.taken => Err(error),
@@ -174,12 +174,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
 }
 
 /// Passes elements on, and records whether there was one.
-struct Counted<'a, A> {
+struct CountedElements<'a, A> {
     inner: &'a mut A,
     taken: bool,
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Counted<'_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for CountedElements<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: de::DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
@@ -189,7 +189,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Counted<'_, A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountedElements<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: de::DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
@@ -241,11 +241,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
 ///
 /// # Errors
 /// Any other JSON than an object is refused.
-pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
-    struct Members<'a>(Vec<(String, &'a RawValue)>);
-    struct Pairs;
-    impl<'de> Visitor<'de> for Pairs {
-        type Value = Members<'de>;
+pub fn read_members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
+    struct MemberList<'a>(Vec<(String, &'a RawValue)>);
+    struct MemberListVisitor;
+    impl<'de> Visitor<'de> for MemberListVisitor {
+        type Value = MemberList<'de>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
@@ -254,28 +254,28 @@ pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
             while let Some(member) = map.next_entry()? {
                 members.push(member);
             }
-            Ok(Members(members))
+            Ok(MemberList(members))
         }
     }
-    impl<'de> Deserialize<'de> for Members<'de> {
+    impl<'de> Deserialize<'de> for MemberList<'de> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(Pairs)
+            deserializer.deserialize_map(MemberListVisitor)
         }
     }
-    serde_json::from_str::<Members<'_>>(json).map(|members| members.0)
+    serde_json::from_str::<MemberList<'_>>(json).map(|members| members.0)
 }
 
 /// Rewrites JSON as compact text with its key order kept.
 ///
 /// # Errors
 /// The reason: a duplicate key, or an integer that other languages cannot represent.
-pub fn compact(json: &str) -> Result<Box<RawValue>, String> {
+pub fn compact_json(json: &str) -> Result<Box<RawValue>, String> {
     if has_big_integer(json) {
         return Err("an integer is beyond 2^53 - 1; store it as a string".into());
     }
     let mut out = String::with_capacity(json.len());
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    de::DeserializeSeed::deserialize(Compact(&mut out), &mut deserializer)
+    de::DeserializeSeed::deserialize(CompactWriter(&mut out), &mut deserializer)
         .and_then(|()| RawValue::from_string(out))
         .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())
 }
@@ -313,9 +313,9 @@ fn has_big_integer(json: &str) -> bool {
 }
 
 /// Writes the visited JSON into the string.
-struct Compact<'a>(&'a mut String);
+struct CompactWriter<'a>(&'a mut String);
 
-impl<'de> de::DeserializeSeed<'de> for Compact<'_> {
+impl<'de> de::DeserializeSeed<'de> for CompactWriter<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -323,14 +323,14 @@ impl<'de> de::DeserializeSeed<'de> for Compact<'_> {
     }
 }
 
-impl Compact<'_> {
+impl CompactWriter<'_> {
     fn write<T: serde::Serialize, E: de::Error>(self, value: T) -> Result<(), E> {
         self.0.push_str(&serde_json::to_string(&value).map_err(E::custom)?);
         Ok(())
     }
 }
 
-impl<'de> Visitor<'de> for Compact<'_> {
+impl<'de> Visitor<'de> for CompactWriter<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -367,7 +367,7 @@ impl<'de> Visitor<'de> for Compact<'_> {
         loop {
             let before = self.0.len();
             self.0.push(separator);
-            if seq.next_element_seed(Compact(self.0))?.is_none() {
+            if seq.next_element_seed(CompactWriter(self.0))?.is_none() {
                 self.0.truncate(before);
                 break;
             }
@@ -384,9 +384,9 @@ impl<'de> Visitor<'de> for Compact<'_> {
             if !seen.is_empty() {
                 self.0.push(',');
             }
-            Compact(self.0).write(&key)?;
+            CompactWriter(self.0).write(&key)?;
             self.0.push(':');
-            map.next_value_seed(Compact(self.0))?;
+            map.next_value_seed(CompactWriter(self.0))?;
             if !seen.insert(key) {
                 return Err(de::Error::custom("an object has the same key twice"));
             }
@@ -418,7 +418,7 @@ mod tests {
         let none = Probe { text: None, list: None, number: None, many: vec![] };
         for nothing in ["null", "[]", "{}", " [ ] "] {
             for field in ["text", "list", "number", "many"] {
-                assert_eq!(parse::<Probe>(&format!("{{\"{field}\":{nothing}}}"), "params"), Ok(none_like(&none)));
+                assert_eq!(parse_json::<Probe>(&format!("{{\"{field}\":{nothing}}}"), "params"), Ok(none_like(&none)));
             }
         }
         for bad in [
@@ -432,10 +432,10 @@ mod tests {
             "{\"x\":1}",
             "{\"text\":1,\"text\":2}",
         ] {
-            let error = parse::<Probe>(bad, "params").unwrap_err();
+            let error = parse_json::<Probe>(bad, "params").unwrap_err();
             assert_eq!(error.reason(), "E_INVALID", "{bad}");
         }
-        assert_eq!(parse::<Probe>("{\"many\":\"a\"}", "params").unwrap().many, ["a"]);
+        assert_eq!(parse_json::<Probe>("{\"many\":\"a\"}", "params").unwrap().many, ["a"]);
     }
 
     fn none_like(probe: &Probe) -> Probe {
@@ -454,18 +454,18 @@ mod tests {
             (r#"{"_number":"multi\nline"}"#, "Correct `params._number`: invalid type: string, expected u8."),
             (r#"{"_number":300}"#, "Correct `params._number`: invalid value: integer `300`, expected u8."),
         ] {
-            assert_eq!(parse::<Sample>(json, "params").unwrap_err().message(), expected);
+            assert_eq!(parse_json::<Sample>(json, "params").unwrap_err().message(), expected);
         }
-        let os = parse::<crate::place::Os>("\"beos`, expected\"", "os").unwrap_err();
+        let os = parse_json::<crate::place::Os>("\"beos`, expected\"", "os").unwrap_err();
         assert_eq!(os.message(), "Correct `os`: unknown variant, expected one of `linux`, `darwin`, `windows`.");
         let key = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
-        let field = parse::<Probe>(&format!("{{\"{key}\":1}}"), "params").unwrap_err();
+        let field = parse_json::<Probe>(&format!("{{\"{key}\":1}}"), "params").unwrap_err();
         assert!(!field.message().contains(&key), "{}", field.message());
     }
 
     #[test]
     fn compact_text() {
-        let text = |json: &str| compact(json).map(|raw| raw.get().to_owned());
+        let text = |json: &str| compact_json(json).map(|raw| raw.get().to_owned());
         assert_eq!(
             text(r#" { "b" : [ 1 , 2.50 , [] , {} ], "a" : "\u0041\n" , "n":null } "#).unwrap(),
             r#"{"b":[1,2.5,[],{}],"a":"A\n","n":null}"#

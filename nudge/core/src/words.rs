@@ -6,7 +6,7 @@ use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-pub use common::Weight;
+pub use common::WordWeight;
 
 /// Longest word that is stemmed, and so compared by more than its letters. Longer ones are hashes, or no words.
 const MAX_STEMMED_BYTES: usize = 40;
@@ -17,39 +17,39 @@ const MIN_AGENT_STEM: usize = 4;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Word {
+pub struct TextWord {
     /// In lower case, without accents.
     pub folded: Box<str>,
     /// The common part of its forms: `migrations` and `migrate` are `migrat`.
     pub stem: Box<str>,
 }
 
-impl Word {
+impl TextWord {
     /// Makes a word of folded text.
     fn new(folded: String, stemmer: Stemmer) -> Self {
-        let stem = stem(&folded, stemmer);
+        let stem = stem_word(&folded, stemmer);
         Self { folded: folded.into(), stem: stem.into() }
     }
 
     /// Returns how much the word says in a sentence.
-    pub fn weight(&self) -> Weight {
-        common::weight(&self.folded)
+    pub fn weight(&self) -> WordWeight {
+        common::weigh_word(&self.folded)
     }
 }
 
 /// The language of sentences, judged by the words that hold them together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Language {
+pub struct SentenceLanguage {
     /// How many of these words are English alone.
     english: usize,
     /// How many there are.
     holding: usize,
 }
 
-impl Language {
+impl SentenceLanguage {
     /// Takes in a word.
-    pub fn hear(&mut self, word: &Word) {
-        if word.weight() == Weight::Nothing {
+    pub fn hear_word(&mut self, word: &TextWord) {
+        if word.weight() == WordWeight::Nothing {
             self.holding += 1;
             self.english += usize::from(common::is_english(&word.folded));
         }
@@ -92,10 +92,10 @@ impl Language {
 /// assert_eq!(split("clippyの警告"), ["clippy", "の", "警告"]);
 /// assert_eq!(words("migrations")[0].stem, words("migrate")[0].stem);
 /// ```
-pub fn words(text: &str) -> Vec<Word> {
+pub fn split_words(text: &str) -> Vec<TextWord> {
     let stemmer = Stemmer::new(Algorithm::English);
     let mut out = Vec::new();
-    for_each(text, |word| out.push(Word::new(word, stemmer)));
+    for_each(text, |word| out.push(TextWord::new(word, stemmer)));
     out
 }
 
@@ -104,13 +104,13 @@ pub fn words(text: &str) -> Vec<Word> {
 /// ```
 /// assert_eq!(nudge_core::words::identifier("Http-Proxy_2"), "httpproxy2");
 /// ```
-pub fn identifier(text: &str) -> String {
-    fold(text.chars().filter(|c| c.is_alphanumeric()))
+pub fn fold_identifier(text: &str) -> String {
+    fold_accents(text.chars().filter(|c| c.is_alphanumeric()))
 }
 
 /// The kinds of characters between which a word ends.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum CharKind {
     Lower,
     Upper,
     Digit,
@@ -120,18 +120,18 @@ enum Kind {
     Other,
 }
 
-fn kind(c: char) -> Kind {
+fn classify_char(c: char) -> CharKind {
     match c {
-        '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => Kind::Kana,
+        '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => CharKind::Kana,
         '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{ac00}'..='\u{d7a3}' => {
-            Kind::Ideograph
+            CharKind::Ideograph
         }
-        _ if c.is_numeric() => Kind::Digit,
-        _ if c.is_uppercase() => Kind::Upper,
-        _ if c.is_alphabetic() => Kind::Lower,
+        _ if c.is_numeric() => CharKind::Digit,
+        _ if c.is_uppercase() => CharKind::Upper,
+        _ if c.is_alphabetic() => CharKind::Lower,
         // It belongs to the letter before it.
-        _ if is_combining_mark(c) => Kind::Lower,
-        _ => Kind::Other,
+        _ if is_combining_mark(c) => CharKind::Lower,
+        _ => CharKind::Other,
     }
 }
 
@@ -143,12 +143,12 @@ fn kind(c: char) -> Kind {
 /// assert!("数据ベース".chars().all(is_cjk) && !"base, Ω".chars().any(is_cjk));
 /// ```
 pub fn is_cjk(c: char) -> bool {
-    matches!(kind(c), Kind::Ideograph | Kind::Kana)
+    matches!(classify_char(c), CharKind::Ideograph | CharKind::Kana)
 }
 
 /// Calls `take` with every word, folded.
 fn for_each(text: &str, mut take: impl FnMut(String)) {
-    let inside = |c: char| kind(c) != Kind::Other;
+    let inside = |c: char| classify_char(c) != CharKind::Other;
     for run in text.split(|c| !inside(c)) {
         let mut rest = run;
         while let Some(first) = rest.chars().next() {
@@ -156,9 +156,9 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
             let end = rest.find(|c| is_cjk(c) != cjk).unwrap_or(rest.len());
             let (part, after) = rest.split_at(end);
             if cjk {
-                pairs(part, &mut take);
+                take_pairs(part, &mut take);
             } else {
-                parts(part, &mut take);
+                take_parts(part, &mut take);
             }
             rest = after;
         }
@@ -166,28 +166,32 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
 }
 
 /// The words of a run of letters and digits: the whole and, where it has several, its parts.
-fn parts(run: &str, take: &mut impl FnMut(String)) {
-    let chars: Vec<_> = run.char_indices().map(|(at, c)| (at, kind(c))).collect();
+fn take_parts(run: &str, take: &mut impl FnMut(String)) {
+    let chars: Vec<_> = run.char_indices().map(|(at, c)| (at, classify_char(c))).collect();
     let mut starts = vec![0];
     for (at, pair) in chars.windows(2).enumerate() {
         let next = chars.get(at + 2).map(|(_, kind)| *kind);
         let divides = match (pair[0].1, pair[1].1) {
-            (Kind::Lower, Kind::Upper) => true,
+            (CharKind::Lower, CharKind::Upper) => true,
             // The last capital of `HTTPServer` begins the next word.
-            (Kind::Upper, Kind::Upper) => next == Some(Kind::Lower),
-            (a, b) => (a == Kind::Digit) != (b == Kind::Digit),
+            (CharKind::Upper, CharKind::Upper) => next == Some(CharKind::Lower),
+            (a, b) => (a == CharKind::Digit) != (b == CharKind::Digit),
         };
         if divides {
-            starts.push(if pair[0].1 == Kind::Upper && pair[1].1 == Kind::Lower { pair[0].0 } else { pair[1].0 });
+            starts.push(if pair[0].1 == CharKind::Upper && pair[1].1 == CharKind::Lower {
+                pair[0].0
+            } else {
+                pair[1].0
+            });
         }
     }
     if says_something(run) {
-        take(fold(run.chars()));
+        take(fold_accents(run.chars()));
     }
     if starts.len() > 1 {
         let ends = starts[1..].iter().copied().chain([run.len()]);
         for part in starts.iter().zip(ends).map(|(&start, end)| &run[start..end]).filter(|part| says_something(part)) {
-            take(fold(part.chars()));
+            take(fold_accents(part.chars()));
         }
     }
 }
@@ -198,9 +202,9 @@ fn says_something(part: &str) -> bool {
 }
 
 /// Each two neighbouring characters of the same kind; one alone by itself.
-fn pairs(run: &str, take: &mut impl FnMut(String)) {
+fn take_pairs(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.chars().collect();
-    for group in chars.chunk_by(|a, b| kind(*a) == kind(*b)) {
+    for group in chars.chunk_by(|a, b| classify_char(*a) == classify_char(*b)) {
         if let [one] = group {
             take(one.to_string());
         }
@@ -211,7 +215,7 @@ fn pairs(run: &str, take: &mut impl FnMut(String)) {
 }
 
 /// Lower case, without accents.
-fn fold(chars: impl Iterator<Item = char>) -> String {
+fn fold_accents(chars: impl Iterator<Item = char>) -> String {
     let mut out = String::new();
     for c in chars {
         if c.is_ascii() {
@@ -226,7 +230,7 @@ fn fold(chars: impl Iterator<Item = char>) -> String {
     out
 }
 
-fn stem(folded: &str, stemmer: Stemmer) -> String {
+fn stem_word(folded: &str, stemmer: Stemmer) -> String {
     let folded = common::in_full(folded);
     if folded.len() > MAX_STEMMED_BYTES || !folded.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return folded.to_owned();
@@ -254,7 +258,7 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> String {
-        words(text).iter().map(|word| &*word.folded).collect::<Vec<_>>().join(" ")
+        split_words(text).iter().map(|word| &*word.folded).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -296,7 +300,7 @@ mod tests {
             "run runs running runner",
             "build builds builder building",
         ] {
-            let stems: Vec<_> = words(forms).into_iter().map(|word| word.stem).collect();
+            let stems: Vec<_> = split_words(forms).into_iter().map(|word| word.stem).collect();
             assert!(stems.iter().all(|stem| *stem == stems[0]), "{forms}: {stems:?}");
         }
         for (a, b) in [
@@ -307,14 +311,14 @@ mod tests {
             ("order", "ordinal"),
             ("difference", "diff"),
         ] {
-            assert_ne!(words(a)[0].stem, words(b)[0].stem, "{a} {b}");
+            assert_ne!(split_words(a)[0].stem, split_words(b)[0].stem, "{a} {b}");
         }
     }
 
     #[test]
     fn what_is_no_word_is_bounded() {
         let hash = "a".repeat(5_000);
-        assert_eq!(words(&hash)[0].stem.len(), 5_000);
-        assert_eq!(words(&"1a".repeat(3)).len(), 1);
+        assert_eq!(split_words(&hash)[0].stem.len(), 5_000);
+        assert_eq!(split_words(&"1a".repeat(3)).len(), 1);
     }
 }

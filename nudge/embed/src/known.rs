@@ -2,7 +2,7 @@
 
 /// A model that can be fetched by its name.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownModel {
     /// The name by which it is added, and that of its folder.
     pub name: &'static str,
     /// The publisher's version.
@@ -12,14 +12,14 @@ pub struct Known {
     /// The folder of its files at the publisher's; the name of a file follows.
     pub address: &'static str,
     /// The files.
-    pub files: [Pinned; 3],
+    pub files: [PinnedFile; 3],
     /// Tokens that it looks at, with the marks around a text.
     pub tokens: usize,
 }
 
 /// A file that must have these bytes.
 #[derive(Debug)]
-pub struct Pinned {
+pub struct PinnedFile {
     /// The name.
     pub name: &'static str,
     /// The length.
@@ -29,7 +29,7 @@ pub struct Pinned {
 }
 
 /// The known models; the first is the default.
-pub static KNOWN: [Known; 1] = [Known {
+pub static KNOWN: [KnownModel; 1] = [KnownModel {
     name: "all-MiniLM-L6-v2",
     revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
     licence: "Apache-2.0",
@@ -38,17 +38,17 @@ pub static KNOWN: [Known; 1] = [Known {
         "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
     ),
     files: [
-        Pinned {
+        PinnedFile {
             name: "config.json",
             bytes: 612,
             sha256: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         },
-        Pinned {
+        PinnedFile {
             name: "tokenizer.json",
             bytes: 466_247,
             sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         },
-        Pinned {
+        PinnedFile {
             name: "model.safetensors",
             bytes: 90_868_376,
             sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -57,7 +57,7 @@ pub static KNOWN: [Known; 1] = [Known {
     tokens: 256,
 }];
 
-impl Known {
+impl KnownModel {
     /// Returns the model of this name.
     ///
     /// ```

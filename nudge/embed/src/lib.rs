@@ -1,11 +1,11 @@
 //! Texts as vectors: a sentence model that runs on this machine, in this process, and implements
-//! [`Embedder`](nudge_core::embed::Embedder).
+//! [`TextEmbedder`](nudge_core::embed::TextEmbedder).
 //!
 //! Nothing is shipped and nothing is fetched unasked. A user adds a model: one that is [known](KNOWN) from its
 //! publisher, checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar
 //! ([`ModelFolder`]). Until then, and wherever it cannot be loaded, everything works by words.
 //!
-//! [`Models`] lends the model: it is loaded on a thread of its own at the first request, and dropped after some minutes
+//! [`ModelLender`] lends the model: it is loaded on a thread of its own at the first request, and dropped after some minutes
 //! without one.
 //!
 //! | module | what |
@@ -37,11 +37,11 @@ use std::path::Path;
 use nudge_core::error::Error;
 use nudge_core::text;
 
-pub use fetch::Download;
-pub use folder::{ModelFolder, Stored};
-pub use known::{KNOWN, Known, Pinned};
+pub use fetch::ModelDownload;
+pub use folder::{ModelFolder, StoredModel};
+pub use known::{KNOWN, KnownModel, PinnedFile};
 pub use model::SentenceModel;
-pub use models::{Choice, IDLE, Models};
+pub use models::{IDLE, ModelChoice, ModelLender};
 
 /// How exactly the weights are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +56,7 @@ pub enum Precision {
 
 /// The flaw of a model, as the rest of a sentence that begins with "The model in PATH".
 #[derive(Debug)]
-enum Fault {
+enum ModelFault {
     /// The files are not as they should be.
     Broken(String),
     /// It does not work here and now.
@@ -66,26 +66,26 @@ enum Fault {
 /// Most characters of a reason; libraries quote the text that they have read.
 const MAX_REASON_CHARS: usize = 400;
 
-type Result<T, E = Fault> = std::result::Result<T, E>;
+type Result<T, E = ModelFault> = std::result::Result<T, E>;
 
-fn broken(because: impl Into<String>) -> Fault {
-    Fault::Broken(because.into())
+fn broken_model(because: impl Into<String>) -> ModelFault {
+    ModelFault::Broken(because.into())
 }
 
-fn unusable(because: impl Into<String>) -> Fault {
-    Fault::Unusable(because.into())
+fn unusable_model(because: impl Into<String>) -> ModelFault {
+    ModelFault::Unusable(because.into())
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ModelFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Broken(because) | Self::Unusable(because)) = self;
         f.write_str(because)
     }
 }
 
-impl Fault {
+impl ModelFault {
     /// The error to show for the model in this folder.
-    fn of(self, folder: &Path) -> Error {
+    fn into_error(self, folder: &Path) -> Error {
         let because = text::one_line(&self.to_string(), MAX_REASON_CHARS);
         let folder = folder.display();
         match self {

@@ -3,14 +3,14 @@
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use nudge_core::embed::Embedder;
+use nudge_core::embed::TextEmbedder;
 use nudge_core::error::Error;
 
-use crate::bert::Bert;
-use crate::files::Files;
-use crate::tokens::Tokens;
-use crate::weights::Weights;
-use crate::{Precision, Result, broken};
+use crate::bert::BertNetwork;
+use crate::files::ModelFiles;
+use crate::tokens::ModelTokenizer;
+use crate::weights::WeightTensors;
+use crate::{Precision, Result, broken_model};
 
 /// Two texts that no model takes for the same.
 const UNLIKE: [&str; 2] = ["The build fails because a header is missing.", "two eggs, a cup of milk and some flour"];
@@ -36,8 +36,8 @@ const SAME: f32 = 0.9999;
 pub struct SentenceModel {
     folder: PathBuf,
     id: String,
-    bert: Bert,
-    tokens: Tokens,
+    bert: BertNetwork,
+    tokens: ModelTokenizer,
 }
 
 impl SentenceModel {
@@ -47,25 +47,25 @@ impl SentenceModel {
     /// `E_INVALID` when a file is missing or wrong: another architecture, weights of another shape, a tokenizer of
     /// another model, vectors without a direction. `E_UNAVAILABLE` when the engine fails.
     pub fn load(folder: &Path, precision: Precision) -> Result<Self, Error> {
-        Self::load_here(folder, precision).map_err(|fault| fault.of(folder))
+        Self::load_here(folder, precision).map_err(|fault| fault.into_error(folder))
     }
 
     /// As [`load`](Self::load); the caller says of which model the fault is.
     pub(crate) fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
         // The libraries below may give up on files that no check has foreseen.
         catch_unwind(|| Self::load_unguarded(folder, precision))
-            .unwrap_or_else(|_| Err(broken("cannot be loaded, because its files are not what they seem")))
+            .unwrap_or_else(|_| Err(broken_model("cannot be loaded, because its files are not what they seem")))
     }
 
     fn load_unguarded(folder: &Path, precision: Precision) -> Result<Self> {
-        let files = Files::read(folder)?;
-        let config = files.config()?;
-        let id = files.id(&config, precision);
-        let tokens = Tokens::read(files.tokenizer())?;
-        if tokens.marks() >= config.tokens {
-            return Err(broken("leaves no room for a text between the marks of its tokenizer.json"));
+        let files = ModelFiles::read(folder)?;
+        let config = files.read_config()?;
+        let id = files.make_id(&config, precision);
+        let tokens = ModelTokenizer::read(files.tokenizer())?;
+        if tokens.count_marks() >= config.tokens {
+            return Err(broken_model("leaves no room for a text between the marks of its tokenizer.json"));
         }
-        let bert = Bert::load(config, &Weights::read(files.weights())?, precision)?;
+        let bert = BertNetwork::from_weights(config, &WeightTensors::read(files.weights())?, precision)?;
         let model = Self { folder: folder.to_owned(), id, bert, tokens };
         model.try_out()?;
         Ok(model)
@@ -73,17 +73,17 @@ impl SentenceModel {
 
     /// Weights of the right shape need not be those of a model.
     fn try_out(&self) -> Result<()> {
-        let [one, other] = UNLIKE.map(|text| self.vector(text));
+        let [one, other] = UNLIKE.map(|text| self.compute_vector(text));
         let cosine: f32 = one?.iter().zip(&other?).map(|(x, y)| x * y).sum();
-        if cosine > SAME { Err(broken("makes the same vector of unlike texts")) } else { Ok(()) }
+        if cosine > SAME { Err(broken_model("makes the same vector of unlike texts")) } else { Ok(()) }
     }
 
-    fn vector(&self, text: &str) -> Result<Vec<f32>> {
-        self.bert.vector(&self.tokens.encode(text, self.bert.config().tokens)?)
+    fn compute_vector(&self, text: &str) -> Result<Vec<f32>> {
+        self.bert.embed_tokens(&self.tokens.encode(text, self.bert.config().tokens)?)
     }
 }
 
-impl Embedder for SentenceModel {
+impl TextEmbedder for SentenceModel {
     fn id(&self) -> &str {
         &self.id
     }
@@ -93,14 +93,18 @@ impl Embedder for SentenceModel {
     }
 
     fn max_tokens(&self) -> usize {
-        self.bert.config().tokens - self.tokens.marks()
+        self.bert.config().tokens - self.tokens.count_marks()
     }
 
-    fn count(&self, text: &str) -> usize {
-        self.tokens.count(text)
+    fn count_tokens(&self, text: &str) -> usize {
+        self.tokens.count_tokens(text)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
-        texts.iter().map(|text| self.vector(text)).collect::<Result<_>>().map_err(|fault| fault.of(&self.folder))
+        texts
+            .iter()
+            .map(|text| self.compute_vector(text))
+            .collect::<Result<_>>()
+            .map_err(|fault| fault.into_error(&self.folder))
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use nudge_core::clock::{Clock, Millis};
-use nudge_core::embed::Model;
+use nudge_core::embed::ModelState;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::{give_way, gives_way};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::files::{FILES, Files};
+use crate::files::{FILES, ModelFiles};
 use crate::{ModelFolder, Precision, SentenceModel};
 
 /// Time for which an unused model stays loaded.
@@ -22,31 +22,32 @@ const RETRY: Millis = 60_000;
 
 /// The place of the model.
 #[derive(Debug, Clone)]
-pub enum Choice {
+pub enum ModelChoice {
     /// In this folder, wherever that is.
     Folder(PathBuf),
     /// Among those that were added: the one of this name, or [the one to take](ModelFolder::chosen).
     Added(ModelFolder, Option<String>),
 }
 
-impl Choice {
-    fn folder(&self) -> Result<Option<PathBuf>> {
+impl ModelChoice {
+    fn find_folder(&self) -> Result<Option<PathBuf>> {
         match self {
             Self::Folder(folder) => Ok(folder.is_dir().then(|| folder.clone())),
             Self::Added(models, name) => models.chosen(name.as_deref()),
         }
     }
 
-    /// Returns the id of the model that would be loaded, `None` without one: the [id](nudge_core::embed::Embedder::id)
+    /// Returns the id of the model that would be loaded, `None` without one: the [id](nudge_core::embed::TextEmbedder::id)
     /// that follows from the hashes of its files. The files are read once and no network is built, so that it takes
     /// hardly any memory.
     ///
     /// # Errors
     /// `E_INVALID` when a file is missing or describes no network that could be run.
-    pub fn id(&self) -> Result<Option<String>> {
-        let Some(folder) = self.folder()? else { return Ok(None) };
-        let id = Files::read(&folder).and_then(|files| Ok(files.id(&files.config()?, Precision::default())));
-        id.map(Some).map_err(|fault| fault.of(&folder))
+    pub fn find_id(&self) -> Result<Option<String>> {
+        let Some(folder) = self.find_folder()? else { return Ok(None) };
+        let id =
+            ModelFiles::read(&folder).and_then(|files| Ok(files.make_id(&files.read_config()?, Precision::default())));
+        id.map(Some).map_err(|fault| fault.into_error(&folder))
     }
 }
 
@@ -67,26 +68,26 @@ impl Choice {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Models(Arc<Shared>);
+pub struct ModelLender(Arc<LenderState>);
 
-struct Shared {
-    choice: Choice,
+struct LenderState {
+    choice: ModelChoice,
     clock: Arc<dyn Clock>,
     idle: Duration,
-    slot: Mutex<Slot>,
+    slot: Mutex<ModelSlot>,
     /// Told when a load has ended.
     loaded: Condvar,
 }
 
 /// The loaded model, and its files.
-struct Slot {
-    held: Held,
-    files: Option<Stamp>,
+struct ModelSlot {
+    held: HeldModel,
+    files: Option<ModelStamp>,
     begun_at: Millis,
     asked_at: Millis,
 }
 
-enum Held {
+enum HeldModel {
     Nothing,
     Loading,
     Ready(Arc<SentenceModel>),
@@ -95,77 +96,77 @@ enum Held {
 
 /// Tells whether the files of a model are the same as before, without reading them.
 #[derive(Debug, Clone, PartialEq)]
-struct Stamp {
+struct ModelStamp {
     folder: PathBuf,
     files: Vec<Option<(u64, Option<SystemTime>)>>,
 }
 
-impl Stamp {
-    fn of(folder: &Path) -> Self {
+impl ModelStamp {
+    fn from_folder(folder: &Path) -> Self {
         let of = |meta: Metadata| (meta.len(), meta.modified().ok());
         let files = FILES.iter().map(|(name, _)| folder.join(name).metadata().ok().map(of)).collect();
         Self { folder: folder.to_owned(), files }
     }
 }
 
-impl Models {
+impl ModelLender {
     /// Nothing is loaded before somebody asks.
-    pub fn new(choice: Choice, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(choice: ModelChoice, clock: Arc<dyn Clock>) -> Self {
         Self::with_idle(choice, clock, IDLE)
     }
 
     /// As [`new`](Self::new), with the time after which an unused model is dropped.
-    pub fn with_idle(choice: Choice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
-        let slot = Mutex::new(Slot { held: Held::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
-        Self(Arc::new(Shared { choice, clock, idle, slot, loaded: Condvar::new() }))
+    pub fn with_idle(choice: ModelChoice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
+        let slot = Mutex::new(ModelSlot { held: HeldModel::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
+        Self(Arc::new(LenderState { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
     /// Returns the model. If it is not in memory, it is loaded on a thread of its own, and waited for at most so long.
     /// A model whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each
     /// time, so it is not for an event loop, even without a wait.
-    pub fn get(&self, wait: Duration) -> Model {
+    pub fn get(&self, wait: Duration) -> ModelState {
         let deadline = Instant::now() + wait;
-        let folder = match self.folder() {
+        let folder = match self.find_folder() {
             Ok(Some(folder)) => folder,
             nothing => {
                 drop_held(&mut self.0.slot.lock());
-                return nothing.map_or_else(Model::Failed, |_| Model::Absent);
+                return nothing.map_or_else(ModelState::Failed, |_| ModelState::Absent);
             }
         };
-        let files = Stamp::of(&folder);
+        let files = ModelStamp::from_folder(&folder);
         let mut slot = self.0.slot.lock();
         slot.asked_at = self.0.clock.now();
-        let is_old = matches!(slot.held, Held::Failed(_)) && slot.asked_at - slot.begun_at >= RETRY;
+        let is_old = matches!(slot.held, HeldModel::Failed(_)) && slot.asked_at - slot.begun_at >= RETRY;
         if slot.files.as_ref() != Some(&files) || is_old {
             drop_held(&mut slot);
         }
         // Looked at once more: the lock was open while the old one was dropped.
-        if matches!(slot.held, Held::Nothing) {
-            self.begin(&mut slot, files);
+        if matches!(slot.held, HeldModel::Nothing) {
+            self.begin_load(&mut slot, files);
         }
-        while matches!(slot.held, Held::Loading) {
+        while matches!(slot.held, HeldModel::Loading) {
             if self.0.loaded.wait_until(&mut slot, deadline).timed_out() {
                 break;
             }
         }
         match &slot.held {
-            Held::Nothing | Held::Loading => Model::Loading,
-            Held::Ready(model) => Model::Ready(model.clone()),
-            Held::Failed(error) => Model::Failed(error.clone()),
+            HeldModel::Nothing | HeldModel::Loading => ModelState::Loading,
+            HeldModel::Ready(model) => ModelState::Ready(model.clone()),
+            HeldModel::Failed(error) => ModelState::Failed(error.clone()),
         }
     }
 
     /// Returns the model without loading anything: `Loading` also for a model that no caller has asked for yet.
-    pub fn look(&self) -> Model {
-        match self.folder() {
-            Ok(None) => return Model::Absent,
-            Err(error) => return Model::Failed(error),
+    pub fn peek(&self) -> ModelState {
+        match self.find_folder() {
+            Ok(None) => return ModelState::Absent,
+            Err(error) => return ModelState::Failed(error),
             Ok(Some(_)) => {}
         }
         match &self.0.slot.lock().held {
-            Held::Nothing | Held::Loading => Model::Loading,
-            Held::Ready(model) => Model::Ready(model.clone()),
-            Held::Failed(error) => Model::Failed(error.clone()),
+            HeldModel::Nothing | HeldModel::Loading => ModelState::Loading,
+            HeldModel::Ready(model) => ModelState::Ready(model.clone()),
+            HeldModel::Failed(error) => ModelState::Failed(error.clone()),
         }
     }
 
@@ -173,8 +174,8 @@ impl Models {
     ///
     /// # Errors
     /// The errors of [`ModelFolder::chosen`].
-    pub fn folder(&self) -> Result<Option<PathBuf>> {
-        self.0.choice.folder()
+    pub fn find_folder(&self) -> Result<Option<PathBuf>> {
+        self.0.choice.find_folder()
     }
 
     /// Drops the model when it was unused for long enough. Returns true then: its memory is free, and a process that
@@ -188,7 +189,7 @@ impl Models {
         drop_held(&mut slot)
     }
 
-    fn begin(&self, slot: &mut Slot, files: Stamp) {
+    fn begin_load(&self, slot: &mut ModelSlot, files: ModelStamp) {
         let shared = self.0.clone();
         let folder = files.folder.clone();
         // The thread is behind as well then, and so is all that it starts.
@@ -198,8 +199,8 @@ impl Models {
                 give_way();
             }
             let held = match SentenceModel::load(&folder, Precision::default()) {
-                Ok(model) => Held::Ready(Arc::new(model)),
-                Err(error) => Held::Failed(error),
+                Ok(model) => HeldModel::Ready(Arc::new(model)),
+                Err(error) => HeldModel::Failed(error),
             };
             shared.slot.lock().held = held;
             shared.loaded.notify_all();
@@ -207,36 +208,36 @@ impl Models {
         slot.files = Some(files);
         slot.begun_at = slot.asked_at;
         slot.held = match std::thread::Builder::new().name("nudge-embed".into()).spawn(load) {
-            Ok(_) => Held::Loading,
-            Err(error) => Held::Failed(Error::unavailable(format!(
+            Ok(_) => HeldModel::Loading,
+            Err(error) => HeldModel::Failed(Error::unavailable(format!(
                 "The model cannot be loaded, because no thread could be started ({error}); try again."
             ))),
         };
     }
 }
 
-impl nudge_core::embed::Models for Models {
-    fn get(&self, wait: Duration) -> Model {
+impl nudge_core::embed::ModelProvider for ModelLender {
+    fn get(&self, wait: Duration) -> ModelState {
         Self::get(self, wait)
     }
 
-    fn look(&self) -> Model {
-        Self::look(self)
+    fn get_loaded(&self) -> ModelState {
+        Self::peek(self)
     }
 
-    fn tick(&self) -> bool {
+    fn drop_idle(&self) -> bool {
         Self::tick(self)
     }
 }
 
 /// Drops the model, if there is one; not while it is being loaded. Returns whether there was one.
-fn drop_held(slot: &mut MutexGuard<'_, Slot>) -> bool {
+fn drop_held(slot: &mut MutexGuard<'_, ModelSlot>) -> bool {
     match &slot.held {
         // The thread still runs, and puts the result here.
-        Held::Loading => false,
+        HeldModel::Loading => false,
         held => {
-            let had = matches!(held, Held::Ready(_));
-            let held = std::mem::replace(&mut slot.held, Held::Nothing);
+            let had = matches!(held, HeldModel::Ready(_));
+            let held = std::mem::replace(&mut slot.held, HeldModel::Nothing);
             // Not under the lock: there is much to free.
             MutexGuard::unlocked(slot, || drop(held));
             had

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
-use crate::{Result, broken, unusable};
+use crate::{Result, broken_model, unusable_model};
 
 /// Bytes of a text that are looked at first. Words of prose have 4 to 6, so this is enough for any model nearly always.
 const FIRST_BYTES: usize = 8 * 1024;
@@ -17,7 +17,7 @@ const MAX_STEPS: usize = 64;
 
 /// The parts of a `tokenizer.json` that may make a text longer.
 #[derive(Deserialize)]
-struct Growing {
+struct GrowthParts {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
@@ -25,26 +25,26 @@ struct Growing {
 }
 
 /// The tokenizer of a model.
-pub struct Tokens {
+pub struct ModelTokenizer {
     tokenizer: Tokenizer,
     /// Marks that stand around each text.
     marks: usize,
 }
 
-impl Tokens {
+impl ModelTokenizer {
     /// Reads the bytes of a `tokenizer.json`.
     ///
     /// # Errors
     /// `E_INVALID` when they cannot be read.
     pub fn read(bytes: &[u8]) -> Result<Self> {
-        let unreadable = |error| broken(format!("has a tokenizer.json that cannot be read ({error})"));
-        let growing: Growing = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
+        let unreadable = |error| broken_model(format!("has a tokenizer.json that cannot be read ({error})"));
+        let growing: GrowthParts = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
         let mut steps = 0;
-        let fits = growth(&growing.normalizer, &mut steps).is_some_and(|growth| growth <= MAX_GROWTH)
+        let fits = compute_growth(&growing.normalizer, &mut steps).is_some_and(|growth| growth <= MAX_GROWTH)
             && steps <= MAX_STEPS
             && has_short_templates(&growing.post_processor);
         if !fits {
-            return Err(broken("has a tokenizer.json that makes texts longer without end"));
+            return Err(broken_model("has a tokenizer.json that makes texts longer without end"));
         }
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(unreadable)?;
         // Files say how long texts were when the model was trained; `encode` knows how long they are here.
@@ -54,12 +54,12 @@ impl Tokens {
     }
 
     /// Marks that stand around each text.
-    pub fn marks(&self) -> usize {
+    pub fn count_marks(&self) -> usize {
         self.marks
     }
 
     /// Tokens of a text, without marks.
-    pub fn count(&self, text: &str) -> usize {
+    pub fn count_tokens(&self, text: &str) -> usize {
         // An error cannot occur: the model has a token for text that it does not know.
         self.tokenizer.encode_fast(text, false).map_or(0, |tokens| tokens.len())
     }
@@ -71,20 +71,20 @@ impl Tokens {
     pub fn encode(&self, text: &str, max: usize) -> Result<Vec<u32>> {
         let mut bytes = FIRST_BYTES;
         loop {
-            let part = beginning(text, bytes);
+            let part = take_beginning(text, bytes);
             let tokens = self.tokenizer.encode_fast(part, true);
-            let tokens = tokens.map_err(|error| unusable(format!("could not take a text apart ({error})")))?;
+            let tokens = tokens.map_err(|error| unusable_model(format!("could not take a text apart ({error})")))?;
             let tokens = tokens.get_ids();
             if tokens.len() <= max && part.len() < text.len() {
                 bytes *= 4;
                 continue;
             }
-            return Ok(self.cut(tokens, max));
+            return Ok(self.cut_tokens(tokens, max));
         }
     }
 
     /// The first tokens and the marks behind the last.
-    fn cut(&self, tokens: &[u32], max: usize) -> Vec<u32> {
+    fn cut_tokens(&self, tokens: &[u32], max: usize) -> Vec<u32> {
         if tokens.len() <= max {
             return tokens.to_vec();
         }
@@ -95,13 +95,13 @@ impl Tokens {
 
 /// Returns how many times longer a normalizer makes a text at most, by the text that replaces a byte; `None` for more
 /// than can be counted. `steps` counts its parts.
-fn growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
+fn compute_growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     *steps += 1;
     let bytes = |name: &str| normalizer.get(name).and_then(Value::as_str).map_or(0, str::len);
     match normalizer.get("type").and_then(Value::as_str) {
         Some("Sequence") => {
             let parts = normalizer.get("normalizers").and_then(Value::as_array);
-            parts.into_iter().flatten().try_fold(1_usize, |all, part| all.checked_mul(growth(part, steps)?))
+            parts.into_iter().flatten().try_fold(1_usize, |all, part| all.checked_mul(compute_growth(part, steps)?))
         }
         Some("Replace") => {
             let exact = normalizer.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
@@ -127,7 +127,7 @@ fn has_short_templates(processor: &Value) -> bool {
 }
 
 /// The first bytes of a text, up to the end of a word where there is one: half a word would be another token.
-fn beginning(text: &str, bytes: usize) -> &str {
+fn take_beginning(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn read(normalizer: &Value, template: usize) -> Result<Tokens> {
+    fn read(normalizer: &Value, template: usize) -> Result<ModelTokenizer> {
         let piece = json!({"Sequence": {"id": "A", "type_id": 0}});
         let bytes = json!({
             "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "pre_tokenizer": null,
@@ -151,7 +151,7 @@ mod tests {
               "pair": [piece, {"Sequence": {"id": "B", "type_id": 0}}], "special_tokens": {}},
             "model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"},
         });
-        Tokens::read(bytes.to_string().as_bytes())
+        ModelTokenizer::read(bytes.to_string().as_bytes())
     }
 
     #[test]

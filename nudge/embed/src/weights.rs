@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
-use crate::files::{WEIGHTS, unreadable};
-use crate::{Precision, Result, broken};
+use crate::files::{WEIGHTS, unreadable_fault};
+use crate::{Precision, Result, broken_model};
 
 /// Most bytes of the table of tensors; one of a thousand tensors has 100 KB.
 const MAX_TABLE_BYTES: u64 = 16 << 20;
@@ -16,7 +16,7 @@ const MAX_TABLE_BYTES: u64 = 16 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The tensors of a file, by name. Some files have all names under `bert.`.
-pub struct Weights<'a> {
+pub struct WeightTensors<'a> {
     file: &'a File,
     /// The offset of the numbers, behind the table.
     begin: u64,
@@ -24,26 +24,28 @@ pub struct Weights<'a> {
     prefix: &'static str,
 }
 
-impl<'a> Weights<'a> {
+impl<'a> WeightTensors<'a> {
     /// Reads the table of tensors: 8 bytes of length and a JSON object.
     ///
     /// # Errors
     /// `E_INVALID` for a file that is no such one, or is not as long as its table says.
     pub fn read(mut file: &'a File) -> Result<Self> {
-        let unreadable = |error| unreadable(WEIGHTS, &error);
+        let unreadable = |error| unreadable_fault(WEIGHTS, &error);
         let mut length = [0; 8];
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut length)).map_err(unreadable)?;
         let length = u64::from_le_bytes(length);
         if length > MAX_TABLE_BYTES {
-            return Err(broken(format!("has a {WEIGHTS} that cannot be read (its table is too long)")));
+            return Err(broken_model(format!("has a {WEIGHTS} that cannot be read (its table is too long)")));
         }
         let mut table = Vec::new();
         file.take(length).read_to_end(&mut table).map_err(unreadable)?;
         let table: Metadata = serde_json::from_slice(&table)
-            .map_err(|error| broken(format!("has a {WEIGHTS} that cannot be read ({error})")))?;
+            .map_err(|error| broken_model(format!("has a {WEIGHTS} that cannot be read ({error})")))?;
         let begin = 8 + length;
         if file.metadata().map_err(unreadable)?.len() != begin + table.data_len() as u64 {
-            return Err(broken(format!("has a {WEIGHTS} that cannot be read (it is not as long as its table says)")));
+            return Err(broken_model(format!(
+                "has a {WEIGHTS} that cannot be read (it is not as long as its table says)"
+            )));
         }
         let prefix = if table.info("embeddings.word_embeddings.weight").is_none() { "bert." } else { "" };
         Ok(Self { file, begin, table, prefix })
@@ -53,90 +55,94 @@ impl<'a> Weights<'a> {
     ///
     /// # Errors
     /// `E_INVALID` when it is missing, has another shape or another kind of numbers, or one that is not finite.
-    pub fn floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+    pub fn read_floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let mut values = Vec::with_capacity(shape.iter().product());
-        self.parts(name, shape, |part| values.extend_from_slice(part))?;
+        self.read_parts(name, shape, |part| values.extend_from_slice(part))?;
         Ok(values)
     }
 
     /// Returns the dense maps of these names, side by side, with whole numbers for weights.
     ///
     /// # Errors
-    /// As [`floats`](Self::floats).
-    pub fn dense(&self, names: &[&str], inputs: usize, outputs: usize) -> Result<Dense> {
+    /// As [`read_floats`](Self::read_floats).
+    pub fn read_dense(&self, names: &[&str], inputs: usize, outputs: usize) -> Result<DenseMap> {
         let (mut rows, mut bias) = (Vec::new(), Vec::new());
         for name in names {
-            rows.extend(self.floats(&format!("{name}.weight"), &[outputs, inputs])?);
-            bias.extend(self.floats(&format!("{name}.bias"), &[outputs])?);
+            rows.extend(self.read_floats(&format!("{name}.weight"), &[outputs, inputs])?);
+            bias.extend(self.read_floats(&format!("{name}.bias"), &[outputs])?);
         }
-        Ok(Dense { inputs, outputs: outputs * names.len(), rows, bias })
+        Ok(DenseMap { inputs, outputs: outputs * names.len(), rows, bias })
     }
 
     /// Returns a table of this shape: as it is, or rounded row by row, so that a large one is in memory once.
     ///
     /// # Errors
-    /// As [`floats`](Self::floats).
-    pub fn rows(&self, name: &str, [rows, width]: [usize; 2], precision: Precision) -> Result<Rows> {
+    /// As [`read_floats`](Self::read_floats).
+    pub fn read_rows(&self, name: &str, [rows, width]: [usize; 2], precision: Precision) -> Result<RowTable> {
         if precision == Precision::Full {
-            return Ok(Rows::Full(self.floats(name, &[rows, width])?));
+            return Ok(RowTable::Full(self.read_floats(name, &[rows, width])?));
         }
-        let mut rounded = Rounded::default();
+        let mut rounded = RoundedRows::default();
         rounded.values.reserve_exact(rows * width);
-        self.parts(name, &[rows, width], |part| part.chunks_exact(width).for_each(|row| rounded.push(row, 127.0)))?;
-        Ok(Rows::Rounded(rounded))
+        self.read_parts(name, &[rows, width], |part| {
+            part.chunks_exact(width).for_each(|row| rounded.push_row(row, 127.0));
+        })?;
+        Ok(RowTable::Rounded(rounded))
     }
 
     /// Hands over the numbers of a tensor in parts of whole rows.
-    fn parts(&self, name: &str, shape: &[usize], mut take: impl FnMut(&[f32])) -> Result<()> {
-        let tensor = self.tensor(name, shape)?;
+    fn read_parts(&self, name: &str, shape: &[usize], mut take: impl FnMut(&[f32])) -> Result<()> {
+        let tensor = self.find_tensor(name, shape)?;
         let (begin, end) = tensor.data_offsets;
         let row = (end - begin) / shape[0];
         let mut left = end - begin;
         let mut bytes = vec![0; (CHUNK_BYTES / row).max(1) * row];
         let mut values = Vec::with_capacity(bytes.len() / 2);
         let mut file = self.file;
-        file.seek(SeekFrom::Start(self.begin + begin as u64)).map_err(|error| unreadable(WEIGHTS, &error))?;
+        file.seek(SeekFrom::Start(self.begin + begin as u64)).map_err(|error| unreadable_fault(WEIGHTS, &error))?;
         while left > 0 {
             let part = bytes.len().min(left);
-            file.read_exact(&mut bytes[..part]).map_err(|error| unreadable(WEIGHTS, &error))?;
+            file.read_exact(&mut bytes[..part]).map_err(|error| unreadable_fault(WEIGHTS, &error))?;
             left -= part;
             values.clear();
-            append(&mut values, tensor.dtype, &bytes[..part]);
+            append_floats(&mut values, tensor.dtype, &bytes[..part]);
             if !values.iter().all(|value| value.is_finite()) {
-                return Err(broken(format!("has a number in {name} that is not finite")));
+                return Err(broken_model(format!("has a number in {name} that is not finite")));
             }
             take(&values);
         }
         Ok(())
     }
 
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<&TensorInfo> {
+    fn find_tensor(&self, name: &str, shape: &[usize]) -> Result<&TensorInfo> {
         let tensor = self.table.info(&format!("{}{name}", self.prefix));
-        let tensor = tensor.ok_or_else(|| broken(format!("has no weights of the name {name}")))?;
+        let tensor = tensor.ok_or_else(|| broken_model(format!("has no weights of the name {name}")))?;
         if tensor.shape != shape {
             let there = &tensor.shape;
-            return Err(broken(format!("has weights {name} of shape {there:?}, and its config.json wants {shape:?}")));
+            return Err(broken_model(format!(
+                "has weights {name} of shape {there:?}, and its config.json wants {shape:?}"
+            )));
         }
         if ![Dtype::F32, Dtype::F16, Dtype::BF16].contains(&tensor.dtype) {
             let kind = tensor.dtype;
-            return Err(broken(format!("has weights {name} that are {kind:?}; F32, F16 and BF16 can be read")));
+            return Err(broken_model(format!("has weights {name} that are {kind:?}; F32, F16 and BF16 can be read")));
         }
         Ok(tensor)
     }
 }
 
-/// Appends numbers of a kind that [`Weights::tensor`] lets through.
-fn append(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
+/// Appends numbers of a kind that [`WeightTensors::find_tensor`] lets through.
+fn append_floats(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
     let halves = || data.as_chunks::<2>().0.iter().map(|&bytes| u16::from_le_bytes(bytes));
     match kind {
-        Dtype::F16 => values.extend(halves().map(half)),
+        Dtype::F16 => values.extend(halves().map(half_to_f32)),
         Dtype::BF16 => values.extend(halves().map(|bits| f32::from_bits(u32::from(bits) << 16))),
         _ => values.extend(data.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes))),
     }
 }
 
 /// A number of 16 bits (IEEE 754 binary16).
-fn half(bits: u16) -> f32 {
+fn half_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;
     let fraction = u32::from(bits & 0x3ff);
     let magnitude = match u32::from(bits >> 10) & 0x1f {
@@ -149,22 +155,22 @@ fn half(bits: u16) -> f32 {
 }
 
 /// A dense map as it is stored: a row of weights for each output.
-pub struct Dense {
+pub struct DenseMap {
     pub inputs: usize,
     pub outputs: usize,
     pub rows: Vec<f32>,
     pub bias: Vec<f32>,
 }
 
-impl Dense {
+impl DenseMap {
     /// Multiplies the weights of some outputs.
-    pub fn scale(&mut self, outputs: Range<usize>, by: f32) {
+    pub fn scale_outputs(&mut self, outputs: Range<usize>, by: f32) {
         self.rows[outputs.start * self.inputs..outputs.end * self.inputs].iter_mut().for_each(|weight| *weight *= by);
         self.bias[outputs].iter_mut().for_each(|bias| *bias *= by);
     }
 
-    /// Returns numbers that lie as [`rows`](Self::rows) does with a column for each output.
-    pub fn columns<T: Copy + Default>(&self, rows: &[T]) -> Vec<T> {
+    /// Returns numbers that lie as [`read_rows`](Self::read_rows) does with a column for each output.
+    pub fn to_columns<T: Copy + Default>(&self, rows: &[T]) -> Vec<T> {
         let mut columns = vec![T::default(); rows.len()];
         for (output, row) in rows.chunks_exact(self.inputs).enumerate() {
             for (input, &value) in row.iter().enumerate() {
@@ -176,14 +182,14 @@ impl Dense {
 }
 
 /// A table of rows of one width.
-pub enum Rows {
+pub enum RowTable {
     Full(Vec<f32>),
-    Rounded(Rounded),
+    Rounded(RoundedRows),
 }
 
-impl Rows {
+impl RowTable {
     /// Adds row `at` to `sum`, which is as long as a row.
-    pub fn add(&self, at: usize, sum: &mut [f32]) {
+    pub fn add_row(&self, at: usize, sum: &mut [f32]) {
         let span = at * sum.len()..(at + 1) * sum.len();
         match self {
             Self::Full(values) => sum.iter_mut().zip(&values[span]).for_each(|(sum, value)| *sum += value),
@@ -197,14 +203,14 @@ impl Rows {
 
 /// Rows in whole numbers of 8 bits, each with a scale of its own.
 #[derive(Default)]
-pub struct Rounded {
+pub struct RoundedRows {
     pub values: Vec<i8>,
     pub scales: Vec<f32>,
 }
 
-impl Rounded {
+impl RoundedRows {
     /// Rounds a row and appends it; its largest number becomes `largest`, 127 at most.
-    pub fn push(&mut self, row: &[f32], largest: f32) {
+    pub fn push_row(&mut self, row: &[f32], largest: f32) {
         let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
         // A row of numbers that are all but nothing is nothing: their scale would not be a normal number.
         let scale = if most > 1e-30 { most / largest } else { 1.0 };

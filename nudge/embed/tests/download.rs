@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use kit::Tiny;
 use nudge_core::error::Result;
-use nudge_embed::{Download, Known, ModelFolder, Pinned, Stored};
+use nudge_embed::{KnownModel, ModelDownload, ModelFolder, PinnedFile, StoredModel};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -92,13 +92,13 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// A model that is known for the length of a test.
-fn known(tiny: &Tiny) -> &'static Known {
+fn known(tiny: &Tiny) -> &'static KnownModel {
     let pinned = |wanted: &'static str| {
         let (name, bytes) = tiny.files().into_iter().find(|(name, _)| *name == wanted).unwrap();
         let sha256 = sha256(&bytes);
-        Pinned { name, bytes: bytes.len() as u64, sha256: sha256.leak() }
+        PinnedFile { name, bytes: bytes.len() as u64, sha256: sha256.leak() }
     };
-    Box::leak(Box::new(Known {
+    Box::leak(Box::new(KnownModel {
         name: "tiny",
         revision: "0123456789abcdef",
         licence: "CC0-1.0",
@@ -112,8 +112,8 @@ struct Scene {
     _place: TempDir,
     models: ModelFolder,
     server: Arc<Server>,
-    known: &'static Known,
-    download: Download,
+    known: &'static KnownModel,
+    download: ModelDownload,
 }
 
 impl Scene {
@@ -122,11 +122,11 @@ impl Scene {
         let models = ModelFolder::new(place.path().canonicalize().unwrap().join("models"));
         let tiny = Tiny::new(1);
         let (server, known) = (Server::start(&tiny), known(&tiny));
-        let download = Download { address: server.address.clone(), progress: false, ..Download::from(known) };
+        let download = ModelDownload { address: server.address.clone(), progress: false, ..ModelDownload::from(known) };
         Self { _place: place, models, server, known, download }
     }
 
-    fn fetch(&self) -> Result<Stored> {
+    fn fetch(&self) -> Result<StoredModel> {
         self.models.fetch(self.known, &self.download)
     }
 
@@ -272,7 +272,7 @@ fn only_https_leaves_the_machine() {
         "-o/etc/passwd",
         "",
     ] {
-        let download = Download { address: address.into(), ..scene.download.clone() };
+        let download = ModelDownload { address: address.into(), ..scene.download.clone() };
         let error = scene.models.fetch(scene.known, &download).unwrap_err();
         assert_eq!(error.message(), "A model is fetched by https only; begin the address with https://.", "{address}");
     }
@@ -282,7 +282,7 @@ fn only_https_leaves_the_machine() {
 #[test]
 fn without_curl_it_says_what_else_there_is() {
     let scene = Scene::new();
-    let download = Download { curl: "/nowhere/curl".into(), ..scene.download.clone() };
+    let download = ModelDownload { curl: "/nowhere/curl".into(), ..scene.download.clone() };
     let error = scene.models.fetch(scene.known, &download).unwrap_err();
     assert!(error.message().starts_with("/nowhere/curl cannot be run ("), "{error}");
     assert!(error.message().ends_with("install it, or add the model from a folder, a wheel or a tar."), "{error}");

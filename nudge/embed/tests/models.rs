@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use kit::Tiny;
 use nudge_core::clock::ManualClock;
-use nudge_core::embed::Embedder;
-use nudge_core::embed::Model;
-use nudge_embed::{Choice, IDLE, ModelFolder, Models};
+use nudge_core::embed::ModelState;
+use nudge_core::embed::TextEmbedder;
+use nudge_embed::{IDLE, ModelChoice, ModelFolder, ModelLender};
 use tempfile::TempDir;
 
 /// Longer than any load takes; no test waits so long.
@@ -20,7 +20,7 @@ struct Scene {
     place: TempDir,
     added: ModelFolder,
     clock: Arc<ManualClock>,
-    models: Models,
+    models: ModelLender,
 }
 
 impl Scene {
@@ -28,7 +28,7 @@ impl Scene {
         let place = tempfile::tempdir().unwrap();
         let added = ModelFolder::new(place.path().canonicalize().unwrap().join("models"));
         let clock = Arc::new(ManualClock::new(0));
-        let models = Models::new(Choice::Added(added.clone(), None), clock.clone());
+        let models = ModelLender::new(ModelChoice::Added(added.clone(), None), clock.clone());
         Self { place, added, clock, models }
     }
 
@@ -38,9 +38,9 @@ impl Scene {
         self.added.add(&Tiny::new(seed).write(&folder), Some(name)).unwrap();
     }
 
-    fn ready(&self) -> Arc<dyn Embedder> {
+    fn ready(&self) -> Arc<dyn TextEmbedder> {
         match self.models.get(LONG) {
-            Model::Ready(model) => model,
+            ModelState::Ready(model) => model,
             other => panic!("{}", other.state()),
         }
     }
@@ -49,14 +49,14 @@ impl Scene {
 #[test]
 fn which_model_it_would_be_is_told_without_loading_it() {
     let scene = Scene::new();
-    let choice = Choice::Added(scene.added.clone(), None);
-    assert_eq!(choice.id().unwrap(), None);
+    let choice = ModelChoice::Added(scene.added.clone(), None);
+    assert_eq!(choice.find_id().unwrap(), None);
     scene.add(1, "a");
-    let id = choice.id().unwrap();
-    assert!(matches!(scene.models.look(), Model::Loading), "nothing was loaded");
+    let id = choice.find_id().unwrap();
+    assert!(matches!(scene.models.peek(), ModelState::Loading), "nothing was loaded");
     assert_eq!(id.as_deref(), Some(scene.ready().id()));
     fs::write(scene.added.path().join("a/config.json"), "{}").unwrap();
-    let error = choice.id().unwrap_err();
+    let error = choice.find_id().unwrap_err();
     assert!(error.message().contains("take another one"), "{error}");
 }
 
@@ -75,14 +75,14 @@ fn what_is_left_of_a_download_is_no_second_model() {
 #[test]
 fn a_model_is_absent_until_it_is_added_and_loaded_when_it_is_asked_for() {
     let scene = Scene::new();
-    assert!(matches!(scene.models.get(LONG), Model::Absent) && matches!(scene.models.look(), Model::Absent));
+    assert!(matches!(scene.models.get(LONG), ModelState::Absent) && matches!(scene.models.peek(), ModelState::Absent));
     scene.add(1, "a");
-    assert!(matches!(scene.models.look(), Model::Loading), "a look loads nothing");
-    assert!(matches!(scene.models.get(Duration::ZERO), Model::Loading), "who does not wait does not get it");
+    assert!(matches!(scene.models.peek(), ModelState::Loading), "a look loads nothing");
+    assert!(matches!(scene.models.get(Duration::ZERO), ModelState::Loading), "who does not wait does not get it");
     let model = scene.ready();
     assert_eq!(model.embed(&["eggs"]).unwrap()[0].len(), model.dims());
     assert!(Arc::ptr_eq(&model, &scene.ready()), "it is loaded once");
-    assert!(matches!(scene.models.look(), Model::Ready(_)));
+    assert!(matches!(scene.models.peek(), ModelState::Ready(_)));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn all_who_ask_at_once_get_the_same() {
     let asks: Vec<_> = (0..8)
         .map(|_| {
             let models = scene.models.clone();
-            std::thread::spawn(move || models.get(LONG).ready().unwrap())
+            std::thread::spawn(move || models.get(LONG).into_embedder().unwrap())
         })
         .collect();
     let got: Vec<_> = asks.into_iter().map(|ask| ask.join().unwrap()).collect();
@@ -104,21 +104,21 @@ fn all_who_ask_at_once_get_the_same() {
 fn an_idle_model_is_dropped_and_comes_back() {
     let scene = Scene::new();
     scene.add(1, "a");
-    let kept: Weak<dyn Embedder> = Arc::downgrade(&scene.ready());
+    let kept: Weak<dyn TextEmbedder> = Arc::downgrade(&scene.ready());
     let minutes = |minutes: u64| i64::try_from(Duration::from_mins(minutes).as_millis()).unwrap();
     assert_eq!(IDLE, Duration::from_mins(10));
-    scene.clock.advance(minutes(9));
+    scene.clock.advance_by(minutes(9));
     assert!(!scene.models.tick());
     scene.ready();
-    scene.clock.advance(minutes(9));
+    scene.clock.advance_by(minutes(9));
     assert!(!scene.models.tick(), "it was asked for in between");
-    scene.clock.advance(minutes(1));
+    scene.clock.advance_by(minutes(1));
     assert!(scene.models.tick());
     assert!(kept.upgrade().is_none(), "nothing of it is left");
     assert!(!scene.models.tick(), "once");
-    assert!(matches!(scene.models.look(), Model::Loading));
+    assert!(matches!(scene.models.peek(), ModelState::Loading));
     let at_work = scene.ready();
-    scene.clock.advance(minutes(10));
+    scene.clock.advance_by(minutes(10));
     assert!(scene.models.tick());
     at_work.embed(&["who has it finishes the work"]).unwrap();
 }
@@ -130,14 +130,14 @@ fn a_model_that_is_removed_or_replaced_is_not_used_any_more() {
     scene.add(1, "a");
     let first = scene.ready();
     scene.added.remove("a").unwrap();
-    assert!(matches!(scene.models.get(LONG), Model::Absent));
-    assert!(matches!(scene.models.look(), Model::Absent));
+    assert!(matches!(scene.models.get(LONG), ModelState::Absent));
+    assert!(matches!(scene.models.peek(), ModelState::Absent));
     scene.add(2, "a");
     let second = scene.ready();
     assert_ne!(first.id(), second.id(), "their vectors are told apart");
     scene.add(3, "b");
     let several = scene.models.get(LONG);
-    assert!(matches!(&several, Model::Failed(error) if error.message().contains("choose one of a, b")));
+    assert!(matches!(&several, ModelState::Failed(error) if error.message().contains("choose one of a, b")));
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn what_cannot_be_loaded_says_why_until_its_files_change() {
     let good = fs::read(&weights).unwrap();
     fs::write(&weights, b"spoilt").unwrap();
     for _ in 0..2 {
-        let Model::Failed(error) = scene.models.get(LONG) else { panic!("it failed") };
+        let ModelState::Failed(error) = scene.models.get(LONG) else { panic!("it failed") };
         assert!(error.message().contains("a model.safetensors that cannot be read"), "{error}");
     }
-    assert!(matches!(scene.models.look(), Model::Failed(_)));
+    assert!(matches!(scene.models.peek(), ModelState::Failed(_)));
     fs::write(&weights, good).unwrap();
     scene.ready();
 }
@@ -166,12 +166,12 @@ fn what_cannot_be_loaded_is_tried_again_after_a_minute() {
     let modified = file.metadata().unwrap().modified().unwrap();
     fs::write(&weights, vec![0; good.len()]).unwrap();
     file.set_modified(modified).unwrap();
-    assert!(matches!(scene.models.get(LONG), Model::Failed(_)));
+    assert!(matches!(scene.models.get(LONG), ModelState::Failed(_)));
     fs::write(&weights, good).unwrap();
     file.set_modified(modified).unwrap();
-    scene.clock.advance(59_999);
-    assert!(matches!(scene.models.get(LONG), Model::Failed(_)));
-    scene.clock.advance(1);
+    scene.clock.advance_by(59_999);
+    assert!(matches!(scene.models.get(LONG), ModelState::Failed(_)));
+    scene.clock.advance_by(1);
     scene.ready();
 }
 
@@ -179,16 +179,16 @@ fn what_cannot_be_loaded_is_tried_again_after_a_minute() {
 fn a_folder_of_the_users_own_needs_not_be_added() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("elsewhere");
-    let models = Models::new(Choice::Folder(folder.clone()), Arc::new(ManualClock::new(0)));
-    assert!(matches!(models.get(LONG), Model::Absent));
+    let models = ModelLender::new(ModelChoice::Folder(folder.clone()), Arc::new(ManualClock::new(0)));
+    assert!(matches!(models.get(LONG), ModelState::Absent));
     fs::create_dir(&folder).unwrap();
-    let Model::Failed(error) = models.get(LONG) else { panic!("it is empty") };
+    let ModelState::Failed(error) = models.get(LONG) else { panic!("it is empty") };
     assert!(error.message().contains("has no config.json"), "{error}");
     Tiny::new(1).write(&folder);
-    assert!(models.get(LONG).ready().is_some());
-    let named = Models::new(
-        Choice::Added(ModelFolder::new(place.path()), Some("elsewhere".into())),
+    assert!(models.get(LONG).into_embedder().is_some());
+    let named = ModelLender::new(
+        ModelChoice::Added(ModelFolder::new(place.path()), Some("elsewhere".into())),
         Arc::new(ManualClock::new(0)),
     );
-    assert!(named.get(LONG).ready().is_some());
+    assert!(named.get(LONG).into_embedder().is_some());
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use kit::Tiny;
 use nudge_core::clock::SystemClock;
-use nudge_core::embed::Model;
+use nudge_core::embed::ModelState;
 use nudge_core::source::give_way;
-use nudge_embed::{Choice, Models};
+use nudge_embed::{ModelChoice, ModelLender};
 
 /// How far each of the engine's threads stands back; it has one more that only loading needs.
 fn nice() -> Vec<i32> {
@@ -29,12 +29,12 @@ fn nice() -> Vec<i32> {
 ///
 /// Promise (models): Vectors in the background give way to other work, and no prompt waits for them.
 #[test]
-fn who_gives_way_has_it_computed_on_a_thread_that_does() {
+fn a_caller_that_gives_way_has_it_computed_on_a_thread_that_does() {
     let place = tempfile::tempdir().unwrap();
-    let models = Models::new(Choice::Folder(Tiny::new(1).write(place.path())), Arc::new(SystemClock));
+    let models = ModelLender::new(ModelChoice::Folder(Tiny::new(1).write(place.path())), Arc::new(SystemClock));
     let lent = models.clone();
     let embed = move || {
-        let Model::Ready(model) = lent.get(Duration::from_mins(2)) else { panic!("no model") };
+        let ModelState::Ready(model) = lent.get(Duration::from_mins(2)) else { panic!("no model") };
         model.embed(&["build fails"]).unwrap()
     };
     let asks = embed.clone();

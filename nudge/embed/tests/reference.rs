@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::{cosine, real_model};
-use nudge_core::embed::Embedder as _;
+use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     let vectors = model.embed(&texts).unwrap();
     let mut most = 0.0_f32;
     for (row, vector) in rows.iter().zip(&vectors) {
-        assert_eq!((vector.len(), model.count(&row.text)), (384, row.tokens), "{}", row.text);
+        assert_eq!((vector.len(), model.count_tokens(&row.text)), (384, row.tokens), "{}", row.text);
         let numbers = row.begins.iter().zip(vector).map(|(wanted, made)| (wanted - made).abs());
         let cosines = row.cosines.iter().zip(&vectors).map(|(wanted, other)| (wanted - cosine(vector, other)).abs());
         most = numbers.chain(cosines).fold(most, f32::max);
@@ -33,9 +33,9 @@ fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     most
 }
 
-/// Promise: see `a_vector_is_what_a_plain_network_computes`.
+/// Promise: see `a_vector_equals_that_of_a_plain_network`.
 #[test]
-fn the_known_model_computes_what_numpy_does() {
+fn the_known_model_computes_as_numpy_does() {
     let Some(folder) = real_model() else { return };
     let model = SentenceModel::load(&folder, Precision::Full).unwrap();
     assert_eq!((model.id(), model.max_tokens()), ("all-MiniLM-L6-v2@1110a243/mean/256", 254));

@@ -30,7 +30,7 @@ pub enum GitFailure {
 }
 
 impl GitFailure {
-    pub(crate) fn refused(verb: String, code: Option<i32>, stderr: &[u8]) -> Self {
+    pub(crate) fn from_refusal(verb: String, code: Option<i32>, stderr: &[u8]) -> Self {
         let text = String::from_utf8_lossy(stderr);
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
         // An address may hold a password.

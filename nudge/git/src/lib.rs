@@ -5,7 +5,7 @@
 //!
 //! 1. [`Git`] asks a few questions in the folder itself, which read settings and refs and run nothing. There git makes
 //!    its own check of the folder's owner (`safe.directory`).
-//! 2. [`Repository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree
+//! 2. [`GitRepository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree
 //!    by links, as `git-new-workdir` does. It takes only settings that are data: how files are compared, who commits,
 //!    where `origin` is.
 //!
@@ -31,11 +31,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::patience;
-use nudge_os::process::{Errors, Limits, Program};
+use nudge_os::process::{ChildProgram, RunLimits, StderrUse};
 use nudge_os::programs;
 
 pub use failure::GitFailure;
-pub use repository::{Call, Reach, RemoteVerb, Repository};
+pub use repository::{CallReach, GitCall, GitRepository, RemoteVerb};
 
 /// The bounds of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +113,13 @@ impl Git {
     /// # Errors
     /// Why there is no answer.
     pub fn ask(&self, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
-        let mut program = self.program();
+        let mut program = self.new_program();
         program.args(SWITCHES).args(words).current_dir(&self.folder).env("PWD", &self.folder);
         pass_on(&mut program, &OF_SETTINGS);
         if self.is_place_of_caller {
             pass_on(&mut program, &OF_PLACE);
         }
-        run(&mut program, words, limits)
+        run_program(&mut program, words, limits)
     }
 
     /// As [`ask`](Self::ask), as text without the line's end.
@@ -127,11 +127,11 @@ impl Git {
     /// # Errors
     /// Why there is no answer, or none that is text.
     pub fn ask_line(&self, words: &[&str], limits: CallLimits) -> Result<String, GitFailure> {
-        line(self.ask(words, limits)?)
+        parse_line(self.ask(words, limits)?)
     }
 
-    fn program(&self) -> Program {
-        let mut program = Program::new(&self.program);
+    fn new_program(&self) -> ChildProgram {
+        let mut program = ChildProgram::new(&self.program);
         program.env("PATH", &self.path).memory(MAX_MEMORY_BYTES);
         for (name, value) in VARIABLES {
             program.env(name, value);
@@ -141,13 +141,13 @@ impl Git {
 }
 
 /// The text of an answer, without the line's end.
-fn line(answer: Vec<u8>) -> Result<String, GitFailure> {
+fn parse_line(answer: Vec<u8>) -> Result<String, GitFailure> {
     let text = String::from_utf8(answer).map_err(|_| GitFailure::Unfit("an answer of git is no text"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// Passes on the caller's values of these.
-fn pass_on(program: &mut Program, names: &[&str]) {
+fn pass_on(program: &mut ChildProgram, names: &[&str]) {
     for name in names {
         if let Some(value) = std::env::var_os(name) {
             program.env(name, value);
@@ -155,14 +155,14 @@ fn pass_on(program: &mut Program, names: &[&str]) {
     }
 }
 
-fn run(program: &mut Program, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
+fn run_program(program: &mut ChildProgram, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
     let verb = || words.first().copied().unwrap_or_default().to_owned();
-    let limits = Limits { time: limits.time, output_bytes: limits.output_bytes, is_given_up: &patience::is_over };
-    let output = program.errors(Errors::Kept).run(limits).map_err(|failure| GitFailure::Run(verb(), failure))?;
+    let limits = RunLimits { time: limits.time, output_bytes: limits.output_bytes, is_given_up: &patience::is_over };
+    let output = program.errors(StderrUse::Kept).run(limits).map_err(|failure| GitFailure::Run(verb(), failure))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(GitFailure::refused(verb(), output.status.code(), &output.stderr))
+    Err(GitFailure::from_refusal(verb(), output.status.code(), &output.stderr))
 }
 
 /// A word for the shell that git starts a remote's side with.

@@ -12,13 +12,13 @@ use std::time::Duration;
 use std::time::SystemTime;
 
 #[cfg(unix)]
-use nudge_core::foreign::{self, Links};
-use nudge_os::process::Program;
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::process::ChildProgram;
 #[cfg(unix)]
 use tempfile::TempDir;
 
-use crate::settings::{DataSettings, Entry};
-use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run, shell_word};
+use crate::settings::{DataSettings, GitSetting};
+use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run_program, shell_word};
 
 /// Bounds of the questions by which a repository is found.
 const FIND: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 4 << 20 };
@@ -56,7 +56,7 @@ const REMOTE_SIDE: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -
 
 /// How far a call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum CallReach {
     /// It stays in the repository. No settings but our own are read.
     Here,
     /// It goes to the remote, by the user's own settings.
@@ -65,7 +65,7 @@ pub enum Reach {
 
 /// A call of git in a repository.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct GitCall<'a> {
     /// The command and its arguments.
     pub words: &'a [&'a str],
     /// The standard input.
@@ -73,14 +73,14 @@ pub struct Call<'a> {
     /// Further variables.
     pub variables: &'a [(&'a str, &'a OsStr)],
     /// How far it goes.
-    pub reach: Reach,
+    pub reach: CallReach,
     /// The bounds.
     pub limits: CallLimits,
 }
 
 /// A repository with a work tree. Hooks, filters and helpers that it names are not run, whatever is called.
 #[derive(Debug)]
-pub struct Repository {
+pub struct GitRepository {
     git: Git,
     top: PathBuf,
     prefix: String,
@@ -99,19 +99,19 @@ enum OwnFolder {
     Linked(TempDir),
     /// The repository's own, and the settings that are switched off.
     #[cfg(any(not(unix), test))]
-    SwitchedOff(PathBuf, Vec<Entry>),
+    SwitchedOff(PathBuf, Vec<GitSetting>),
 }
 
 /// The places of a repository, as git finds them.
-struct Places {
+struct RepositoryPlaces {
     git_dir: PathBuf,
     common: PathBuf,
     top: PathBuf,
     prefix: String,
 }
 
-impl Places {
-    fn find(git: &Git) -> Result<Self, GitFailure> {
+impl RepositoryPlaces {
+    fn find_places(git: &Git) -> Result<Self, GitFailure> {
         let words = [
             "rev-parse",
             "--path-format=absolute",
@@ -139,16 +139,16 @@ impl Places {
     }
 }
 
-impl Repository {
+impl GitRepository {
     /// Opens the repository that git's folder lies in.
     ///
     /// # Errors
     /// [`GitFailure`] when there is no repository, git distrusts its owner, or no work tree is around the folder.
     pub fn open(git: Git) -> Result<Self, GitFailure> {
-        let places = Places::find(&git)?;
+        let places = RepositoryPlaces::find_places(&git)?;
         let settings = DataSettings::read(&git, FIND)?;
         #[cfg(unix)]
-        let git_dir = OwnFolder::Linked(link(&places, &settings).map_err(|_| NO_ROOM)?);
+        let git_dir = OwnFolder::Linked(link_folder(&places, &settings).map_err(|_| NO_ROOM)?);
         #[cfg(not(unix))]
         let git_dir = OwnFolder::SwitchedOff(places.git_dir.clone(), crate::settings::switched_off(&git, FIND)?);
         Ok(Self::new(git, places, git_dir, settings))
@@ -157,14 +157,14 @@ impl Repository {
     /// Opens it as on a system without links for everybody.
     #[cfg(test)]
     fn open_without_links(git: Git) -> Result<Self, GitFailure> {
-        let places = Places::find(&git)?;
+        let places = RepositoryPlaces::find_places(&git)?;
         let settings = DataSettings::read(&git, FIND)?;
         let git_dir = OwnFolder::SwitchedOff(places.git_dir.clone(), crate::settings::switched_off(&git, FIND)?);
         Ok(Self::new(git, places, git_dir, settings))
     }
 
-    fn new(git: Git, places: Places, git_dir: OwnFolder, settings: DataSettings) -> Self {
-        let Places { git_dir: theirs, top, prefix, .. } = places;
+    fn new(git: Git, places: RepositoryPlaces, git_dir: OwnFolder, settings: DataSettings) -> Self {
+        let RepositoryPlaces { git_dir: theirs, top, prefix, .. } = places;
         Self { git, top, prefix, theirs, git_dir, settings, has_ssh: OnceLock::new() }
     }
 
@@ -173,9 +173,9 @@ impl Repository {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_configured = || {
             let words = ["config", "--get", "core.sshCommand"];
-            let mut program = self.git.program();
-            self.prepare(program.args(words), Reach::Remote);
-            run(&mut program, &words, FIND).is_ok()
+            let mut program = self.git.new_program();
+            self.prepare_program(program.args(words), CallReach::Remote);
+            run_program(&mut program, &words, FIND).is_ok()
         };
         *self.has_ssh.get_or_init(|| is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || is_configured())
     }
@@ -200,17 +200,17 @@ impl Repository {
     ///
     /// # Errors
     /// Why it was not done.
-    pub fn run(&self, call: &Call<'_>) -> Result<Vec<u8>, GitFailure> {
-        let mut program = self.git.program();
+    pub fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitFailure> {
+        let mut program = self.git.new_program();
         program.args(call.words).input(call.input);
-        self.prepare(&mut program, call.reach);
-        if call.reach == Reach::Remote && !self.has_ssh() {
+        self.prepare_program(&mut program, call.reach);
+        if call.reach == CallReach::Remote && !self.has_ssh() {
             program.env("GIT_SSH_COMMAND", SSH);
         }
         for (name, value) in call.variables {
             program.env(name, value);
         }
-        run(&mut program, call.words, call.limits)
+        run_program(&mut program, call.words, call.limits)
     }
 
     /// Sends to `origin`, or fetches from it: `words` come after the name of the remote.
@@ -219,11 +219,11 @@ impl Repository {
     /// Why it was not done.
     pub fn reach_remote(&self, verb: RemoteVerb, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
         let side = self.remote_side(verb, limits)?;
-        let mut all: Vec<&str> = verb.words().to_vec();
+        let mut all: Vec<&str> = verb.command_words().to_vec();
         all.extend(side.as_deref());
         all.push("origin");
         all.extend(words);
-        self.run(&Call { words: &all, input: b"", variables: &[], reach: Reach::Remote, limits })
+        self.run(&GitCall { words: &all, input: b"", variables: &[], reach: CallReach::Remote, limits })
     }
 
     /// The switch by which we start a remote's side ourselves, where it is a folder of this machine.
@@ -232,7 +232,7 @@ impl Repository {
             RemoteVerb::Push => &["remote", "get-url", "--push", "--all", "origin"],
             RemoteVerb::Fetch | RemoteVerb::List => &["remote", "get-url", "origin"],
         };
-        let told = self.run(&Call { words, input: b"", variables: &[], reach: Reach::Remote, limits })?;
+        let told = self.run(&GitCall { words, input: b"", variables: &[], reach: CallReach::Remote, limits })?;
         let told = String::from_utf8_lossy(&told).into_owned();
         let (here, elsewhere): (Vec<_>, Vec<_>) = told.lines().partition(|url| is_of_this_machine(url));
         match (here.is_empty(), elsewhere.is_empty()) {
@@ -249,12 +249,12 @@ impl Repository {
 
     /// Prepares another program that asks git by itself, such as `gh`: in a folder without settings, with variables by
     /// which it means this repository.
-    pub fn lend_to(&self, program: &mut Program) {
+    pub fn lend_to(&self, program: &mut ChildProgram) {
         program.env("PATH", &self.git.path);
         for (name, value) in crate::VARIABLES {
             program.env(name, value);
         }
-        self.prepare(program, Reach::Remote);
+        self.prepare_program(program, CallReach::Remote);
         if !self.has_ssh() {
             program.env("GIT_SSH_COMMAND", SSH);
         }
@@ -270,7 +270,7 @@ impl Repository {
         }
     }
 
-    fn prepare(&self, program: &mut Program, reach: Reach) {
+    fn prepare_program(&self, program: &mut ChildProgram, reach: CallReach) {
         program.current_dir(&self.git.folder).env("PWD", &self.git.folder);
         program
             .env("GIT_DIR", self.git_dir())
@@ -278,23 +278,23 @@ impl Repository {
             .env("GIT_INDEX_FILE", self.theirs.join("index"));
         pass_on(program, &OF_PERSON);
         match reach {
-            Reach::Here => {
+            CallReach::Here => {
                 program.env("GIT_CONFIG_GLOBAL", NOWHERE).env("GIT_CONFIG_NOSYSTEM", "1");
             }
-            Reach::Remote => {
+            CallReach::Remote => {
                 program.env("GIT_ALLOW_PROTOCOL", PROTOCOLS);
                 pass_on(program, &OF_SETTINGS);
                 pass_on(program, &OF_WAY);
             }
         }
-        let entries: Vec<&Entry> = match &self.git_dir {
+        let entries: Vec<&GitSetting> = match &self.git_dir {
             #[cfg(unix)]
-            OwnFolder::Linked(_) => self.settings.addresses().collect(),
+            OwnFolder::Linked(_) => self.settings.origin_addresses().collect(),
             #[cfg(any(not(unix), test))]
             OwnFolder::SwitchedOff(_, entries) => entries.iter().collect(),
         };
         program.env("GIT_CONFIG_COUNT", entries.len().to_string());
-        for (number, Entry { key, value }) in entries.into_iter().enumerate() {
+        for (number, GitSetting { key, value }) in entries.into_iter().enumerate() {
             program.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
         }
     }
@@ -312,7 +312,7 @@ pub enum RemoteVerb {
 }
 
 impl RemoteVerb {
-    fn words(self) -> &'static [&'static str] {
+    fn command_words(self) -> &'static [&'static str] {
         match self {
             Self::Push => &["push", "--quiet", "--no-verify"],
             Self::Fetch => &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"],
@@ -336,13 +336,13 @@ const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of 
 
 /// Makes the git folder of our own: borrowed parts are links, the settings are ours.
 #[cfg(unix)]
-fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
+fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::Result<TempDir> {
     use std::os::unix::fs::symlink;
 
-    sweep(&std::env::temp_dir(), SystemTime::now());
+    sweep_folders(&std::env::temp_dir(), SystemTime::now());
     let own = tempfile::Builder::new().prefix(OWN_FOLDER).tempdir()?;
     let at = |name: &str| own.path().join(name);
-    fs::write(at("config"), settings.file())?;
+    fs::write(at("config"), settings.to_file_text())?;
     copy_head(&places.git_dir.join("HEAD"), &at("HEAD"))?;
     // Git treats a link without a target as a missing file.
     for name in ["objects", "refs", "packed-refs", "reftable", "shallow"] {
@@ -355,7 +355,7 @@ fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
     fs::create_dir(at("info"))?;
     for name in ["exclude", "attributes"] {
         let path = places.common.join("info").join(name);
-        if let Ok(text) = foreign::read(&path, Links::Refused, MAX_INFO_BYTES) {
+        if let Ok(text) = foreign::read(&path, LinkPolicy::Refused, MAX_INFO_BYTES) {
             fs::write(at("info").join(name), text)?;
         }
     }
@@ -370,7 +370,7 @@ fn link(places: &Places, settings: &DataSettings) -> std::io::Result<TempDir> {
 
 /// Removes the git folders of processes that were killed. They hold links, and settings that are no secret.
 #[cfg(unix)]
-fn sweep(temporary: &Path, now: SystemTime) {
+fn sweep_folders(temporary: &Path, now: SystemTime) {
     let is_left = |entry: &fs::DirEntry| {
         let modified = entry.metadata().ok().filter(fs::Metadata::is_dir).and_then(|meta| meta.modified().ok());
         let is_old = modified.is_some_and(|modified| now.duration_since(modified).is_ok_and(|age| age > MAX_CALL_AGE));
@@ -388,13 +388,13 @@ fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
     match theirs.read_link() {
         // The form of old: a link to the branch.
         Ok(target) if target.starts_with("refs") => std::os::unix::fs::symlink(target, own),
-        _ => fs::write(own, foreign::read(theirs, Links::Refused, MAX_HEAD_BYTES)?),
+        _ => fs::write(own, foreign::read(theirs, LinkPolicy::Refused, MAX_HEAD_BYTES)?),
     }
 }
 
 /// Links the logs of earlier refs, if the repository has any: all work trees share those of branches.
 #[cfg(unix)]
-fn link_logs(places: &Places, logs: &Path) -> std::io::Result<()> {
+fn link_logs(places: &RepositoryPlaces, logs: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::symlink;
 
     fs::create_dir(logs)?;

@@ -72,8 +72,8 @@ impl Lab {
         std::os::unix::fs::symlink(self.at("evil"), self.at(folder).join(name)).unwrap();
     }
 
-    fn open(&self) -> Repository {
-        Repository::open(Git::find(&self.at("repo/notes")).unwrap()).unwrap()
+    fn open(&self) -> GitRepository {
+        GitRepository::open(Git::find(&self.at("repo/notes")).unwrap()).unwrap()
     }
 
     fn assert_unmarked(&self, how: &str) {
@@ -88,11 +88,11 @@ const PERSON: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", "t@t"),
 ];
 
-fn here<'a>(words: &'a [&'a str]) -> Call<'a> {
-    Call { words, input: b"", variables: &[], reach: Reach::Here, limits: LIMITS }
+fn here<'a>(words: &'a [&'a str]) -> GitCall<'a> {
+    GitCall { words, input: b"", variables: &[], reach: CallReach::Here, limits: LIMITS }
 }
 
-fn told(repository: &Repository, words: &[&str]) -> String {
+fn told(repository: &GitRepository, words: &[&str]) -> String {
     String::from_utf8(repository.run(&here(words)).unwrap()).unwrap()
 }
 
@@ -100,14 +100,14 @@ fn told(repository: &Repository, words: &[&str]) -> String {
 fn a_call_that_was_given_up_is_not_waited_for() {
     let lab = Lab::new();
     let repository = lab.open();
-    let limit = CallLimit::within(LIMITS.time);
+    let limit = CallLimit::from_now(LIMITS.time);
     assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_ok());
     limit.give_up();
     assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_err());
 }
 
 /// Everything that Nudge asks of a repository. Failures are fine, as long as no program of the repository's is run.
-fn do_everything(lab: &Lab, repository: &Repository) {
+fn do_everything(lab: &Lab, repository: &GitRepository) {
     // As long as before, so that it must be read to know that it differs.
     fs::write(lab.at("repo/a.txt"), "ONE\n").unwrap();
     for words in [
@@ -134,7 +134,7 @@ fn do_everything(lab: &Lab, repository: &Repository) {
     fs::write(lab.at("repo/a.txt"), "one\n").unwrap();
     let tree = told(repository, &["rev-parse", "other^{tree}"]);
     let words = ["commit-tree", tree.trim(), "-p", "other", "-F", "-"];
-    let made = Call {
+    let made = GitCall {
         input: b"merge me\n",
         variables: &PERSON.map(|(name, value)| (name, OsStr::new(value))),
         ..here(&words)
@@ -142,7 +142,7 @@ fn do_everything(lab: &Lab, repository: &Repository) {
     let commit = String::from_utf8(repository.run(&made).unwrap()).unwrap();
     told(repository, &["update-ref", "refs/heads/other", commit.trim()]);
     let words = ["merge", "--quiet", "--no-edit", "other"];
-    let _ = repository.run(&Call { variables: made.variables, input: b"", ..here(&words) });
+    let _ = repository.run(&GitCall { variables: made.variables, input: b"", ..here(&words) });
 }
 
 /// Ways to have a program run. A way that git as it is takes here is marked, so that the test is known to test something.
@@ -325,7 +325,7 @@ fn no_program_that_a_repository_names_is_run() {
 fn without_links_what_the_settings_name_is_switched_off() {
     for way in WAYS {
         let lab = way.lab();
-        let repository = Repository::open_without_links(Git::find(&lab.at("repo/notes")).unwrap()).unwrap();
+        let repository = GitRepository::open_without_links(Git::find(&lab.at("repo/notes")).unwrap()).unwrap();
         do_everything(&lab, &repository);
         lab.assert_unmarked(way.name);
     }
@@ -333,7 +333,7 @@ fn without_links_what_the_settings_name_is_switched_off() {
 
 /// A promisor of a repository is a program, and a blob is missing.
 #[test]
-fn what_is_missing_is_not_fetched() {
+fn missing_objects_are_not_fetched() {
     let lab = Lab::new();
     let blob = lab.git(&["rev-parse", "HEAD:a.txt"]);
     let (folder, name) = blob.trim().split_at(2);
@@ -368,7 +368,7 @@ fn git_has_a_limit_of_memory() {
     // It waits for its input first, and the limit is set by then.
     let words = ["commit-tree", tree.trim(), "-F", "-", "-F", "/proc/self/limits"];
     let variables = PERSON.map(|(name, value)| (name, OsStr::new(value)));
-    let made = repository.run(&Call { input: b"limits\n", variables: &variables, ..here(&words) }).unwrap();
+    let made = repository.run(&GitCall { input: b"limits\n", variables: &variables, ..here(&words) }).unwrap();
     let message = told(&repository, &["cat-file", "commit", String::from_utf8(made).unwrap().trim()]);
     let limit = message.lines().find(|line| line.starts_with("Max data size")).unwrap();
     assert!(limit.contains(&format!(" {} ", crate::MAX_MEMORY_BYTES)), "{limit}");
@@ -376,7 +376,7 @@ fn git_has_a_limit_of_memory() {
 
 /// Promise (programs): The user's own remote is reached when Nudge asks git.
 #[test]
-fn the_users_own_remote_is_reached_and_what_is_data_counts() {
+fn the_users_own_remote_is_reached_and_data_of_attributes_counts() {
     let lab = Lab::new();
     lab.set("user.name", "Ada");
     lab.set("user.email", "ada@example.org");
@@ -421,11 +421,11 @@ fn work_trees_split_indices_and_other_formats_are_read() {
         fs::write(place.path().join("tree/b.txt"), "three\n").unwrap();
         fs::write(place.path().join(".git/info/exclude"), "tree/\n").unwrap();
         let is_tables = place.path().join(".git/reftable").exists();
-        let open = |folder: &Path| Repository::open(Git::find(folder).unwrap()).unwrap();
+        let open = |folder: &Path| GitRepository::open(Git::find(folder).unwrap()).unwrap();
         let status = ["status", "--porcelain", "--untracked-files=all"];
         assert_eq!(told(&open(place.path()), &status), " M a.txt\n", "{words:?}");
         if is_tables {
-            Repository::open(Git::find(&place.path().join("tree")).unwrap()).unwrap_err();
+            GitRepository::open(Git::find(&place.path().join("tree")).unwrap()).unwrap_err();
             continue;
         }
         assert_eq!(told(&open(&place.path().join("tree")), &status), "?? b.txt\n", "{words:?}");
@@ -453,9 +453,9 @@ fn what_a_killed_process_left_is_removed_after_a_day() {
         fs::create_dir(place.path().join(name)).unwrap();
     }
     let now = SystemTime::now();
-    sweep(place.path(), now);
+    sweep_folders(place.path(), now);
     assert!(place.path().join("nudge-git-x").exists());
-    sweep(place.path(), now + MAX_CALL_AGE * 2);
+    sweep_folders(place.path(), now + MAX_CALL_AGE * 2);
     assert!(!place.path().join("nudge-git-x").exists() && place.path().join("other").exists());
 }
 
@@ -464,7 +464,7 @@ fn a_work_tree_elsewhere_is_refused() {
     let lab = Lab::new();
     fs::create_dir(lab.at("elsewhere")).unwrap();
     lab.set("core.worktree", lab.at("elsewhere").to_str().unwrap());
-    let failure = Repository::open(Git::find(&lab.at("repo")).unwrap()).unwrap_err();
+    let failure = GitRepository::open(Git::find(&lab.at("repo")).unwrap()).unwrap_err();
     assert!(matches!(failure, GitFailure::Unfit(_)), "{failure}");
 }
 
@@ -485,7 +485,7 @@ fn the_users_own_way_to_other_machines_is_taken() {
 #[ignore = "started by the test above"]
 fn a_process_of_its_own_reaches_a_remote() {
     let folder = std::env::var_os("NUDGE_TEST_REPOSITORY").unwrap();
-    let repository = Repository::open(Git::find(Path::new(&folder)).unwrap()).unwrap();
+    let repository = GitRepository::open(Git::find(Path::new(&folder)).unwrap()).unwrap();
     repository.reach_remote(RemoteVerb::List, &["HEAD"], LIMITS).unwrap_err();
 }
 

@@ -18,7 +18,7 @@ const MAX_VALUE_BYTES: usize = 4 << 10;
 
 /// An entry: the whole key and the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct GitSetting {
     pub key: String,
     pub value: String,
 }
@@ -26,7 +26,7 @@ pub struct Entry {
 /// The settings of a repository that are taken.
 #[derive(Debug, Clone, Default)]
 pub struct DataSettings {
-    entries: Vec<Entry>,
+    entries: Vec<GitSetting>,
 }
 
 impl DataSettings {
@@ -60,7 +60,7 @@ impl DataSettings {
                 return Err(GitFailure::Unfit("a setting of git is too long or has a carriage return"));
             }
             if is_taken {
-                settings.entries.push(Entry { key: key.to_owned(), value: value.to_owned() });
+                settings.entries.push(GitSetting { key: key.to_owned(), value: value.to_owned() });
             }
             if settings.entries.len() > MAX_ENTRIES {
                 return Err(GitFailure::Unfit("there are too many settings of git"));
@@ -75,17 +75,17 @@ impl DataSettings {
     }
 
     /// The addresses of `origin`. They may hold a password, so they reach git by variables and are written to no file.
-    pub fn addresses(&self) -> impl Iterator<Item = &Entry> {
+    pub fn origin_addresses(&self) -> impl Iterator<Item = &GitSetting> {
         self.entries.iter().filter(|entry| is_address(&entry.key))
     }
 
     /// The file of settings of our own git folder. Git reads no other for calls that stay on this machine.
     #[cfg(any(unix, test))]
-    pub fn file(&self) -> String {
+    pub fn to_file_text(&self) -> String {
         let is_extended = self.entries.iter().any(|entry| entry.key.starts_with("extensions."));
         let mut out = format!("[core]\n\trepositoryformatversion = {}\n\tbare = false\n", u8::from(is_extended));
         for entry in self.entries.iter().filter(|entry| !is_address(&entry.key)) {
-            add(&mut out, &entry.key, &entry.value);
+            add_section(&mut out, &entry.key, &entry.value);
         }
         for (key, value) in [
             ("core.hooksPath", NOWHERE),
@@ -100,7 +100,7 @@ impl DataSettings {
             ("submodule.recurse", "false"),
             ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
         ] {
-            add(&mut out, key, value);
+            add_section(&mut out, key, value);
         }
         out
     }
@@ -112,40 +112,43 @@ fn is_address(key: &str) -> bool {
 
 /// Adds a section of one entry.
 #[cfg(any(unix, test))]
-fn add(out: &mut String, key: &str, value: &str) {
+fn add_section(out: &mut String, key: &str, value: &str) {
     let (section, name) = key.rsplit_once('.').expect("git and we write keys with a section");
     let section = match section.split_once('.') {
-        Some((section, part)) => format!("{section} {}", quoted(part)),
+        Some((section, part)) => format!("{section} {}", quote_value(part)),
         None => section.to_owned(),
     };
-    writeln!(out, "[{section}]\n\t{name} = {}", quoted(value)).expect("writing to a string cannot fail");
+    writeln!(out, "[{section}]\n\t{name} = {}", quote_value(value)).expect("writing to a string cannot fail");
 }
 
 /// A value between quotes, as git reads it.
 #[cfg(any(unix, test))]
-fn quoted(value: &str) -> String {
+fn quote_value(value: &str) -> String {
     let escaped = value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");
     format!("\"{escaped}\"")
 }
 
 /// Returns the keys of a repository that may name a program, with a value that turns each off.
 #[cfg(any(not(unix), test))]
-pub fn switched_off(git: &Git, limits: CallLimits) -> Result<Vec<Entry>, GitFailure> {
+pub fn switched_off(git: &Git, limits: CallLimits) -> Result<Vec<GitSetting>, GitFailure> {
     let told = match git.ask(&["config", "--null", "--show-scope", "--name-only", "--get-regexp", PROGRAMS], limits) {
         Err(GitFailure::Refused { code: Some(1), .. }) => Vec::new(),
         told => told?,
     };
     let text = String::from_utf8(told).map_err(|_| GitFailure::Unfit("a setting of git is no text"))?;
     let mut entries = vec![
-        Entry { key: "core.hooksPath".into(), value: NOWHERE.into() },
-        Entry { key: "core.fsmonitor".into(), value: "false".into() },
+        GitSetting { key: "core.hooksPath".into(), value: NOWHERE.into() },
+        GitSetting { key: "core.fsmonitor".into(), value: "false".into() },
     ];
     let mut parts = text.split_terminator('\0');
     while let (Some(scope), Some(key)) = (parts.next(), parts.next()) {
         let is_of_repository = matches!(scope, "local" | "worktree");
         if is_of_repository && !entries.iter().any(|entry| entry.key.eq_ignore_ascii_case(key)) {
             let is_switch = [".required", ".promisor", ".enabled"].iter().any(|end| key.ends_with(end));
-            entries.push(Entry { key: key.to_owned(), value: if is_switch { "false".into() } else { String::new() } });
+            entries.push(GitSetting {
+                key: key.to_owned(),
+                value: if is_switch { "false".into() } else { String::new() },
+            });
         }
     }
     Ok(entries)
@@ -164,7 +167,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let text = "local\0user.name\na \"b\"\\c\t#;\nd\0local\0branch.x \"y\\z\".merge\nrefs/heads/x\0";
         let settings = DataSettings::parse(text).unwrap();
-        std::fs::write(place.path().join("config"), settings.file()).unwrap();
+        std::fs::write(place.path().join("config"), settings.to_file_text()).unwrap();
         let git = Git::find(place.path()).unwrap();
         for (key, value) in [
             ("user.name", "a \"b\"\\c\t#;\nd"),
@@ -194,13 +197,13 @@ mod tests {
             git.ask(&["config", key, value], LIMITS).unwrap();
         }
         let settings = DataSettings::read(&git, LIMITS).unwrap();
-        let file = settings.file();
+        let file = settings.to_file_text();
         assert!(!file.contains("\"x\"") && !file.contains("ext::") && !file.contains("/dev/zero"), "{file}");
         assert_eq!(settings.values("remote.origin.url").collect::<Vec<_>>(), ["u"]);
         assert_eq!(settings.values("branch.main.remote").collect::<Vec<_>>(), ["origin"]);
         let off = switched_off(&git, LIMITS).unwrap();
         for key in ["core.sshcommand", "filter.a.clean", "remote.origin.uploadpack", "url.ext::x.insteadof"] {
-            assert!(off.contains(&Entry { key: key.into(), value: String::new() }), "{key}: {off:?}");
+            assert!(off.contains(&GitSetting { key: key.into(), value: String::new() }), "{key}: {off:?}");
         }
     }
 }

@@ -48,7 +48,7 @@ impl HeldFolder {
     pub fn read(&self, name: &str, max_bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         // A device is not even opened, unless it took the file's place just now.
-        if !self.look(name)?.is_file() {
+        if !self.look_up(name)?.is_file() {
             return Err(refused());
         }
         let file = self.open_file(name)?;
@@ -94,11 +94,11 @@ impl HeldFolder {
     }
 
     /// Removes the files of processes that died before a file was whole.
-    pub fn sweep(&self) {
+    pub fn sweep_leftovers(&self) {
         let is_ours = |name: &&str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
-        for name in self.names().unwrap_or_default() {
+        for name in self.list_names().unwrap_or_default() {
             let Some(name) = name.to_str().filter(is_ours) else { continue };
-            let written = self.look(name).and_then(|meta| meta.modified()).ok();
+            let written = self.look_up(name).and_then(|meta| meta.modified()).ok();
             if written.is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > LEFT_OVER)) {
                 // Another process may be faster.
                 let _ = self.remove(name);
@@ -112,7 +112,7 @@ impl FreshFile<'_> {
     ///
     /// # Errors
     /// The system's.
-    pub fn replace(mut self, name: &str) -> io::Result<()> {
+    pub fn replace_file(mut self, name: &str) -> io::Result<()> {
         self.folder.rename(&self.name, name)?;
         self.is_named = true;
         self.folder.flush();
@@ -128,7 +128,7 @@ impl FreshFile<'_> {
         match self.folder.link(&self.name, name) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) if self.folder.look(name).is_ok() => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) if self.folder.look_up(name).is_ok() => return Err(io::ErrorKind::AlreadyExists.into()),
             // A file system without second names.
             Err(_) => {
                 self.folder.rename(&self.name, name)?;
@@ -206,24 +206,24 @@ mod unix {
         ///
         /// # Errors
         /// The system's; [`is_of_link`](super::is_of_link) says whether it is about a link.
-        pub fn folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+        pub fn open_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             if names_of(below)?.is_empty() {
-                return self.again();
+                return self.reopen();
             }
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            match resolve(&self.0, below, links) {
+            match open_below(&self.0, below, links) {
                 Err(Errno::NOSYS | Errno::PERM) => {}
                 opened => return Ok(Self(opened?)),
             }
             self.folder_by_steps(below, links)
         }
 
-        /// As [`folder`](Self::folder), and makes the folders that are missing.
+        /// As [`open_folder`](Self::open_folder), and makes the folders that are missing.
         ///
         /// # Errors
-        /// As [`folder`](Self::folder).
+        /// As [`open_folder`](Self::open_folder).
         pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
-            let mut folder = self.again()?;
+            let mut folder = self.reopen()?;
             let mut path = std::path::PathBuf::new();
             for name in names_of(below)? {
                 path.push(name);
@@ -231,14 +231,14 @@ mod unix {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                folder = self.folder(&path, links)?;
+                folder = self.open_folder(&path, links)?;
             }
             Ok(folder)
         }
 
         /// Goes down folder by folder. The target of a link is not known, so each link is refused.
         pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
-            let mut folder = self.again()?;
+            let mut folder = self.reopen()?;
             for name in names_of(below)? {
                 let opened = rustix::fs::openat(&folder.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
                 folder = Self(opened.map_err(|error| {
@@ -250,7 +250,7 @@ mod unix {
         }
 
         /// The same folder, opened once more.
-        fn again(&self) -> io::Result<Self> {
+        fn reopen(&self) -> io::Result<Self> {
             Ok(Self(rustix::fs::openat(&self.0, ".", FOLDER, Mode::empty())?))
         }
 
@@ -259,19 +259,19 @@ mod unix {
         /// # Errors
         /// The system's.
         pub fn lock_file(&self) -> io::Result<File> {
-            Ok(self.again()?.0.into())
+            Ok(self.reopen()?.0.into())
         }
 
         /// Looks at the file with this name; a link is not followed.
         ///
         /// # Errors
         /// The system's.
-        pub fn look(&self, name: &str) -> io::Result<Metadata> {
+        pub fn look_up(&self, name: &str) -> io::Result<Metadata> {
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            let looked = rustix::fs::openat(&self.0, only(name)?, LOOK, Mode::empty())?;
+            let looked = rustix::fs::openat(&self.0, require_plain_name(name)?, LOOK, Mode::empty())?;
             #[cfg(not(any(target_os = "linux", target_os = "android")))]
             let looked = {
-                let stat = rustix::fs::statat(&self.0, only(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
+                let stat = rustix::fs::statat(&self.0, require_plain_name(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
                 let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
                 if !matches!(kind, rustix::fs::FileType::RegularFile | rustix::fs::FileType::Directory) {
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a folder"));
@@ -282,31 +282,31 @@ mod unix {
         }
 
         pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
-            Ok(rustix::fs::openat(&self.0, only(name)?, FILE | OFlags::RDONLY, Mode::empty())?.into())
+            Ok(rustix::fs::openat(&self.0, require_plain_name(name)?, FILE | OFlags::RDONLY, Mode::empty())?.into())
         }
 
         pub(super) fn create_new(&self, name: &str) -> io::Result<File> {
             let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-            Ok(rustix::fs::openat(&self.0, only(name)?, flags, NEW_FILE)?.into())
+            Ok(rustix::fs::openat(&self.0, require_plain_name(name)?, flags, NEW_FILE)?.into())
         }
 
         pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-            Ok(rustix::fs::renameat(&self.0, from, &self.0, only(to)?)?)
+            Ok(rustix::fs::renameat(&self.0, from, &self.0, require_plain_name(to)?)?)
         }
 
         pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
-            Ok(rustix::fs::linkat(&self.0, from, &self.0, only(to)?, AtFlags::empty())?)
+            Ok(rustix::fs::linkat(&self.0, from, &self.0, require_plain_name(to)?, AtFlags::empty())?)
         }
 
         pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-            Ok(rustix::fs::unlinkat(&self.0, only(name)?, AtFlags::empty())?)
+            Ok(rustix::fs::unlinkat(&self.0, require_plain_name(name)?, AtFlags::empty())?)
         }
 
         /// The names in it, in no order.
         ///
         /// # Errors
         /// The system's.
-        pub fn names(&self) -> io::Result<Vec<OsString>> {
+        pub fn list_names(&self) -> io::Result<Vec<OsString>> {
             use std::os::unix::ffi::OsStringExt as _;
 
             let entries = rustix::fs::Dir::read_from(&self.0)?;
@@ -321,13 +321,13 @@ mod unix {
     }
 
     /// A name, and no path: one with a slash would lead elsewhere.
-    fn only(name: &str) -> io::Result<&str> {
+    fn require_plain_name(name: &str) -> io::Result<&str> {
         let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains('/');
         if is_name { Ok(name) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name")) }
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn resolve(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
+    fn open_below(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
 
         /// Tries while other processes rename folders of the path.
@@ -375,14 +375,14 @@ mod windows {
         ///
         /// # Errors
         /// The system's.
-        pub fn folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
+        pub fn open_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             self.go_down(below, links, false)
         }
 
-        /// As [`folder`](Self::folder), and makes the folders that are missing.
+        /// As [`open_folder`](Self::open_folder), and makes the folders that are missing.
         ///
         /// # Errors
-        /// As [`folder`](Self::folder).
+        /// As [`open_folder`](Self::open_folder).
         pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             self.go_down(below, links, true)
         }
@@ -420,7 +420,7 @@ mod windows {
         ///
         /// # Errors
         /// The system's.
-        pub fn look(&self, name: &str) -> io::Result<Metadata> {
+        pub fn look_up(&self, name: &str) -> io::Result<Metadata> {
             self.0.join(name).symlink_metadata()
         }
 
@@ -448,7 +448,7 @@ mod windows {
         ///
         /// # Errors
         /// The system's.
-        pub fn names(&self) -> io::Result<Vec<OsString>> {
+        pub fn list_names(&self) -> io::Result<Vec<OsString>> {
             Ok(fs::read_dir(&self.0)?.flatten().map(|entry| entry.file_name()).collect())
         }
 
@@ -478,12 +478,12 @@ mod tests {
         folder.write_fresh(b"one", None).unwrap().take_free_name("f").unwrap();
         let refused = folder.write_fresh(b"two", None).unwrap().take_free_name("f").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-        folder.write_fresh(b"three", Some(Permissions::from_mode(0o640))).unwrap().replace("f").unwrap();
+        folder.write_fresh(b"three", Some(Permissions::from_mode(0o640))).unwrap().replace_file("f").unwrap();
         let (bytes, meta) = folder.read("f", 5).unwrap();
         assert_eq!((&*bytes, meta.permissions().mode() & 0o777), (&b"three"[..], 0o640));
         assert_eq!(folder.read("f", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         drop(folder.write_fresh(b"never named", None).unwrap());
-        assert_eq!(folder.names().unwrap(), ["f"]);
+        assert_eq!(folder.list_names().unwrap(), ["f"]);
         assert_eq!(fs::read(place.path().join("top/a/b/f")).unwrap(), b"three");
         for name in ["", ".", "..", "../f", "b/f", "/etc/passwd"] {
             assert_eq!(folder.read(name, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
@@ -491,8 +491,8 @@ mod tests {
         let old = folder.create_new(".nudge-x.tmp").unwrap();
         old.set_modified(SystemTime::now() - 2 * LEFT_OVER).unwrap();
         folder.create_new(".nudge-y.tmp").unwrap();
-        folder.sweep();
-        let mut names = folder.names().unwrap();
+        folder.sweep_leftovers();
+        let mut names = folder.list_names().unwrap();
         names.sort();
         assert_eq!(names, [".nudge-y.tmp", "f"], "another process may be writing the new one");
     }
@@ -506,26 +506,26 @@ mod tests {
         symlink("real", at("within")).unwrap();
         for links in [InnerLinks::Within, InnerLinks::Refused] {
             for below in ["absolute", "relative", "absolute/new", "relative/new"] {
-                for by in [HeldFolder::folder, HeldFolder::make_folder, HeldFolder::folder_by_steps] {
+                for by in [HeldFolder::open_folder, HeldFolder::make_folder, HeldFolder::folder_by_steps] {
                     assert!(is_of_link(&by(&top, Path::new(below), links).unwrap_err()), "{below}");
                 }
             }
             for below in ["..", "../outside", "/", "real/../../outside"] {
-                top.folder(Path::new(below), links).unwrap_err();
+                top.open_folder(Path::new(below), links).unwrap_err();
                 top.make_folder(Path::new(below), links).unwrap_err();
             }
             top.folder_by_steps(Path::new("real/deep"), links).unwrap();
         }
-        top.folder(Path::new("within/deep"), InnerLinks::Refused).unwrap_err();
+        top.open_folder(Path::new("within/deep"), InnerLinks::Refused).unwrap_err();
         if cfg!(target_os = "linux") {
-            top.folder(Path::new("within/deep"), InnerLinks::Within).unwrap();
+            top.open_folder(Path::new("within/deep"), InnerLinks::Within).unwrap();
         }
         // Nor does one in the place of a file.
         fs::write(place.path().join("outside/f"), "secret").unwrap();
         symlink("../../outside/f", at("real/f")).unwrap();
-        let real = top.folder(Path::new("real"), InnerLinks::Refused).unwrap();
+        let real = top.open_folder(Path::new("real"), InnerLinks::Refused).unwrap();
         real.read("f", 9).unwrap_err();
-        real.write_fresh(b"new", None).unwrap().replace("f").unwrap();
+        real.write_fresh(b"new", None).unwrap().replace_file("f").unwrap();
         assert_eq!(fs::read(place.path().join("outside/f")).unwrap(), b"secret");
         assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1);
     }
@@ -556,7 +556,7 @@ mod tests {
                     refused += 1;
                     continue;
                 };
-                folder.write_fresh(b"mine", None).unwrap().replace("f").unwrap();
+                folder.write_fresh(b"mine", None).unwrap().replace_file("f").unwrap();
                 assert_eq!(folder.read("f", 9).unwrap().0, b"mine");
                 made += 1;
                 if made > 500 && refused > 500 {

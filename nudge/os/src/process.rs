@@ -1,8 +1,8 @@
 //! Starts programs of others: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. It is
 //! the one way to do so.
 //!
-//! A [`Program`] is named by a whole path ([`programs`] finds it), leads a process group of its own, and
-//! is given no variable of git's and no relative part of PATH. [`Program::run`] bounds it in time and output. It is ended
+//! A [`ChildProgram`] is named by a whole path ([`programs`] finds it), leads a process group of its own, and
+//! is given no variable of git's and no relative part of PATH. [`ChildProgram::run`] bounds it in time and output. It is ended
 //! with its whole group when its time is up, when its caller gives up, when the value that stands for it is dropped, and
 //! when this process ends: by itself, by SIGTERM, SIGINT or SIGHUP, and by SIGKILL, for which a `watcher` waits.
 //!
@@ -26,7 +26,7 @@ use crate::programs;
 
 #[cfg(unix)]
 pub use running::leave_signals;
-pub use running::{Running, end_all};
+pub use running::{RunningProgram, end_all};
 
 /// Between two looks whether the program has ended, or its caller has given up.
 const LOOK: Duration = Duration::from_millis(25);
@@ -41,28 +41,28 @@ const MAX_CHUNKS: usize = 4;
 
 /// A program to start.
 #[derive(Debug)]
-pub struct Program {
+pub struct ChildProgram {
     command: Command,
     input: Vec<u8>,
-    errors: Errors,
+    errors: StderrUse,
     /// `None` where memory is not limited.
     memory_bytes: Option<u64>,
 }
 
 /// The use of a program's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errors {
+pub enum StderrUse {
     /// It is not read.
     Dropped,
-    /// The beginning is in [`Output::stderr`].
+    /// The beginning is in [`ProgramOutput::stderr`].
     Kept,
     /// It is passed on to this process's own, as it comes.
     Shown,
 }
 
-/// The bounds of [`Program::run`].
+/// The bounds of [`ChildProgram::run`].
 #[derive(Clone, Copy)]
-pub struct Limits<'a> {
+pub struct RunLimits<'a> {
     /// Most time from start to end.
     pub time: Duration,
     /// Most bytes of standard output.
@@ -73,16 +73,16 @@ pub struct Limits<'a> {
 
 /// The end of a program that ended in time, whether it succeeded or not.
 #[derive(Debug)]
-pub struct Output {
+pub struct ProgramOutput {
     /// The exit status.
     pub status: ExitStatus,
     /// All of its standard output.
     pub stdout: Vec<u8>,
-    /// The beginning of its standard error, with [`Errors::Kept`].
+    /// The beginning of its standard error, with [`StderrUse::Kept`].
     pub stderr: Vec<u8>,
 }
 
-/// The reason why there is no [`Output`].
+/// The reason why there is no [`ProgramOutput`].
 #[derive(Debug)]
 pub enum RunFailure {
     /// The system does not start it.
@@ -111,13 +111,13 @@ impl fmt::Display for RunFailure {
 }
 
 /// A piece of a program's output.
-enum Chunk {
+enum OutputChunk {
     Out(Vec<u8>),
     Error(Vec<u8>),
     Broken(io::Error),
 }
 
-impl Program {
+impl ChildProgram {
     /// A program by its path. A path that is not whole would name another program in each folder, so starting it fails.
     pub fn new(path: &Path) -> Self {
         let path = if path.is_absolute() { path } else { Path::new("") };
@@ -128,7 +128,7 @@ impl Program {
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", programs::whole_path(&path));
         }
-        Self { command, input: Vec::new(), errors: Errors::Dropped, memory_bytes: None }
+        Self { command, input: Vec::new(), errors: StderrUse::Dropped, memory_bytes: None }
     }
 
     /// Adds an argument.
@@ -175,7 +175,7 @@ impl Program {
     }
 
     /// Sets the use of its standard error, which is dropped otherwise.
-    pub fn errors(&mut self, errors: Errors) -> &mut Self {
+    pub fn errors(&mut self, errors: StderrUse) -> &mut Self {
         self.errors = errors;
         self
     }
@@ -191,7 +191,7 @@ impl Program {
     ///
     /// # Errors
     /// The system's error; `Interrupted` when this process is about to end.
-    pub fn start(&mut self) -> io::Result<Running> {
+    pub fn start(&mut self) -> io::Result<RunningProgram> {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         running::start(&mut self.command, self.memory_bytes)
     }
@@ -200,11 +200,11 @@ impl Program {
     ///
     /// # Errors
     /// Why there is no end of it to tell of. It does not run any more then.
-    pub fn run(&mut self, limits: Limits<'_>) -> Result<Output, RunFailure> {
+    pub fn run(&mut self, limits: RunLimits<'_>) -> Result<ProgramOutput, RunFailure> {
         let deadline = Instant::now().checked_add(limits.time);
         let pipe_if = |is_wanted: bool| if is_wanted { Stdio::piped() } else { Stdio::null() };
         self.command.stdin(pipe_if(!self.input.is_empty())).stdout(Stdio::piped());
-        self.command.stderr(pipe_if(self.errors != Errors::Dropped));
+        self.command.stderr(pipe_if(self.errors != StderrUse::Dropped));
         let mut running = running::start(&mut self.command, self.memory_bytes).map_err(RunFailure::Start)?;
         if let Some(mut stdin) = running.child.stdin.take() {
             let input = std::mem::take(&mut self.input);
@@ -213,12 +213,12 @@ impl Program {
         }
         let (sender, chunks) = sync_channel(MAX_CHUNKS);
         if let Some(stderr) = running.child.stderr.take() {
-            read_in_background(stderr, sender.clone(), Chunk::Error);
+            read_in_background(stderr, sender.clone(), OutputChunk::Error);
         }
         if let Some(stdout) = running.child.stdout.take() {
-            read_in_background(stdout, sender, Chunk::Out);
+            read_in_background(stdout, sender, OutputChunk::Out);
         }
-        let (stdout, stderr) = self.collect(&mut running, &chunks, limits, deadline)?;
+        let (stdout, stderr) = self.collect_output(&mut running, &chunks, limits, deadline)?;
         // A program that has closed its streams is about to end.
         let status = loop {
             match running.wait_until(Instant::now() + LOOK).map_err(RunFailure::Lost)? {
@@ -226,36 +226,36 @@ impl Program {
                 None => look_at_limits(limits, deadline)?,
             }
         };
-        Ok(Output { status, stdout, stderr })
+        Ok(ProgramOutput { status, stdout, stderr })
     }
 
     /// Collects the program's output until its streams end, or a little longer than it lives.
-    fn collect(
+    fn collect_output(
         &self,
-        running: &mut Running,
-        chunks: &Receiver<Chunk>,
-        limits: Limits<'_>,
+        running: &mut RunningProgram,
+        chunks: &Receiver<OutputChunk>,
+        limits: RunLimits<'_>,
         deadline: Option<Instant>,
     ) -> Result<(Vec<u8>, Vec<u8>), RunFailure> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut ended: Option<Instant> = None;
         loop {
             match chunks.recv_timeout(LOOK) {
-                Ok(Chunk::Out(bytes)) => {
+                Ok(OutputChunk::Out(bytes)) => {
                     stdout.extend_from_slice(&bytes);
                     if stdout.len() > limits.output_bytes {
                         return Err(RunFailure::TooLong(limits.output_bytes));
                     }
                 }
-                Ok(Chunk::Error(bytes)) if self.errors == Errors::Shown => {
+                Ok(OutputChunk::Error(bytes)) if self.errors == StderrUse::Shown => {
                     // Write errors are ignored: progress output is optional.
                     let _ = io::stderr().write_all(&bytes);
                 }
-                Ok(Chunk::Error(bytes)) => {
+                Ok(OutputChunk::Error(bytes)) => {
                     let room = MAX_ERROR_BYTES.saturating_sub(stderr.len());
                     stderr.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
-                Ok(Chunk::Broken(error)) => return Err(RunFailure::Lost(error)),
+                Ok(OutputChunk::Broken(error)) => return Err(RunFailure::Lost(error)),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     if ended.is_none() && running.try_wait().map_err(RunFailure::Lost)?.is_some() {
@@ -273,7 +273,7 @@ impl Program {
 }
 
 /// Refuses to wait longer once the time is up or the caller has given up.
-fn look_at_limits(limits: Limits<'_>, deadline: Option<Instant>) -> Result<(), RunFailure> {
+fn look_at_limits(limits: RunLimits<'_>, deadline: Option<Instant>) -> Result<(), RunFailure> {
     if (limits.is_given_up)() {
         return Err(RunFailure::GivenUp);
     }
@@ -285,7 +285,11 @@ fn look_at_limits(limits: Limits<'_>, deadline: Option<Instant>) -> Result<(), R
 
 /// Sends on the output of a stream, until it ends or the caller wants no more. The thread is not joined: children of
 /// the program may keep the stream open.
-fn read_in_background(mut stream: impl Read + Send + 'static, sender: SyncSender<Chunk>, wrap: fn(Vec<u8>) -> Chunk) {
+fn read_in_background(
+    mut stream: impl Read + Send + 'static,
+    sender: SyncSender<OutputChunk>,
+    wrap: fn(Vec<u8>) -> OutputChunk,
+) {
     std::thread::spawn(move || {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
@@ -293,7 +297,7 @@ fn read_in_background(mut stream: impl Read + Send + 'static, sender: SyncSender
                 Ok(0) => return,
                 Ok(read) => wrap(buffer[..read].to_vec()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Chunk::Broken(error),
+                Err(error) => OutputChunk::Broken(error),
             };
             if sender.send(chunk).is_err() {
                 return;
@@ -315,14 +319,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(2);
 
-    fn shell(script: &str) -> Program {
-        let mut shell = Program::new(Path::new("/bin/sh"));
+    fn shell(script: &str) -> ChildProgram {
+        let mut shell = ChildProgram::new(Path::new("/bin/sh"));
         shell.args(["-c", script]);
         shell
     }
 
-    fn limits(time: Duration) -> Limits<'static> {
-        Limits { time, output_bytes: 1 << 20, is_given_up: &|| false }
+    fn limits(time: Duration) -> RunLimits<'static> {
+        RunLimits { time, output_bytes: 1 << 20, is_given_up: &|| false }
     }
 
     /// Waits until no process of an id is left but a zombie.
@@ -342,10 +346,10 @@ mod tests {
     fn a_program_takes_no_more_memory_than_it_may() {
         // It keeps a line until that ends, and begins when its input comes: the limit is set by then.
         let tail = |memory_bytes: u64| {
-            let path = programs::find("tail").expect("every Linux has it");
-            let mut tail = Program::new(&path);
+            let path = programs::find_program("tail").expect("every Linux has it");
+            let mut tail = ChildProgram::new(&path);
             tail.args(["-n", "1"]).memory(memory_bytes).input(vec![b'x'; 64 << 20]);
-            tail.run(Limits { output_bytes: 128 << 20, ..limits(LONG) }).unwrap()
+            tail.run(RunLimits { output_bytes: 128 << 20, ..limits(LONG) }).unwrap()
         };
         assert!(!tail(16 << 20).status.success(), "64 MiB were kept in 16 MiB");
         let output = tail(256 << 20);
@@ -355,7 +359,7 @@ mod tests {
     #[test]
     fn a_program_reads_its_input_and_says_how_it_ended() {
         let mut program = shell("cat; echo no >&2; exit 3");
-        let output = program.input("text").errors(Errors::Kept).run(limits(LONG)).unwrap();
+        let output = program.input("text").errors(StderrUse::Kept).run(limits(LONG)).unwrap();
         assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(3), &b"text"[..], &b"no\n"[..]));
         let output = shell("exec cat; echo never").run(limits(LONG)).unwrap();
         assert_eq!((output.status.success(), &*output.stdout), (true, &b""[..]), "without input the file ends at once");
@@ -366,7 +370,7 @@ mod tests {
     #[test]
     fn a_path_that_is_not_whole_is_not_started() {
         for path in ["sh", "./sh", "bin/sh", ""] {
-            let failure = Program::new(Path::new(path)).run(limits(LONG)).unwrap_err();
+            let failure = ChildProgram::new(Path::new(path)).run(limits(LONG)).unwrap_err();
             assert!(matches!(failure, RunFailure::Start(_)), "{path}: {failure}");
         }
     }
@@ -410,7 +414,7 @@ mod tests {
         ended("too much time");
 
         let is_there = || ids.exists();
-        let limits = Limits { is_given_up: &is_there, ..limits(LONG) };
+        let limits = RunLimits { is_given_up: &is_there, ..limits(LONG) };
         let failure = shell(&format!("{hanging}; wait")).run(limits).unwrap_err();
         assert!(matches!(failure, RunFailure::GivenUp), "{failure}");
         ended("a caller that left");

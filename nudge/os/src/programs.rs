@@ -5,13 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Finds the program that a name stands for.
-pub fn find(name: &str) -> Option<PathBuf> {
-    all(name).next()
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    find_all(name).next()
 }
 
 /// Finds every program of a name, in the order of PATH.
-pub fn all(name: &str) -> impl Iterator<Item = PathBuf> {
-    in_folders(name, folders(&std::env::var_os("PATH").unwrap_or_default()))
+pub fn find_all(name: &str) -> impl Iterator<Item = PathBuf> {
+    in_folders(name, absolute_folders(&std::env::var_os("PATH").unwrap_or_default()))
 }
 
 /// Finds the program that a name stands for outside the checkout that a folder lies in, whatever PATH says: a checkout may
@@ -19,13 +19,14 @@ pub fn all(name: &str) -> impl Iterator<Item = PathBuf> {
 /// user's own.
 pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let Some(checkout) = checkout_around(folder) else { return find(name) };
+    let Some(checkout) = checkout_around(folder) else { return find_program(name) };
     in_folders(name, folders_outside(&path, checkout)).find(|program| is_outside(program, checkout))
 }
 
 /// The PATH for a program that is started in a folder: whole paths outside the checkout that the folder lies in.
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
-    let folders = checkout_around(folder).map_or_else(|| folders(path), |checkout| folders_outside(path, checkout));
+    let folders =
+        checkout_around(folder).map_or_else(|| absolute_folders(path), |checkout| folders_outside(path, checkout));
     // Each part came out of a PATH, so no part holds the separator.
     std::env::join_paths(folders).unwrap_or_default()
 }
@@ -40,19 +41,19 @@ fn in_folders(name: &str, folders: Vec<PathBuf>) -> impl Iterator<Item = PathBuf
 }
 
 /// The folders that a PATH names by whole paths.
-pub fn folders(path: &OsStr) -> Vec<PathBuf> {
+pub fn absolute_folders(path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
 }
 
 /// The folders that a PATH names by whole paths, without those that lie in a folder or are links into it.
 fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
-    folders(path).into_iter().filter(|candidate| is_outside(candidate, folder)).collect()
+    absolute_folders(path).into_iter().filter(|candidate| is_outside(candidate, folder)).collect()
 }
 
 /// The PATH for a program that is started: as `path`, without its relative parts.
 pub fn whole_path(path: &OsStr) -> OsString {
     // Each part came out of a PATH, so no part holds the separator.
-    std::env::join_paths(folders(path)).unwrap_or_default()
+    std::env::join_paths(absolute_folders(path)).unwrap_or_default()
 }
 
 /// Returns true if a path leads neither by its words nor by its links into a folder.
@@ -71,10 +72,10 @@ mod tests {
     #[test]
     fn relative_folders_are_passed_over() {
         let path = std::env::join_paths(["", ".", "bin", "../x"]).unwrap();
-        assert!(folders(&path).is_empty());
+        assert!(absolute_folders(&path).is_empty());
         assert_eq!(whole_path(&path), "");
         let path = std::env::join_paths([std::env::temp_dir(), "bin".into()]).unwrap();
-        assert_eq!(folders(&path), [std::env::temp_dir()]);
+        assert_eq!(absolute_folders(&path), [std::env::temp_dir()]);
         assert_eq!(whole_path(&path), std::env::temp_dir());
     }
 

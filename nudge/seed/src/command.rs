@@ -21,8 +21,8 @@ impl CommandLine {
 
     /// Adds words of ours.
     #[must_use]
-    pub fn with(mut self, words: &'static str) -> Self {
-        self.push(words);
+    pub fn with_words(mut self, words: &'static str) -> Self {
+        self.push_text(words);
         self
     }
 
@@ -54,14 +54,14 @@ impl CommandLine {
             |c: char| c.is_alphanumeric() || "_-./:@%+,".contains(c) || (c == '=' && !self.0.is_empty());
         let is_reserved = self.0.is_empty() && RESERVED.contains(&word);
         if !word.is_empty() && word.chars().all(is_plain_char) && !is_reserved {
-            self.push(word);
+            self.push_text(word);
         } else {
-            self.push(&format!("'{}'", word.replace('\'', r"'\''")));
+            self.push_text(&format!("'{}'", word.replace('\'', r"'\''")));
         }
         self
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         if !self.0.is_empty() {
             self.0.push(' ');
         }

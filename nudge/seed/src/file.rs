@@ -10,7 +10,7 @@ use crate::command::CommandLine;
 const MAX_DEPTH: usize = 64;
 
 /// A file that names commands.
-pub struct File<'a> {
+pub struct SeedFile<'a> {
     /// The top of the repository.
     pub top: &'a Path,
     /// The folder of the file, relative to the top.
@@ -21,7 +21,7 @@ pub struct File<'a> {
 
 /// A command that a file names.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundCommand {
     pub name: String,
     pub command: CommandLine,
     /// The file's text about it, or its command.
@@ -34,14 +34,14 @@ pub struct Found {
 /// Why a file gives nothing.
 pub type Why = String;
 
-impl File<'_> {
+impl SeedFile<'_> {
     /// Returns true when its folder has a file of this name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_sibling(&self, name: &str) -> bool {
         self.top.join(self.folder).join(name).is_file()
     }
 
     /// Finds the first of these files in its folder or above it, up to the top, and returns the value beside its name.
-    pub fn nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
+    pub fn find_nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
         let folder = self.top.join(self.folder);
         let above = folder.ancestors().take_while(|at| at.starts_with(self.top));
         above.into_iter().find_map(|at| names.iter().find(|(name, _)| at.join(name).is_file()).map(|(_, it)| *it))
@@ -74,13 +74,13 @@ impl File<'_> {
 
     /// # Errors
     /// The reason why it cannot be read.
-    pub fn json(&self) -> Result<Value, Why> {
+    pub fn parse_json(&self) -> Result<Value, Why> {
         serde_json::from_str(self.text).map_err(|error| format!("it is not JSON (line {})", error.line()))
     }
 
-    /// As [`json`](Self::json), with comments.
-    pub fn jsonc(&self) -> Result<Value, Why> {
-        if depth(self.text) > MAX_DEPTH {
+    /// As [`parse_json`](Self::parse_json), with comments.
+    pub fn parse_jsonc(&self) -> Result<Value, Why> {
+        if measure_depth(self.text) > MAX_DEPTH {
             return Err(format!("it is nested deeper than {MAX_DEPTH}"));
         }
         let value = jsonc_parser::parse_to_serde_value::<Value>(self.text, &jsonc_parser::ParseOptions::default());
@@ -89,7 +89,7 @@ impl File<'_> {
 
     /// # Errors
     /// The reason why it cannot be read.
-    pub fn toml(&self) -> Result<Value, Why> {
+    pub fn parse_toml(&self) -> Result<Value, Why> {
         toml::from_str(self.text).map_err(|error| {
             let line = error.span().map_or(1, |at| self.text[..at.start].lines().count().max(1));
             format!("it is not TOML (line {line})")
@@ -98,7 +98,7 @@ impl File<'_> {
 
     /// # Errors
     /// The reason why it cannot be read.
-    pub fn yaml(&self) -> Result<Value, Why> {
+    pub fn parse_yaml(&self) -> Result<Value, Why> {
         serde_norway::from_str(self.text).map_err(|error| {
             error.location().map_or("it is not YAML".to_owned(), |at| format!("it is not YAML (line {})", at.line()))
         })
@@ -116,7 +116,7 @@ fn has_key(line: &str, key: &str) -> bool {
 }
 
 /// How deep the brackets of a JSON text are nested.
-fn depth(text: &str) -> usize {
+fn measure_depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {
@@ -135,7 +135,7 @@ fn depth(text: &str) -> usize {
 }
 
 /// The members of an object, if it is one.
-pub fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub fn iter_members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
@@ -162,8 +162,8 @@ mod tests {
 
     use super::*;
 
-    fn file(text: &str) -> File<'_> {
-        File { top: Path::new("/"), folder: "", name: "f", text }
+    fn file(text: &str) -> SeedFile<'_> {
+        SeedFile { top: Path::new("/"), folder: "", name: "f", text }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         ] {
             assert_eq!(file(text).line_of(&keys), line, "{text}");
         }
-        let toml = File { name: "hatch.toml", ..file("[envs.a.scripts]\nx = 1\n[envs.docs.scripts]\nx = 1\n") };
+        let toml = SeedFile { name: "hatch.toml", ..file("[envs.a.scripts]\nx = 1\n[envs.docs.scripts]\nx = 1\n") };
         assert_eq!(toml.line_of(&["docs", "scripts", "x"]), 4);
         assert_eq!(toml.line_of(&["a", "scripts", "x"]), 2);
     }
@@ -186,9 +186,12 @@ mod tests {
     #[test]
     fn what_is_nested_too_deep_is_refused() {
         let deep = "[".repeat(100_000);
-        for refused in
-            [file(&deep).json(), file(&deep).jsonc(), file(&format!("a = {deep}")).toml(), file(&deep).yaml()]
-        {
+        for refused in [
+            file(&deep).parse_json(),
+            file(&deep).parse_jsonc(),
+            file(&format!("a = {deep}")).parse_toml(),
+            file(&deep).parse_yaml(),
+        ] {
             refused.unwrap_err();
         }
         let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
@@ -196,6 +199,6 @@ mod tests {
             let nine = [format!("*{last}").as_str(); 9].join(",");
             writeln!(bomb, "{this}: &{this} [{nine}]").unwrap();
         }
-        file(&bomb).yaml().unwrap_err();
+        file(&bomb).parse_yaml().unwrap_err();
     }
 }

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::shell::{Folder, parse};
 
-use crate::Limits;
+use crate::SeedLimits;
 
 /// A program that runs a target of a file by its name.
-struct Runner {
+struct TaskRunner {
     programs: &'static [&'static str],
     /// The words between the program and the name.
     verb: &'static [&'static str],
@@ -18,28 +18,33 @@ struct Runner {
     opens: &'static [&'static str],
 }
 
-static RUNNERS: &[Runner] = &[
-    Runner {
+static RUNNERS: &[TaskRunner] = &[
+    TaskRunner {
         programs: &["make", "gmake"],
         verb: &[],
         files: &["GNUmakefile", "Makefile", "makefile"],
         opens: &["include", "-include", "sinclude", "%", "$", ".DEFAULT"],
     },
-    Runner { programs: &["just"], verb: &[], files: &["justfile", "Justfile", ".justfile"], opens: &["import", "mod"] },
-    Runner {
+    TaskRunner {
+        programs: &["just"],
+        verb: &[],
+        files: &["justfile", "Justfile", ".justfile"],
+        opens: &["import", "mod"],
+    },
+    TaskRunner {
         programs: &["task"],
         verb: &[],
         files: &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"],
         opens: &["includes"],
     },
-    Runner { programs: &["npm", "pnpm", "yarn", "bun"], verb: &["run"], files: &["package.json"], opens: &[] },
-    Runner { programs: &["composer"], verb: &["run"], files: &["composer.json"], opens: &[] },
-    Runner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
+    TaskRunner { programs: &["npm", "pnpm", "yarn", "bun"], verb: &["run"], files: &["package.json"], opens: &[] },
+    TaskRunner { programs: &["composer"], verb: &["run"], files: &["composer.json"], opens: &[] },
+    TaskRunner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
 ];
 
 /// A target that a command line names and its file no longer has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct GoneTarget {
     /// The name that is asked for, such as the target `deploy`.
     pub target: String,
     /// The name of the file, such as `Makefile`.
@@ -50,7 +55,7 @@ pub struct Gone {
 /// Returns `None` when it cannot be known: when no folder has such a file, when a file includes others, and when the
 /// line itself says where its file is.
 #[must_use]
-pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
+pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarget> {
     let line = parse(command)?;
     line.commands.iter().filter(|command| command.folder == Folder::Here).find_map(|command| {
         let runner = RUNNERS.iter().find(|runner| runner.programs.contains(&&*command.program))?;
@@ -65,26 +70,26 @@ pub fn gone(folders: &[impl AsRef<Path>], command: &str) -> Option<Gone> {
         for folder in folders {
             for name in runner.files {
                 let path = folder.as_ref().join(name);
-                let Ok(text) = foreign::read_text(&path, Links::Refused, Limits::default().file_bytes) else {
+                let Ok(text) = foreign::read_text(&path, LinkPolicy::Refused, SeedLimits::default().file_bytes) else {
                     // A file that exists and cannot be read may have it.
                     if path.symlink_metadata().is_ok() {
                         return None;
                     }
                     continue;
                 };
-                if runner.knows(&text, target) {
+                if runner.may_know(&text, target) {
                     return None;
                 }
                 file.get_or_insert(*name);
             }
         }
-        file.map(|file| Gone { target: target.clone(), file: file.to_owned() })
+        file.map(|file| GoneTarget { target: target.clone(), file: file.to_owned() })
     })
 }
 
-impl Runner {
+impl TaskRunner {
     /// Returns true when a file has the name, or may have it.
-    fn knows(&self, text: &str, name: &str) -> bool {
+    fn may_know(&self, text: &str, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_word = |at: usize| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);
         text.match_indices(name).any(|(at, _)| is_word(at))
@@ -125,10 +130,10 @@ mod tests {
             ("cargo deploy", None),
             ("make 'unclosed", None),
         ] {
-            let found = gone(&folders, command).map(|gone| format!("{} {}", gone.target, gone.file));
+            let found = find_gone(&folders, command).map(|gone| format!("{} {}", gone.target, gone.file));
             assert_eq!(found.as_deref(), expected, "{command}");
         }
-        assert_eq!(gone(&[at("web")], "make test"), None, "there is no Makefile");
+        assert_eq!(find_gone(&[at("web")], "make test"), None, "there is no Makefile");
     }
 
     #[cfg(unix)]
@@ -136,6 +141,6 @@ mod tests {
     fn of_what_cannot_be_read_nothing_is_said() {
         let top = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/dev/zero", top.path().join("Makefile")).unwrap();
-        assert_eq!(gone(&[top.path()], "make test"), None);
+        assert_eq!(find_gone(&[top.path()], "make test"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! (semantics section 20).
 //!
 //! Nothing is executed, and every file is read by the one reader of files that others write
-//! ([`nudge_core::foreign`]), within [`Limits`].
+//! ([`nudge_core::foreign`]), within [`SeedLimits`].
 //!
 //! ```
 //! let repository = tempfile::tempdir().unwrap();
@@ -21,12 +21,12 @@ mod walk;
 
 use std::path::Path;
 
-pub use gone::{Gone, gone};
-pub use walk::{changed, read};
+pub use gone::{GoneTarget, find_gone};
+pub use walk::{has_changed, read};
 
 /// How much is read at most.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct SeedLimits {
     /// Folders that are looked into.
     pub folders: usize,
     /// Bytes of one file.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub seeds: usize,
 }
 
-impl Default for Limits {
+impl Default for SeedLimits {
     fn default() -> Self {
         Self { folders: 10_000, file_bytes: 1 << 20, seeds_of_a_file: 40, seeds: 400 }
     }
@@ -64,7 +64,7 @@ pub struct Seed {
 
 /// A file that was read for seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub struct SeedManifest {
     /// The file, relative to the top.
     pub file: String,
     /// SHA-256 of its bytes, in hexadecimal.
@@ -82,11 +82,11 @@ pub struct PassedOver {
 
 /// The commands of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct SeedReport {
     /// By folder, format and line.
     pub seeds: Vec<Seed>,
     /// The files that were read, sorted.
-    pub manifests: Vec<Manifest>,
+    pub manifests: Vec<SeedManifest>,
     /// The files that were not, sorted.
     pub passed_over: Vec<PassedOver>,
 }

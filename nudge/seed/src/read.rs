@@ -18,62 +18,66 @@ mod python;
 mod task;
 mod tox;
 
-use crate::file::{File, Found, Why};
+use crate::file::{FoundCommand, SeedFile, Why};
 
 /// The reader of one format.
-pub struct Reader {
+pub struct FormatReader {
     /// The name, the first part of its seeds' keys.
     pub format: &'static str,
     /// The files it reads: names, or a path that ends so, in which `*` stands for any characters but `/`.
     pub files: &'static [&'static str],
     /// The commands that a file names.
-    pub read: fn(&File<'_>) -> Result<Vec<Found>, Why>,
+    pub read: fn(&SeedFile<'_>) -> Result<Vec<FoundCommand>, Why>,
 }
 
 /// All readers; commands that people type come first. When two commands are equal, the earlier reader's stays.
-pub static READERS: &[Reader] = &[
-    Reader { format: "npm", files: &["package.json"], read: npm::read },
-    Reader { format: "make", files: &["GNUmakefile", "Makefile", "makefile"], read: make::read },
-    Reader { format: "just", files: &["justfile", "Justfile", ".justfile"], read: just::read },
-    Reader {
+pub static READERS: &[FormatReader] = &[
+    FormatReader { format: "npm", files: &["package.json"], read: npm::read },
+    FormatReader { format: "make", files: &["GNUmakefile", "Makefile", "makefile"], read: make::read },
+    FormatReader { format: "just", files: &["justfile", "Justfile", ".justfile"], read: just::read },
+    FormatReader {
         format: "task",
         files: &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"],
         read: task::read,
     },
-    Reader { format: "mise", files: &["mise.toml", ".mise.toml", ".tool-versions"], read: mise::read },
-    Reader { format: "cargo", files: &["Cargo.toml"], read: cargo::read },
-    Reader { format: "cargo", files: &[".cargo/config.toml"], read: cargo::aliases },
-    Reader { format: "poe", files: &["pyproject.toml"], read: python::poe },
-    Reader { format: "pdm", files: &["pyproject.toml"], read: python::pdm },
-    Reader { format: "rye", files: &["pyproject.toml"], read: python::rye },
-    Reader { format: "hatch", files: &["hatch.toml", "pyproject.toml"], read: python::hatch },
-    Reader { format: "python", files: &["pyproject.toml", "setup.cfg", "pytest.ini"], read: python::read },
-    Reader { format: "tox", files: &["tox.ini", "tox.toml", "pyproject.toml"], read: tox::read },
-    Reader { format: "nox", files: &["noxfile.py"], read: nox::read },
-    Reader { format: "go", files: &["go.mod"], read: go::read },
-    Reader {
+    FormatReader { format: "mise", files: &["mise.toml", ".mise.toml", ".tool-versions"], read: mise::read },
+    FormatReader { format: "cargo", files: &["Cargo.toml"], read: cargo::read },
+    FormatReader { format: "cargo", files: &[".cargo/config.toml"], read: cargo::read_aliases },
+    FormatReader { format: "poe", files: &["pyproject.toml"], read: python::read_poe },
+    FormatReader { format: "pdm", files: &["pyproject.toml"], read: python::read_pdm },
+    FormatReader { format: "rye", files: &["pyproject.toml"], read: python::read_rye },
+    FormatReader { format: "hatch", files: &["hatch.toml", "pyproject.toml"], read: python::read_hatch },
+    FormatReader { format: "python", files: &["pyproject.toml", "setup.cfg", "pytest.ini"], read: python::read },
+    FormatReader { format: "tox", files: &["tox.ini", "tox.toml", "pyproject.toml"], read: tox::read },
+    FormatReader { format: "nox", files: &["noxfile.py"], read: nox::read },
+    FormatReader { format: "go", files: &["go.mod"], read: go::read },
+    FormatReader {
         format: "gradle",
         files: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"],
-        read: jvm::gradle,
+        read: jvm::read_gradle,
     },
-    Reader { format: "maven", files: &["pom.xml"], read: jvm::maven },
-    Reader { format: "composer", files: &["composer.json"], read: composer::read },
-    Reader {
+    FormatReader { format: "maven", files: &["pom.xml"], read: jvm::read_maven },
+    FormatReader { format: "composer", files: &["composer.json"], read: composer::read },
+    FormatReader {
         format: "compose",
         files: &["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"],
         read: compose::read,
     },
-    Reader {
+    FormatReader {
         format: "devcontainer",
         files: &[".devcontainer/devcontainer.json", ".devcontainer.json"],
         read: devcontainer::read,
     },
-    Reader { format: "ci", files: &[".github/workflows/*.yml", ".github/workflows/*.yaml"], read: ci::github },
-    Reader { format: "ci", files: &[".gitlab-ci.yml"], read: ci::gitlab },
+    FormatReader {
+        format: "ci",
+        files: &[".github/workflows/*.yml", ".github/workflows/*.yaml"],
+        read: ci::read_github,
+    },
+    FormatReader { format: "ci", files: &[".gitlab-ci.yml"], read: ci::read_gitlab },
 ];
 
 /// The readers of a file, with their ranks.
-pub fn readers_of<'a>(folder: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'static Reader)> + 'a {
+pub fn readers_of<'a>(folder: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'static FormatReader)> + 'a {
     READERS.iter().enumerate().filter(move |(_, reader)| reader.files.iter().any(|file| is_named(folder, name, file)))
 }
 
@@ -84,9 +88,9 @@ fn is_named(folder: &str, name: &str, file: &str) -> bool {
     is_below && is_last
 }
 
-impl Reader {
+impl FormatReader {
     /// The folder that a file in `folder` speaks of: above those that exist for their files alone.
-    pub fn base<'a>(&self, folder: &'a str) -> &'a str {
+    pub fn find_base<'a>(&self, folder: &'a str) -> &'a str {
         let above = self.files[0].rsplit_once('/').map_or("", |(above, _)| above);
         folder.strip_suffix(above).unwrap_or(folder).trim_end_matches('/')
     }
@@ -106,7 +110,7 @@ mod tests {
             (".cargo", "config.toml", "cargo", ""),
         ] {
             let (_, reader) = readers_of(folder, name).next().unwrap();
-            assert_eq!((reader.format, reader.base(folder)), (format, base), "{folder}/{name}");
+            assert_eq!((reader.format, reader.find_base(folder)), (format, base), "{folder}/{name}");
         }
         for (folder, name) in [("", "config.toml"), ("", "test.yml"), ("x.github/workflows/y", "test.yml")] {
             assert!(readers_of(folder, name).next().is_none(), "{folder}/{name}");

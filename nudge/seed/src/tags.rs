@@ -24,7 +24,7 @@ const MAX: usize = 10;
 const MAX_BYTES: usize = 32;
 
 /// Makes the tags of a command: the words of its name, the users' words for them, and the program.
-pub fn tags(format: &str, name: &str, command: &str) -> Vec<String> {
+pub fn make_tags(format: &str, name: &str, command: &str) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     let mut add = |tag: &str| {
         let tag = tag.to_lowercase();
@@ -58,7 +58,7 @@ mod tests {
             ("make", "fmt", "make fmt", "fmt format formatter make"),
             ("gradle", "build", "./gradlew build", "build compile gradlew gradle"),
         ] {
-            assert_eq!(super::tags(format, name, command).join(" "), tags);
+            assert_eq!(super::make_tags(format, name, command).join(" "), tags);
         }
     }
 }

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::one_line;
-use nudge_core::walk::{Found as Walked, Plan, RuleSources, common_dir, git_dir, walk};
+use nudge_core::walk::{RuleSources, WalkEntry as Walked, WalkPlan, common_dir, git_dir, walk_folder};
 use sha2::{Digest as _, Sha256};
 
-use crate::file::{File, Found};
-use crate::read::{Reader, readers_of};
-use crate::tags::tags;
-use crate::{Limits, Manifest, PassedOver, Report, Seed, is_manifest};
+use crate::file::{FoundCommand, SeedFile};
+use crate::read::{FormatReader, readers_of};
+use crate::tags::make_tags;
+use crate::{PassedOver, Seed, SeedLimits, SeedManifest, SeedReport, is_manifest};
 
 /// Deepest folder that is looked into; deeper folders belong to vendored code.
 const MAX_DEPTH: usize = 5;
@@ -56,13 +56,13 @@ const OF_TESTS: &[&str] = &["tests", "test", "__tests__", "spec"];
 /// Reads the manifests of the repository at `top`. A file that cannot be read is passed over, never an error: a
 /// repository with one broken file has the commands of its other files.
 #[must_use]
-pub fn read(top: &Path, limits: &Limits) -> Report {
-    let mut report = Report::default();
+pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
+    let mut report = SeedReport::default();
     let mut found = Vec::new();
-    for relative in manifests(top, limits, &mut report) {
+    for relative in find_manifests(top, limits, &mut report) {
         match read_one(top, &relative, limits) {
             Ok(read) => {
-                report.manifests.push(Manifest { file: relative.clone(), sha256: read.sha256 });
+                report.manifests.push(SeedManifest { file: relative.clone(), sha256: read.sha256 });
                 report.passed_over.extend(read.why.map(|why| PassedOver { file: relative, why }));
                 found.extend(read.seeds);
             }
@@ -102,10 +102,10 @@ pub fn read(top: &Path, limits: &Limits) -> Report {
 /// Returns true when a manifest has changed, is gone, or is new at the top. It is a quick check: a new manifest in a
 /// deeper folder is found by the next [`read`].
 #[must_use]
-pub fn changed(top: &Path, known: &[Manifest], limits: &Limits) -> bool {
-    let is_other = |manifest: &Manifest| {
-        let bytes = foreign::read(&top.join(&manifest.file), Links::Refused, limits.file_bytes);
-        bytes.map_or(true, |bytes| sha256(&bytes) != manifest.sha256)
+pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> bool {
+    let is_other = |manifest: &SeedManifest| {
+        let bytes = foreign::read(&top.join(&manifest.file), LinkPolicy::Refused, limits.file_bytes);
+        bytes.map_or(true, |bytes| hash_sha256(&bytes) != manifest.sha256)
     };
     let names: HashSet<&str> = known.iter().map(|manifest| manifest.file.as_str()).collect();
     let has_come = |entry: std::fs::DirEntry| {
@@ -117,19 +117,19 @@ pub fn changed(top: &Path, known: &[Manifest], limits: &Limits) -> bool {
 }
 
 /// The files that some reader reads, relative to the top and sorted. Links are not followed.
-fn manifests(top: &Path, limits: &Limits, report: &mut Report) -> Vec<String> {
+fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> Vec<String> {
     let is_ours = |path: &Path, is_folder: bool| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         !is_folder || !(NOT_OURS.contains(&name) || is_test_data(path))
     };
-    let plan = Plan { is_sorted: true, max_depth: MAX_DEPTH, counts: &is_ours, ..Plan::default() };
+    let plan = WalkPlan { is_sorted: true, max_depth: MAX_DEPTH, counts: &is_ours, ..WalkPlan::default() };
     let common = git_dir(top).map(|git_dir| common_dir(&git_dir));
     let sources = RuleSources { git: common.as_deref(), ..RuleSources::default() };
     let mut folders = 0;
     let mut files = Vec::new();
     let mut pass_over = |file, why: &str| report.passed_over.push(PassedOver { file, why: why.to_owned() });
-    let relative = |path: &Path| path.strip_prefix(top).ok().and_then(slashes);
-    walk(top, &sources, &plan, &mut |found| {
+    let relative = |path: &Path| path.strip_prefix(top).ok().and_then(with_slashes);
+    walk_folder(top, &sources, &plan, &mut |found| {
         match found {
             Walked::Folder(_) => {
                 folders += 1;
@@ -163,43 +163,53 @@ fn is_test_data(folder: &Path) -> bool {
 }
 
 /// A path with `/` between its parts; `None` where a part is no text, or one that cannot be shown.
-fn slashes(path: &Path) -> Option<String> {
+fn with_slashes(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.iter().map(std::ffi::OsStr::to_str).collect();
     let path = parts?.join("/");
     (!path.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c))).then_some(path)
 }
 
 /// The result of reading one file.
-struct Read {
+struct FileReading {
     sha256: String,
     seeds: Vec<(usize, Seed)>,
     /// Why not all of it was taken.
     why: Option<String>,
 }
 
-fn read_one(top: &Path, relative: &str, limits: &Limits) -> Result<Read, String> {
+fn read_one(top: &Path, relative: &str, limits: &SeedLimits) -> Result<FileReading, String> {
     let bytes =
-        foreign::read(&top.join(relative), Links::Refused, limits.file_bytes).map_err(|error| match error.kind() {
-            std::io::ErrorKind::FileTooLarge => error.to_string(),
-            std::io::ErrorKind::InvalidInput => "it is not a regular file".to_owned(),
-            _ => "it cannot be read".to_owned(),
+        foreign::read(&top.join(relative), LinkPolicy::Refused, limits.file_bytes).map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::FileTooLarge => error.to_string(),
+                std::io::ErrorKind::InvalidInput => "it is not a regular file".to_owned(),
+                _ => "it cannot be read".to_owned(),
+            }
         })?;
-    let sha256 = sha256(&bytes);
+    let sha256 = hash_sha256(&bytes);
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
-    let mut read = Read { sha256, seeds: Vec::new(), why: None };
+    let mut read = FileReading { sha256, seeds: Vec::new(), why: None };
     for (rank, reader) in readers_of(folder, name) {
-        let file = File { top, folder: reader.base(folder), name, text: &text };
+        let file = SeedFile { top, folder: reader.find_base(folder), name, text: &text };
         match (reader.read)(&file) {
-            Ok(found) => read.take(rank, reader, &file, relative, found, limits),
+            Ok(found) => read.take_found(rank, reader, &file, relative, found, limits),
             Err(why) => read.why = Some(why),
         }
     }
     Ok(read)
 }
 
-impl Read {
-    fn take(&mut self, rank: usize, reader: &Reader, file: &File<'_>, from: &str, found: Vec<Found>, limits: &Limits) {
+impl FileReading {
+    fn take_found(
+        &mut self,
+        rank: usize,
+        reader: &FormatReader,
+        file: &SeedFile<'_>,
+        from: &str,
+        found: Vec<FoundCommand>,
+        limits: &SeedLimits,
+    ) {
         let fit: Vec<_> = found.into_iter().filter(is_fit).collect();
         if fit.len() > limits.seeds_of_a_file {
             self.why = Some(format!("only the first {} of {} commands are taken", limits.seeds_of_a_file, fit.len()));
@@ -211,7 +221,7 @@ impl Read {
                 Seed {
                     folder: found.folder.unwrap_or_else(|| file.folder.to_owned()),
                     key: format!("{}.{}", reader.format, found.name),
-                    tags: tags(reader.format, &found.name, found.command.as_str()),
+                    tags: make_tags(reader.format, &found.name, found.command.as_str()),
                     command: found.command.into_string(),
                     about: one_line(&about, MAX_ABOUT),
                     file: from.to_owned(),
@@ -224,9 +234,9 @@ impl Read {
 
 /// Returns the commands of a file that users may ask for, `max` at most, in their order. When there are more, names of
 /// fewer parts come first: `test` before `test:base:update`.
-fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
+fn asked_for_most(mut found: Vec<FoundCommand>, max: usize) -> Vec<FoundCommand> {
     if found.len() > max {
-        let parts = |found: &Found| found.name.split([':', '-', '.', '_']).count();
+        let parts = |found: &FoundCommand| found.name.split([':', '-', '.', '_']).count();
         found.sort_by_key(parts);
         found.truncate(max);
         found.sort_by_key(|found| found.line);
@@ -235,24 +245,24 @@ fn asked_for_most(mut found: Vec<Found>, max: usize) -> Vec<Found> {
 }
 
 /// Returns true when a command can be shown and typed.
-fn is_fit(found: &Found) -> bool {
+fn is_fit(found: &FoundCommand) -> bool {
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c));
     let fits = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max && is_plain(text);
     fits(&found.name, MAX_NAME) && fits(found.command.as_str(), MAX_COMMAND)
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    nudge_core::text::hex(&Sha256::digest(bytes))
+fn hash_sha256(bytes: &[u8]) -> String {
+    nudge_core::text::to_hex(&Sha256::digest(bytes))
 }
 
 /// A folder below the top by a path that a file gives, as `./web/` or `web`; `None` for one that is not there or leads
 /// out.
-pub fn folder_at(file: &File<'_>, given: &str) -> Option<String> {
+pub fn folder_at(file: &SeedFile<'_>, given: &str) -> Option<String> {
     let given = given.trim().trim_start_matches("./").trim_end_matches('/');
     if given.is_empty() || given == "." {
         return Some(String::new());
     }
     let path = PathBuf::from(given);
     let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    (inside && file.top.join(&path).is_dir()).then(|| slashes(&path)).flatten()
+    (inside && file.top.join(&path).is_dir()).then(|| with_slashes(&path)).flatten()
 }

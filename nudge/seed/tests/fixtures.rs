@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use nudge_seed::{Limits, Report, changed, read};
+use nudge_seed::{SeedLimits, SeedReport, has_changed, read};
 
 const EXPECTED: &str = "\n== expected\n";
 
@@ -18,7 +18,7 @@ fn unpack(text: &str, into: &Path) {
     }
 }
 
-fn listed(report: &Report) -> String {
+fn listed(report: &SeedReport) -> String {
     let mut out = String::new();
     for seed in &report.seeds {
         let place = if seed.folder.is_empty() { "." } else { &seed.folder };
@@ -42,15 +42,15 @@ fn what_repositories_say_is_what_is_expected() {
         let (files, expected) = text.split_once(EXPECTED).unwrap_or((&text, ""));
         let top = tempfile::tempdir().unwrap();
         unpack(files, top.path());
-        let report = read(top.path(), &Limits::default());
+        let report = read(top.path(), &SeedLimits::default());
         let found = listed(&report);
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, format!("{}{EXPECTED}{found}", files.trim_end())).unwrap();
             continue;
         }
         assert_eq!(found, expected, "{}", path.display());
-        assert_eq!(read(top.path(), &Limits::default()), report);
-        assert!(!changed(top.path(), &report.manifests, &Limits::default()));
+        assert_eq!(read(top.path(), &SeedLimits::default()), report);
+        assert!(!has_changed(top.path(), &report.manifests, &SeedLimits::default()));
     }
 }
 
@@ -59,8 +59,8 @@ fn a_change_of_a_manifest_is_seen() {
     let top = tempfile::tempdir().unwrap();
     let at = |name: &str| top.path().join(name);
     fs::write(at("Makefile"), "test:\n\ttrue\n").unwrap();
-    let known = read(top.path(), &Limits::default()).manifests;
-    let is_changed = || changed(top.path(), &known, &Limits::default());
+    let known = read(top.path(), &SeedLimits::default()).manifests;
+    let is_changed = || has_changed(top.path(), &known, &SeedLimits::default());
     fs::write(at("README.md"), "x").unwrap();
     assert!(!is_changed());
     fs::write(at("justfile"), "x:\n").unwrap();
@@ -80,12 +80,12 @@ fn a_thousand_folders_are_read_and_more_than_allowed_are_not() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("package.json"), r#"{"scripts": {"test": "vitest"}}"#).unwrap();
     }
-    let limits = Limits { seeds: 2_000, ..Limits::default() };
+    let limits = SeedLimits { seeds: 2_000, ..SeedLimits::default() };
     assert_eq!(read(top.path(), &limits).seeds.len(), 1_000);
-    let report = read(top.path(), &Limits { folders: 11, ..limits });
+    let report = read(top.path(), &SeedLimits { folders: 11, ..limits });
     assert_eq!(report.seeds.len(), 9);
     assert!(report.passed_over[0].why.contains("more than 11 folders"), "{report:?}");
-    let report = read(top.path(), &Limits { seeds: 5, ..limits });
+    let report = read(top.path(), &SeedLimits { seeds: 5, ..limits });
     assert_eq!(report.seeds.len(), 5);
     assert!(report.passed_over[0].why.contains("the first 5 of 1000"), "{report:?}");
 }
@@ -113,7 +113,7 @@ fn a_hostile_repository_is_bounded_and_says_so() {
     fs::create_dir_all(at("odd")).unwrap();
     fs::write(at("odd/package.json"), r#"{"scripts": {"a\u001b[31mred": "x", "b\nrm -rf /": "x", "c;rm x": "x\u001b[2J", "\u202eevil": "x", "ok": "y"}}"#)
         .unwrap();
-    let report = read(top.path(), &Limits::default());
+    let report = read(top.path(), &SeedLimits::default());
     let why = |file: &str| &report.passed_over.iter().find(|passed| passed.file == file).unwrap().why;
     assert!(why("package.json").contains("more than 1048576 bytes"));
     assert!(why("Makefile").contains("more than 1048576 bytes"));
@@ -153,7 +153,7 @@ fn a_hostile_name_is_one_word_of_its_command_or_left_out() {
     write("noxfile.py", "@nox.session(name=\"n&touch pwned\")\ndef n(session):\n  pass\n");
     write("tox.toml", "[env.\"x;touch pwned\"]\ndescription = \"y\"\n");
     write("Makefile", ".PHONY: -f m;touch\nm;touch pwned:\n\ttrue\n-f:\n\ttrue\n");
-    let report = read(top.path(), &Limits::default());
+    let report = read(top.path(), &SeedLimits::default());
     assert!(report.seeds.len() > 12, "{report:?}");
     let work = tempfile::tempdir().unwrap();
     for seed in &report.seeds {

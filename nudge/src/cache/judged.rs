@@ -5,33 +5,33 @@ use std::sync::Arc;
 
 use nudge_core::context::Context;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
-use nudge_core::steps::Steps;
+use nudge_core::once::RecordableResult;
+use nudge_core::steps::StepBudget;
 
-use super::{Act, Nudge, Plan};
+use super::{Nudge, WriteAct, WritePlan};
 use crate::hint::Hint;
-use crate::store::Judged;
+use crate::store::ScopeVerdicts;
 
 impl Nudge {
     /// As [`Nudge::write`], for a plan that depends on which scopes meet `context`. The scopes of the `candidates` are
     /// judged before the writer lock is taken, so that no other writer waits meanwhile. `plan` asks for the verdicts;
     /// if one is missing, because the hint was stored just now, everything begins anew.
-    pub(crate) fn write_judged<T: Recordable, C: IntoIterator<Item = Arc<Hint>>>(
+    pub(crate) fn write_judged<T: RecordableResult, C: IntoIterator<Item = Arc<Hint>>>(
         &self,
-        act: Act<'_>,
+        act: WriteAct<'_>,
         context: &Context,
-        steps: &mut Steps,
+        steps: &mut StepBudget,
         candidates: impl Fn() -> C,
-        mut plan: impl FnMut(&mut Plan<'_>, &dyn Fn(&Arc<Hint>) -> Result<bool>) -> Result<T>,
+        mut plan: impl FnMut(&mut WritePlan<'_>, &dyn Fn(&Arc<Hint>) -> Result<bool>) -> Result<T>,
     ) -> Result<T> {
-        let mut judged = Judged::default();
+        let mut judged = ScopeVerdicts::default();
         loop {
             for hint in candidates() {
-                judged.judge(&hint.scope, context, steps)?;
+                judged.judge_scope(&hint.scope, context, steps)?;
             }
             let late = Cell::new(false);
             let verdict = |hint: &Arc<Hint>| {
-                judged.of(&hint.scope).ok_or_else(|| {
+                judged.get_verdict(&hint.scope).ok_or_else(|| {
                     late.set(true);
                     Error::conflict("A hint was stored meanwhile; make the call again.")
                 })

@@ -6,37 +6,37 @@ use hashbrown::{HashMap, HashSet};
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 
-use super::{Nudge, Writer};
-use crate::hint::{Hint, Source};
-use crate::store::{Change, component_bytes, component_held};
+use super::{Nudge, WriterState};
+use crate::hint::{Hint, HintOrigin};
+use crate::store::{StoreChange, component_bytes, component_held};
 
 impl Nudge {
     /// Refuses changes that would not fit, after dropping expired hints. Hints that stay because the clock is not
     /// plausible do not count.
     pub(super) fn check_quotas(
         &self,
-        writer: &mut Writer,
+        writer: &mut WriterState,
         by_agent: bool,
-        changes: &[Change],
+        changes: &[StoreChange],
         now: Millis,
     ) -> Result<()> {
-        let Err(refusal) = self.fits(writer, by_agent, changes) else { return Ok(()) };
+        let Err(refusal) = self.check_hint_quotas(writer, by_agent, changes) else { return Ok(()) };
         let swept = self.sweep_locked(writer);
         let put = changes.iter().filter_map(|change| match change {
-            Change::Put(hint) if hint.is_expired(now) => Some(Arc::clone(hint)),
+            StoreChange::Put(hint) if hint.is_expired(now) => Some(Arc::clone(hint)),
             _ => None,
         });
-        let waiting: Vec<_> = put.chain(self.store.expired(now)).map(Change::Delete).collect();
+        let waiting: Vec<_> = put.chain(self.store.list_expired(now)).map(StoreChange::Delete).collect();
         if swept == 0 && waiting.is_empty() {
             return Err(refusal);
         }
-        self.fits(writer, by_agent, &[changes, &waiting].concat())
+        self.check_hint_quotas(writer, by_agent, &[changes, &waiting].concat())
     }
 
-    fn fits(&self, writer: &Writer, by_agent: bool, changes: &[Change]) -> Result<()> {
+    fn check_hint_quotas(&self, writer: &WriterState, by_agent: bool, changes: &[StoreChange]) -> Result<()> {
         let mut sizes = self.store.sizes();
         let extra = changes.iter().rev().find_map(|change| match change {
-            Change::Extra(extra) => Some(extra),
+            StoreChange::Extra(extra) => Some(extra),
             _ => None,
         });
         sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
@@ -46,17 +46,17 @@ impl Nudge {
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
         for change in changes {
             let (component, old, new) = match change {
-                Change::Put(hint) => {
-                    let old = self.store.variant(&hint.component, &hint.key, hint.variant());
+                StoreChange::Put(hint) => {
+                    let old = self.store.find_variant(&hint.component, &hint.key, hint.variant());
                     (&*hint.component, old, Some(hint))
                 }
-                Change::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
+                StoreChange::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
                 // A person's hint must be kept beside the agent's that replaces it.
-                Change::Replaced(hint) if by_agent && hint.source() == Some(Source::User) => {
+                StoreChange::Replaced(hint) if by_agent && hint.source() == Some(HintOrigin::User) => {
                     kept += hint.held as usize;
                     continue;
                 }
-                Change::Replaced(_) | Change::Extra(_) => continue,
+                StoreChange::Replaced(_) | StoreChange::Extra(_) => continue,
             };
             let (_, count) = touched.entry(component).or_insert_with(|| {
                 let before = self.store.component_len(component);
@@ -98,8 +98,8 @@ impl Nudge {
             ("bytes", sizes.bytes, self.config.max_bytes),
         ];
         match limits.into_iter().find(|(_, size, max)| size > max) {
-            Some((limit, _, max)) => Err(full(limit, max)),
-            None if sizes.held + kept > self.config.max_held() => Err(full("memory", self.config.max_bytes)),
+            Some((limit, _, max)) => Err(quota_error(limit, max)),
+            None if sizes.held + kept > self.config.max_held() => Err(quota_error("memory", self.config.max_bytes)),
             None => Ok(()),
         }
     }
@@ -110,7 +110,7 @@ impl Nudge {
     }
 }
 
-fn full(limit: &str, max: usize) -> Error {
+fn quota_error(limit: &str, max: usize) -> Error {
     let (limit, what) = match limit {
         "components" => (limit, "components"),
         "hints_per_component" => (limit, "hints in this component"),
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::value::to_raw_value;
     use serde_json::{Value, json};
 
-    use crate::{Caller, Config, Context, Import, ImportMode, Nudge, Result, Service as _, SetHint, Source};
+    use crate::{Caller, Config, Context, HintOrigin, ImportHints, ImportMode, Nudge, Result, Service as _, SetHint};
 
     /// Returns the fewest bytes that a store may be allowed for something to be done.
     fn least(act: impl Fn(&Nudge) -> Result<()>) -> usize {
@@ -152,7 +152,7 @@ mod tests {
     fn replace(store: &Nudge, component: &str, hint: &Value) -> Result<()> {
         let hints = json!({"k": hint});
         let payload = to_raw_value(&json!({"components": {component: {"hints": hints}}})).unwrap();
-        store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).map(drop)
+        store.import(&ImportHints { payload, mode: ImportMode::Replace, allow_secret: false }).map(drop)
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let tagged = |store: &Nudge, value: &str| {
             let mut hint = SetHint::new("a", "k", value);
             hint.meta.tags.clone_from(&tags);
-            hint.meta.source = Some(Source::User);
+            hint.meta.source = Some(HintOrigin::User);
             store.set(hint).map(drop)
         };
         let alone = least(|store| tagged(store, "v"));
@@ -188,7 +188,7 @@ mod tests {
         // An agent's does not push it out.
         let params = json!({"component": "a", "key": "k", "value": "w", "meta": {"tags": tags}});
         let by_agent = |store: &Nudge| {
-            let caller = Caller::named("agent").by_agent();
+            let caller = Caller::with_name("agent").by_agent();
             store.call_by(caller, "nudge.set_hint", &to_raw_value(&params).unwrap()).map(drop)
         };
         assert!(least(|store| tagged(store, "v").and_then(|()| by_agent(store))) > alone + alone / 2);

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use nudge_core::scope::Scope;
 use serde_json::value::RawValue;
 
-use crate::trash::Trash;
+use crate::trash::HintTrash;
 
 /// A scope as a key, equal to its canonical text.
 struct ByText(Arc<Scope>);
@@ -35,7 +35,7 @@ impl Eq for ByText {}
 
 /// The state that only the one writer at a time touches.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct WriterState {
     /// Scopes in use by canonical text, with the number of hints that use each.
     scopes: HashMap<ByText, (Arc<Scope>, usize), foldhash::fast::RandomState>,
     /// Number of scopes in use that have conditions on the environment.
@@ -47,12 +47,12 @@ pub(super) struct Writer {
     /// Unknown top-level keys of imports, kept for exports.
     pub extra: Option<Arc<RawValue>>,
     /// The last deletions.
-    pub trash: Trash,
+    pub trash: HintTrash,
 }
 
-impl Writer {
+impl WriterState {
     /// Returns the stored scope equal to `scope`, and counts one more use.
-    pub fn acquire(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
+    pub fn acquire_scope(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
         if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
             *uses += 1;
             return Arc::clone(stored);
@@ -60,14 +60,14 @@ impl Writer {
         // The conversion cannot fail: there are no more scopes than hints.
         let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
         let id = self.free_scopes.pop().unwrap_or(next);
-        let stored = Arc::new(scope.numbered(id));
+        let stored = Arc::new(scope.with_number(id));
         self.scopes.insert(ByText(Arc::clone(&stored)), (Arc::clone(&stored), 1));
         self.env_scopes += usize::from(stored.has_env());
         stored
     }
 
     /// Counts one use less; the last one frees the number.
-    pub fn release(&mut self, scope: &Scope) {
+    pub fn release_scope(&mut self, scope: &Scope) {
         let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
         *uses -= 1;
         if *uses == 0 {
@@ -92,20 +92,21 @@ mod tests {
         };
         let env = ScopeSpec { env_match: [("CI".to_owned(), vec!["1".to_owned()])].into(), ..ScopeSpec::default() };
         let env = Arc::new(Scope::new(&env).unwrap());
-        let mut writer = Writer::default();
-        let numbers =
-            |writer: &mut Writer| [&scope("a"), &env, &scope("a")].map(|scope| writer.acquire(scope).number());
+        let mut writer = WriterState::default();
+        let numbers = |writer: &mut WriterState| {
+            [&scope("a"), &env, &scope("a")].map(|scope| writer.acquire_scope(scope).number())
+        };
         assert_eq!(numbers(&mut writer), [0, 1, 0]);
         assert_eq!((writer.env_scopes, writer.recycled), (1, false));
-        let again = writer.acquire(&scope("a"));
-        writer.release(&again);
-        assert_eq!(writer.acquire(&scope("b")).number(), 2, "the first is in use");
+        let again = writer.acquire_scope(&scope("a"));
+        writer.release_scope(&again);
+        assert_eq!(writer.acquire_scope(&scope("b")).number(), 2, "the first is in use");
         for _ in 0..2 {
-            writer.release(&scope("a").numbered(0));
+            writer.release_scope(&scope("a").with_number(0));
         }
-        writer.release(&env.numbered(1));
-        writer.release(&scope("unknown"));
+        writer.release_scope(&env.with_number(1));
+        writer.release_scope(&scope("unknown"));
         assert_eq!((writer.env_scopes, writer.recycled), (0, true));
-        assert_eq!([writer.acquire(&scope("c")).number(), writer.acquire(&scope("d")).number()], [1, 0]);
+        assert_eq!([writer.acquire_scope(&scope("c")).number(), writer.acquire_scope(&scope("d")).number()], [1, 0]);
     }
 }

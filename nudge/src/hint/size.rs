@@ -2,13 +2,13 @@
 
 use std::io;
 
-use nudge_core::held::{heap, map};
+use nudge_core::held::{allocation_bytes, map_bytes};
 
-use super::{Exported, Hint, HintValue, PathValue, Rare, Template};
+use super::{Hint, HintInExport, HintValue, PathValue, RareFields, TemplateValue};
 
 /// Bytes that the store needs for each hint besides it: a row and a place in the map, both of which grow by doubling,
 /// and the counts of an `Arc`.
-const PLACE: usize = heap(size_of::<Hint>() + 16) + 320;
+const PLACE: usize = allocation_bytes(size_of::<Hint>() + 16) + 320;
 /// Bytes that it needs for each tag of a hint: the text in a table of its own, and a list of the hints that have it.
 const TAG: usize = 160;
 
@@ -16,8 +16,8 @@ impl Hint {
     /// Sets `bytes`, the length of the hint in an export, and `held`, its bytes in memory. The store's size limit
     /// counts both.
     pub(crate) fn measure(&mut self) {
-        struct Count(usize);
-        impl io::Write for Count {
+        struct ByteCounter(usize);
+        impl io::Write for ByteCounter {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0 += bytes.len();
                 Ok(bytes.len())
@@ -27,22 +27,27 @@ impl Hint {
                 Ok(())
             }
         }
-        let mut count = Count(self.key.len() + 4);
+        let mut count = ByteCounter(self.key.len() + 4);
         // Writing to a counter cannot fail.
-        let _ = serde_json::to_writer(&mut count, &Exported(self));
+        let _ = serde_json::to_writer(&mut count, &HintInExport(self));
         self.bytes = u32::try_from(count.0).unwrap_or(u32::MAX);
         self.held = u32::try_from(self.held_bytes()).unwrap_or(u32::MAX);
     }
 
     fn held_bytes(&self) -> usize {
-        let tags = self.tags.iter().map(|tag| TAG + heap(16 + tag.len())).sum::<usize>();
-        let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| heap(text.len()));
-        let rare = self.rare.as_ref().map_or(0, |rare| heap(size_of::<Rare>()) + text(&rare.added_by));
-        let ttl = if self.expires() { heap(size_of::<(i64, Box<str>)>()) + heap(self.ttl.as_str().len()) } else { 0 };
-        let texts = heap(self.key.len()) + text(&self.reason) + rare + ttl;
+        let tags = self.tags.iter().map(|tag| TAG + allocation_bytes(16 + tag.len())).sum::<usize>();
+        let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| allocation_bytes(text.len()));
+        let rare =
+            self.rare.as_ref().map_or(0, |rare| allocation_bytes(size_of::<RareFields>()) + text(&rare.added_by));
+        let ttl = if self.has_expiry() {
+            allocation_bytes(size_of::<(i64, Box<str>)>()) + allocation_bytes(self.ttl.as_str().len())
+        } else {
+            0
+        };
+        let texts = allocation_bytes(self.key.len()) + text(&self.reason) + rare + ttl;
         // The empty scope is everybody's.
         let scope = if self.scope.is_empty() { 0 } else { self.scope.held_bytes() };
-        PLACE + texts + heap(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + scope
+        PLACE + texts + allocation_bytes(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + scope
     }
 }
 
@@ -50,17 +55,23 @@ impl HintValue {
     /// Returns the bytes of memory that it takes beside its own size.
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::Text(text) => heap(text.len()),
-            Self::Command(command) => heap(command.cmd.len()),
-            Self::Path(path) => heap(size_of::<PathValue>()) + heap(path.os.capacity()) + heap(path.abs.capacity()),
+            Self::Text(text) => allocation_bytes(text.len()),
+            Self::Command(command) => allocation_bytes(command.cmd.len()),
+            Self::Path(path) => {
+                allocation_bytes(size_of::<PathValue>())
+                    + allocation_bytes(path.os.capacity())
+                    + allocation_bytes(path.abs.capacity())
+            }
             Self::Template(template) => {
-                let pair = |(name, value): (&String, &String)| heap(name.capacity()) + heap(value.capacity());
-                heap(size_of::<Template>())
-                    + heap(template.body.capacity())
-                    + map(template.defaults.len(), 2 * size_of::<String>())
+                let pair = |(name, value): (&String, &String)| {
+                    allocation_bytes(name.capacity()) + allocation_bytes(value.capacity())
+                };
+                allocation_bytes(size_of::<TemplateValue>())
+                    + allocation_bytes(template.body.capacity())
+                    + map_bytes(template.defaults.len(), 2 * size_of::<String>())
                     + template.defaults.iter().map(pair).sum::<usize>()
             }
-            Self::Json(json) => heap(json.get().len()),
+            Self::Json(json) => allocation_bytes(json.get().len()),
         }
     }
 }

@@ -22,20 +22,20 @@ pub enum HintValue {
     /// A plain string.
     Text(Box<str>),
     /// `{"type":"command", ...}`
-    Command(Command),
+    Command(CommandValue),
     /// `{"type":"path", ...}`
     Path(Box<PathValue>),
     /// `{"type":"template", ...}`
-    Template(Box<Template>),
+    Template(Box<TemplateValue>),
     /// `{"type":"json", "data": ...}`, with `data` as compact JSON whose key order is kept.
     Json(Box<RawValue>),
 }
 
 /// A command line.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandValue {
     /// The shell that the line is written for, if it matters.
-    pub shell: Option<Shell>,
+    pub shell: Option<CommandShell>,
     /// The command line itself.
     pub cmd: Box<str>,
 }
@@ -44,7 +44,7 @@ pub struct Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Shell {
+pub enum CommandShell {
     Bash,
     Sh,
     Powershell,
@@ -64,9 +64,9 @@ pub struct PathValue {
 
 /// A text with placeholders.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct TemplateValue {
     /// The template language.
-    pub format: Format,
+    pub format: TemplateFormat,
     /// The text.
     pub body: String,
     /// Values for placeholders that the caller does not fill in.
@@ -77,7 +77,7 @@ pub struct Template {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Format {
+pub enum TemplateFormat {
     Mustache,
     Handlebars,
     Jinja,
@@ -87,7 +87,7 @@ pub enum Format {
 impl HintValue {
     /// Makes a command for any shell.
     pub fn command(cmd: &str) -> Self {
-        Self::Command(Command { shell: None, cmd: cmd.into() })
+        Self::Command(CommandValue { shell: None, cmd: cmd.into() })
     }
 
     /// An absolute path.
@@ -100,7 +100,9 @@ impl HintValue {
     /// # Errors
     /// `E_INVALID` for duplicate keys and integers beyond 2^53 - 1.
     pub fn json(json: &str) -> Result<Self> {
-        wire::compact(json).map(Self::Json).map_err(|why| Error::invalid(format!("Correct the JSON value: {why}.")))
+        wire::compact_json(json)
+            .map(Self::Json)
+            .map_err(|why| Error::invalid(format!("Correct the JSON value: {why}.")))
     }
 
     /// Returns the string, `cmd`, `abs`, `body`, or the compact JSON of `data`.
@@ -134,7 +136,7 @@ impl HintValue {
     }
 
     /// Checks sizes (`E_INVALID`).
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check_sizes(&self) -> Result<()> {
         let defaults: usize = match self {
             Self::Template(template) => template.defaults.iter().map(|(name, value)| name.len() + value.len()).sum(),
             _ => 0,
@@ -151,7 +153,7 @@ impl HintValue {
     /// `E_SCOPE_INVALID` for a path that is not absolute or could escape.
     pub(crate) fn normalize(&mut self) -> Result<()> {
         if let Self::Path(path) = self {
-            path.abs = paths::normalize(&path.abs)?;
+            path.abs = paths::normalize_path(&path.abs)?;
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl Serialize for HintValue {
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum HintValueKind {
     Command,
     Path,
     Template,
@@ -247,15 +249,15 @@ enum Kind {
 /// The fields of all kinds. The end checks which of them belong together, because `type` may come last.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
-    r#type: Kind,
+struct HintValueFields {
+    r#type: HintValueKind,
     #[serde(default, deserialize_with = "wire::given")]
-    shell: Option<Shell>,
+    shell: Option<CommandShell>,
     cmd: Option<String>,
     #[serde(default, deserialize_with = "wire::given_or_default")]
     os: Vec<Os>,
     abs: Option<String>,
-    format: Option<Format>,
+    format: Option<TemplateFormat>,
     body: Option<String>,
     #[serde(default, deserialize_with = "wire::given_or_default")]
     defaults: BTreeMap<String, String>,
@@ -268,13 +270,13 @@ fn some_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Raw
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
-impl Fields {
+impl HintValueFields {
     fn into_value(self) -> Result<HintValue, String> {
         let (kind, required, allowed): (_, &[&str], &[&str]) = match self.r#type {
-            Kind::Command => ("command", &["cmd"], &["shell"]),
-            Kind::Path => ("path", &["abs"], &["os"]),
-            Kind::Template => ("template", &["format", "body"], &["defaults"]),
-            Kind::Json => ("json", &["data"], &[]),
+            HintValueKind::Command => ("command", &["cmd"], &["shell"]),
+            HintValueKind::Path => ("path", &["abs"], &["os"]),
+            HintValueKind::Template => ("template", &["format", "body"], &["defaults"]),
+            HintValueKind::Json => ("json", &["data"], &[]),
         };
         let present = [
             ("shell", self.shell.is_some()),
@@ -295,16 +297,20 @@ impl Fields {
             }
         }
         Ok(match self.r#type {
-            Kind::Command => {
-                HintValue::Command(Command { shell: self.shell, cmd: self.cmd.unwrap_or_default().into() })
+            HintValueKind::Command => {
+                HintValue::Command(CommandValue { shell: self.shell, cmd: self.cmd.unwrap_or_default().into() })
             }
-            Kind::Path => HintValue::Path(Box::new(PathValue { os: self.os, abs: self.abs.unwrap_or_default() })),
-            Kind::Template => HintValue::Template(Box::new(Template {
-                format: self.format.unwrap_or(Format::Interpolate),
+            HintValueKind::Path => {
+                HintValue::Path(Box::new(PathValue { os: self.os, abs: self.abs.unwrap_or_default() }))
+            }
+            HintValueKind::Template => HintValue::Template(Box::new(TemplateValue {
+                format: self.format.unwrap_or(TemplateFormat::Interpolate),
                 body: self.body.unwrap_or_default(),
                 defaults: self.defaults,
             })),
-            Kind::Json => HintValue::Json(wire::compact(self.data.as_deref().map_or("null", RawValue::get))?),
+            HintValueKind::Json => {
+                HintValue::Json(wire::compact_json(self.data.as_deref().map_or("null", RawValue::get))?)
+            }
         })
     }
 }
@@ -333,7 +339,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HintValue, A::Error> {
-        let fields = Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let fields = HintValueFields::deserialize(de::value::MapAccessDeserializer::new(map))?;
         fields.into_value().map_err(de::Error::custom)
     }
 }
@@ -401,7 +407,7 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<HintValue>(json).is_err(), "{json}");
         }
-        assert!(HintValue::from("x".repeat(65_536)).check().is_ok());
-        assert!(HintValue::from("x".repeat(65_537)).check().is_err());
+        assert!(HintValue::from("x".repeat(65_536)).check_sizes().is_ok());
+        assert!(HintValue::from("x".repeat(65_537)).check_sizes().is_err());
     }
 }

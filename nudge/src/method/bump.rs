@@ -4,33 +4,36 @@ use std::sync::Arc;
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
-use nudge_core::service::{Caller, Made, Method};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::once::RecordableResult;
+use nudge_core::service::{Caller, EarlierCall, MethodSpec};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::get::none_fits;
-use crate::cache::{Act, Nudge};
-use crate::choice::pick;
-use crate::hint::{Hint, Use, check_name};
+use crate::cache::{Nudge, WriteAct};
+use crate::choice::pick_variant;
+use crate::hint::{Hint, HintUsage, check_name};
 use crate::missing::no_such_variant;
 use crate::store::Variants;
 
 const ABOUT: &str = "\
 Call after a hint worked, with the context you used for nudge_get_hint: it raises the hint for next time.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.bump", "Report success", ABOUT, schema::<Bump>).frequent().inferred_if_given().quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.bump_by(by, params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.bump", "Report success", ABOUT, build_schema::<BumpHint>)
+        .frequent()
+        .inferred_if_given()
+        .quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.bump_by(by, params)),
 };
 
 /// Params of [`Nudge::bump`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Bump {
+pub struct BumpHint {
     /// The component.
     #[schemars(description = "")]
     pub component: String,
@@ -51,14 +54,14 @@ pub struct Bump {
 
 /// Result of [`Nudge::bump`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Bumped {
+pub struct BumpResult {
     /// The hint with its new counts; a secret value is redacted in JSON.
-    #[serde(serialize_with = "super::set::redacted")]
+    #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
 }
 
 /// The result for a secret is never recorded; a repeated call makes it again.
-impl Recordable for Bumped {
+impl RecordableResult for BumpResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
     }
@@ -69,12 +72,12 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
-    pub fn bump(&self, params: Bump) -> Result<Bumped> {
+    pub fn bump(&self, params: BumpHint) -> Result<BumpResult> {
         self.bump_by(Caller::default(), params)
     }
 
-    fn bump_by(&self, by: Caller<'_>, params: Bump) -> Result<Bumped> {
-        let Bump { component, key, delta, context, variant } = params;
+    fn bump_by(&self, by: Caller<'_>, params: BumpHint) -> Result<BumpResult> {
+        let BumpHint { component, key, delta, context, variant } = params;
         check_name("component", &component)?;
         check_name("key", &key)?;
         let delta = delta.unwrap_or(1);
@@ -83,10 +86,10 @@ impl Nudge {
         }
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
-        let candidates = || if chooses { self.store.variants(&component, &key).1 } else { Variants::new() };
-        let (mut steps, mut unfit, mut unknown) = (by.steps(), None, false);
-        let written = self.write_judged(Act::new("bump", by), &context, &mut steps, candidates, |plan, judged| {
-            let hints = plan.variants(&component, &key);
+        let candidates = || if chooses { self.store.find_variants(&component, &key).1 } else { Variants::new() };
+        let (mut steps, mut unfit, mut unknown) = (by.allowed_steps(), None, false);
+        let written = self.write_judged(WriteAct::new("bump", by), &context, &mut steps, candidates, |plan, judged| {
+            let hints = plan.find_variants(&component, &key);
             let chosen = match variant.as_deref() {
                 Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),
                 None if context.is_empty() && hints.len() > 1 => {
@@ -96,7 +99,7 @@ impl Nudge {
                 }
                 None if context.is_empty() => hints.first().cloned(),
                 None => {
-                    let found = pick(&hints, &context, plan.now, judged)?;
+                    let found = pick_variant(&hints, &context, plan.now, judged)?;
                     if found.is_none() {
                         unfit = Some((hints.clone(), plan.now));
                     }
@@ -105,17 +108,17 @@ impl Nudge {
             };
             // When a call about a lost secret is repeated, its use counts for no other hint.
             let counts = |hint: &Arc<Hint>| match by.made {
-                Some(Made::Lost(version)) => hint.is_secret() && hint.version() == version,
-                Some(Made::Dropped) | None => true,
+                Some(EarlierCall::Lost(version)) => hint.is_secret() && hint.version() == version,
+                Some(EarlierCall::Dropped) | None => true,
             };
             let chosen = chosen.filter(counts).ok_or_else(|| {
                 unknown = unfit.is_none();
                 no_such_variant()
             })?;
-            if by.made == Some(Made::Dropped) {
-                return Ok(Bumped { hint: chosen });
+            if by.made == Some(EarlierCall::Dropped) {
+                return Ok(BumpResult { hint: chosen });
             }
-            Ok(Bumped { hint: plan.put(used(&chosen, delta, plan.now)) })
+            Ok(BumpResult { hint: plan.put_hint(add_uses(&chosen, delta, plan.now)) })
         });
         match unfit {
             // The reason, and the key that was meant, are found when others can write again.
@@ -128,9 +131,9 @@ impl Nudge {
 }
 
 /// Returns the hint after `delta` more uses at `now`.
-pub(super) fn used(hint: &Hint, delta: u64, now: i64) -> Hint {
+pub(super) fn add_uses(hint: &Hint, delta: u64, now: i64) -> Hint {
     let mut hint = hint.clone();
     let usage = hint.usage();
-    hint.set_usage(Use { count: usage.count.saturating_add(delta), last: Some(now), ..usage });
+    hint.set_usage(HintUsage { count: usage.count.saturating_add(delta), last: Some(now), ..usage });
     hint
 }

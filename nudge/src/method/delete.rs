@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
-use nudge_core::service::{Caller, Method};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::once::RecordableResult;
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::cache::{Act, Nudge};
+use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, check_name};
 use crate::missing::no_such_variant;
 use crate::scoring;
@@ -21,15 +21,18 @@ const ABOUT: &str = "\
 Forget a hint that is wrong or no longer needed. A key with several variants needs `variant` (one of them) or \
 `all`.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.delete_hint", "Delete a hint", ABOUT, schema::<Delete>).tool().destructive().quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.delete_by(by, &params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.delete_hint", "Delete a hint", ABOUT, build_schema::<DeleteHint>)
+        .tool()
+        .destructive()
+        .quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.delete_by(by, &params)),
 };
 
 /// Params of [`Nudge::delete`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Delete {
+pub struct DeleteHint {
     /// The component.
     #[schemars(description = "")]
     pub component: String,
@@ -47,17 +50,17 @@ pub struct Delete {
 
 /// Result of [`Nudge::delete`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Deleted {
+pub struct DeleteResult {
     /// Always true: a missing hint is `E_NOT_FOUND`.
     pub deleted: bool,
     /// The best of the deleted variants, eligibility ignored; a secret value is redacted in JSON.
-    #[serde(serialize_with = "super::set::redacted")]
+    #[serde(serialize_with = "super::set::serialize_redacted")]
     pub previous: Arc<Hint>,
     /// Number of deleted variants.
     pub deleted_count: usize,
 }
 
-impl Recordable for Deleted {
+impl RecordableResult for DeleteResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         if !self.previous.is_secret() {
             return to_raw_value(self).map(Some);
@@ -72,21 +75,21 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.
-    pub fn delete(&self, params: &Delete) -> Result<Deleted> {
+    pub fn delete(&self, params: &DeleteHint) -> Result<DeleteResult> {
         self.delete_by(Caller::default(), params)
     }
 
-    fn delete_by(&self, by: Caller<'_>, params: &Delete) -> Result<Deleted> {
-        let Delete { component, key, variant, all } = params;
+    fn delete_by(&self, by: Caller<'_>, params: &DeleteHint) -> Result<DeleteResult> {
+        let DeleteHint { component, key, variant, all } = params;
         check_name("component", component)?;
         check_name("key", key)?;
         if variant.is_some() && *all {
             return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
         }
         let mut unknown = false;
-        let written = self.write(Act::new("delete", by), |plan| {
+        let written = self.write(WriteAct::new("delete", by), |plan| {
             let now = plan.now;
-            let mut hints = plan.variants(component, key);
+            let mut hints = plan.find_variants(component, key);
             if variant.is_none() && !all && hints.len() > 1 {
                 return Err(Error::invalid(format!(
                     "The key has {} variants; name one with `variant` or pass `all`.",
@@ -94,14 +97,14 @@ impl Nudge {
                 )));
             }
             hints.retain(|hint| variant.as_deref().is_none_or(|variant| hint.variant() == variant));
-            let score = |hint: &Hint| scoring::score(hint, false, now);
+            let score = |hint: &Hint| scoring::score_hint(hint, false, now);
             let best = hints.iter().max_by(|a, b| scoring::compare_specific((a, score(a)), (b, score(b))));
             let Some(previous) = best.cloned() else {
                 unknown = true;
                 return Err(no_such_variant());
             };
-            hints.iter().for_each(|hint| plan.delete(hint));
-            Ok(Deleted { deleted: true, previous, deleted_count: hints.len() })
+            hints.iter().for_each(|hint| plan.delete_hint(hint));
+            Ok(DeleteResult { deleted: true, previous, deleted_count: hints.len() })
         });
         // The key that was meant is found when others can write again.
         if unknown { Err(self.no_such_hint(component, key)) } else { written }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nudge_core::context::{Context, ContextSpec, EnvNames, ask_env};
 use nudge_core::error::{Error, Result};
-use nudge_core::service::{ContextUse, Method};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::{ContextUse, MethodSpec};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,15 +15,17 @@ use serde_json::value::RawValue;
 use super::query::MAX_FILTERS;
 use crate::cache::Nudge;
 use crate::hint::{Hint, check_name};
-use crate::store::Filter;
+use crate::store::HintFilter;
 
 const ABOUT: &str = "\
 Which environment variables the scopes of the candidates of a get or query mention, so that a client sends no \
 others.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.env_names", "Environment names", ABOUT, schema::<EnvNamesAsked>).reads().quick(),
-    run: |nudge, _, params| answer(params, |params| nudge.env_names(&params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.env_names", "Environment names", ABOUT, build_schema::<EnvNamesAsked>)
+        .read_only()
+        .quick(),
+    run: |nudge, _, params| answer_typed(params, |params| nudge.env_names(&params)),
 };
 
 /// Params of [`Nudge::env_names`]: those of `get_hint` or of `query`.
@@ -75,11 +77,17 @@ impl Nudge {
             return Err(Error::invalid("`keys` and `tags` may have 256 entries each."));
         }
         let keys = params.key.iter().chain(&params.keys).cloned().collect::<Vec<_>>();
-        Ok(self.mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
+        Ok(self.find_mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
     }
 
     /// Returns the names in the scopes of the hints that pass the filters.
-    fn mentioned(&self, component: Option<&str>, keys: &[String], tags: &[String], variant: Option<&str>) -> EnvNames {
+    fn find_mentioned(
+        &self,
+        component: Option<&str>,
+        keys: &[String],
+        tags: &[String],
+        variant: Option<&str>,
+    ) -> EnvNames {
         let mut out = EnvNames::default();
         if !self.looks_at_env() {
             return out;
@@ -88,16 +96,16 @@ impl Nudge {
         let only = |hint: &Hint| !hint.is_expired(now) && variant.is_none_or(|variant| hint.variant() == variant);
         let scopes = match (component, keys, tags) {
             (Some(component), [key], []) => {
-                let hints = self.store.variants(component, key).1;
+                let hints = self.store.find_variants(component, key).1;
                 hints.iter().filter(|hint| only(hint)).map(|hint| Arc::clone(&hint.scope)).collect()
             }
-            _ => self.store.scopes(&Filter {
+            _ => self.store.list_scopes(&HintFilter {
                 component,
                 keys,
                 tags,
                 include_ineligible: true,
                 only: Some(&|_, hint| only(hint)),
-                ..Filter::all(&context, now)
+                ..HintFilter::for_context(&context, now)
             }),
         };
         for (name, by_value) in scopes.iter().flat_map(|scope| scope.env_names()) {
@@ -115,13 +123,13 @@ impl Nudge {
         if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
             return Ok(());
         }
-        let Ok(asked) = serde_json::from_str::<Asking>(params.get()) else { return Ok(()) };
+        let Ok(asked) = serde_json::from_str::<ScopeParams>(params.get()) else { return Ok(()) };
         if asked.keys.len() > MAX_FILTERS || asked.tags.len() > MAX_FILTERS {
             return Ok(());
         }
         ask_env(&asked.context, context == ContextUse::InferredIfGiven, || {
             let keys = asked.key.iter().chain(&asked.keys).cloned().collect::<Vec<_>>();
-            self.mentioned(asked.component.as_deref(), &keys, &asked.tags, asked.variant.as_deref())
+            self.find_mentioned(asked.component.as_deref(), &keys, &asked.tags, asked.variant.as_deref())
         })
     }
 }
@@ -129,7 +137,7 @@ impl Nudge {
 /// The params that decide which scopes can matter; the method checks the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Asking {
+struct ScopeParams {
     #[serde(deserialize_with = "wire::given")]
     component: Option<String>,
     #[serde(deserialize_with = "wire::given")]

@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Nudge;
 use crate::hint::{Hint, check_name};
-use crate::snapshot::Payload;
+use crate::snapshot::ExportPayload;
 
 const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
 
 /// Bytes of hints after which a page of an export ends.
 const PAGE_BYTES: usize = 8 << 20;
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.export", "Export hints", ABOUT, schema::<Export>).tool().reads(),
-    run: |nudge, _, params| answer(params, |params| nudge.export(&params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.export", "Export hints", ABOUT, build_schema::<ExportHints>).tool().read_only(),
+    run: |nudge, _, params| answer_typed(params, |params| nudge.export(&params)),
 };
 
 /// Params of [`Nudge::export`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Export {
+pub struct ExportHints {
     /// `json`, the only one.
     #[serde(deserialize_with = "wire::given")]
     pub format: Option<String>,
@@ -43,9 +43,8 @@ pub struct Export {
     #[serde(deserialize_with = "wire::given_or_default")]
     #[schemars(skip)]
     pub with_waiting: bool,
-    /// The component after which a page begins, empty for the first. A page has whole components, and ends after about
-    /// 8 MiB; what is retained beside the hints is in the first. For the command line, which prints a store page by
-    /// page, however large it is.
+    /// The component after which a page begins, empty for the first. A page has whole components and ends after about 8
+    /// MiB; the first has the payload's other members. The command line prints a store of any size page by page.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(skip)]
     pub after: Option<String>,
@@ -53,9 +52,9 @@ pub struct Export {
 
 /// Result of [`Nudge::export`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Exported {
+pub struct ExportResult {
     /// The store, in the format of semantics section 13.
-    pub payload: Payload,
+    pub payload: ExportPayload,
     /// Number of secret hints that were left out.
     pub omitted_secrets: usize,
     /// The `after` of the next page, where a page was asked for that is not the last.
@@ -68,15 +67,15 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.
-    pub fn export(&self, params: &Export) -> Result<Exported> {
+    pub fn export(&self, params: &ExportHints) -> Result<ExportResult> {
         if params.format.as_deref().is_some_and(|format| format != "json") {
             return Err(Error::invalid("`format` must be `json`."));
         }
         let mut hints = match &params.component {
-            None => self.store.all(),
+            None => self.store.list_all(),
             Some(component) => {
                 check_name("component", component)?;
-                self.store.component(component)
+                self.store.list_component(component)
             }
         };
         let now = self.now();
@@ -90,7 +89,11 @@ impl Nudge {
         let omitted_secrets = all - hints.len();
         let is_first = params.after.as_ref().is_none_or(String::is_empty);
         let extra = if params.component.is_none() && is_first { self.extra() } else { None };
-        Ok(Exported { payload: Payload::new(hints, &self.session_id, self.created_at, extra), omitted_secrets, next })
+        Ok(ExportResult {
+            payload: ExportPayload::new(hints, &self.session_id, self.created_at, extra),
+            omitted_secrets,
+            next,
+        })
     }
 }
 

@@ -8,20 +8,20 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
+use nudge_core::once::RecordableResult;
 use nudge_core::safety::refusal::check_json;
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::service::{Caller, Method};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::set::check_source;
-use crate::cache::{Act, Nudge, Plan};
-use crate::hint::{Hint, Use};
-use crate::snapshot::{self, Body, Entry, Extra, HintDocument, Reader};
+use crate::cache::{Nudge, WriteAct, WritePlan};
+use crate::hint::{Hint, HintUsage};
+use crate::snapshot::{self, EntryBody, Extra, HintDocument, PayloadEntry, PayloadReader};
 
 const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
@@ -30,15 +30,18 @@ value or hint}}}}.";
 /// Largest number of wrong hints that an answer names: a payload may hold a million.
 const MAX_ERRORS: usize = 100;
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.import", "Import hints", ABOUT, schema::<Import>).tool().destructive().quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.import_by(by, &params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.import", "Import hints", ABOUT, build_schema::<ImportHints>)
+        .tool()
+        .destructive()
+        .quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.import_by(by, &params)),
 };
 
 /// Params of [`Nudge::import`].
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Import {
+pub struct ImportHints {
     /// The store.
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub payload: Box<RawValue>,
@@ -51,9 +54,9 @@ pub struct Import {
 }
 
 /// Prints no payload, as it may hold secrets.
-impl fmt::Debug for Import {
+impl fmt::Debug for ImportHints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Import({:?}, {} bytes)", self.mode, self.payload.get().len())
+        write!(f, "ImportHints({:?}, {} bytes)", self.mode, self.payload.get().len())
     }
 }
 
@@ -70,7 +73,7 @@ pub enum ImportMode {
 
 /// Result of [`Nudge::import`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Imported {
+pub struct ImportResult {
     /// Number of hints stored, variants counted.
     pub imported: usize,
     /// Number of hints not stored, because the stored one stays or because they are expired or wrong.
@@ -94,14 +97,14 @@ pub struct ImportError {
 }
 
 /// Recorded whole, as it holds only counts and names.
-impl Recordable for Imported {
+impl RecordableResult for ImportResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
 }
 
 /// Checked hints in document order; of hints with equal component, key and scope only the last.
-struct Incoming<'n> {
+struct IncomingHints<'n> {
     nudge: &'n Nudge,
     allow_secret: bool,
     by_agent: bool,
@@ -117,7 +120,7 @@ struct Incoming<'n> {
     errors: Vec<ImportError>,
 }
 
-impl<'n> Incoming<'n> {
+impl<'n> IncomingHints<'n> {
     fn new(nudge: &'n Nudge, allow_secret: bool, by_agent: bool) -> Self {
         Self {
             nudge,
@@ -133,8 +136,8 @@ impl<'n> Incoming<'n> {
     }
 }
 
-impl Reader for Incoming<'_> {
-    fn take(&mut self, Entry { component, key, body }: Entry<'_>) {
+impl PayloadReader for IncomingHints<'_> {
+    fn take_entry(&mut self, PayloadEntry { component, key, body }: PayloadEntry<'_>) {
         let (hint, dated) =
             match self.nudge.read_hint(&component, &key, body, self.allow_secret, self.by_agent, self.now) {
                 Ok(read) => read,
@@ -142,7 +145,11 @@ impl Reader for Incoming<'_> {
                     self.wrong += 1;
                     if self.errors.len() < MAX_ERRORS {
                         let reason = error.kind().reason();
-                        self.errors.push(ImportError { component: shown(&component), key: shown(&key), reason });
+                        self.errors.push(ImportError {
+                            component: show_name(&component),
+                            key: show_name(&key),
+                            reason,
+                        });
                     }
                     return;
                 }
@@ -161,7 +168,7 @@ impl Reader for Incoming<'_> {
         }
     }
 
-    fn forget(&mut self) {
+    fn forget_taken(&mut self) {
         *self = Self::new(self.nudge, self.allow_secret, self.by_agent);
     }
 }
@@ -172,22 +179,22 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.
-    pub fn import(&self, params: &Import) -> Result<Imported> {
+    pub fn import(&self, params: &ImportHints) -> Result<ImportResult> {
         self.import_by(Caller::default(), params)
     }
 
-    fn import_by(&self, by: Caller<'_>, params: &Import) -> Result<Imported> {
-        let mut incoming = Incoming::new(self, params.allow_secret, by.agent);
+    fn import_by(&self, by: Caller<'_>, params: &ImportHints) -> Result<ImportResult> {
+        let mut incoming = IncomingHints::new(self, params.allow_secret, by.agent);
         let extra = snapshot::read(&params.payload, &mut incoming)?;
         if self.config().secret_guard && !params.allow_secret {
             check_extra(&extra)?;
         }
-        self.write(Act::adds("import", by), |plan| {
+        self.write(WriteAct::new_adding("import", by), |plan| {
             let replace = params.mode == ImportMode::Replace;
             let removed = replace.then(|| {
-                let all = plan.all();
+                let all = plan.list_live();
                 for hint in &all {
-                    plan.delete(hint);
+                    plan.delete_hint(hint);
                 }
                 all.len()
             });
@@ -198,41 +205,41 @@ impl Nudge {
                     self.put_waiting(plan, hint);
                     continue;
                 }
-                match merge(plan, hint, dated, replace) {
+                match merge_hint(plan, hint, dated, replace) {
                     Some(hint) => {
-                        plan.put(hint);
+                        plan.put_hint(hint);
                         imported += 1;
                     }
                     None => skipped += 1,
                 }
             }
             plan_extra(plan, extra, replace)?;
-            Ok(Imported { imported, skipped, errors: incoming.errors, removed })
+            Ok(ImportResult { imported, skipped, errors: incoming.errors, removed })
         })
     }
 
     /// Plans to store a hint that has expired by a clock that is not plausible: it is hidden until the clock is right.
     /// Any hint that stands in its place stays.
-    fn put_waiting(&self, plan: &mut Plan<'_>, hint: Hint) {
-        let is_new = || plan.stored(&hint.component, &hint.key, hint.variant()).is_none();
+    fn put_waiting(&self, plan: &mut WritePlan<'_>, hint: Hint) {
+        let is_new = || plan.find_stored(&hint.component, &hint.key, hint.variant()).is_none();
         if !self.has_ended(&hint) && is_new() {
-            plan.put(hint);
+            plan.put_hint(hint);
         }
     }
 
     /// Reads a hint of a record, which was checked when it was stored.
     pub(crate) fn recorded_hint(&self, component: &Arc<str>, key: &str, body: &RawValue) -> Result<Hint> {
-        let (mut value, document) = HintDocument::read(Body::Raw(body))?;
+        let (mut value, document) = HintDocument::read(EntryBody::Raw(body))?;
         value.normalize()?;
         let scope = self.compile_scope(&document.meta.scope)?;
-        Ok(document.hint(component, key, value, scope, self.now()))
+        Ok(document.into_hint(component, key, value, scope, self.now()))
     }
 
     fn read_hint(
         &self,
         component: &Arc<str>,
         key: &str,
-        body: Body<'_>,
+        body: EntryBody<'_>,
         allow_secret: bool,
         by_agent: bool,
         now: i64,
@@ -240,23 +247,23 @@ impl Nudge {
         let (mut value, mut document) = HintDocument::read(body)?;
         let mut meta = std::mem::take(&mut document.meta);
         check_source(by_agent, &meta)?;
-        let scope = self.check(component, key, &mut value, &mut meta, allow_secret)?;
+        let scope = self.check_input(component, key, &mut value, &mut meta, allow_secret)?;
         let dated = document.updated_at.is_some();
         document.meta = meta;
-        Ok((document.hint(component, key, value, scope, now), dated))
+        Ok((document.into_hint(component, key, value, scope, now), dated))
     }
 }
 
 /// Returns the hint to store, or `None` when the stored one stays.
-fn merge(plan: &mut Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
+fn merge_hint(plan: &mut WritePlan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
     let stored =
-        plan.variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
+        plan.find_variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
     let Some(stored) = stored else { return Some(hint) };
     if !replace && (!dated || hint.updated_at <= stored.updated_at) {
         return None;
     }
     if plan.must_keep(&stored) {
-        plan.keep(&stored);
+        plan.keep_replaced(&stored);
     }
     if replace {
         return Some(hint);
@@ -264,12 +271,12 @@ fn merge(plan: &mut Plan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Opt
     hint.version = hint.version.max(stored.version).saturating_add(1);
     hint.created_at = stored.created_at;
     let (new, old) = (hint.usage(), stored.usage());
-    hint.set_usage(Use { count: new.count.max(old.count), last: new.last.max(old.last), ..new });
+    hint.set_usage(HintUsage { count: new.count.max(old.count), last: new.last.max(old.last), ..new });
     Some(hint)
 }
 
 /// Returns a name that an error may repeat; one that looks like a credential is hidden.
-fn shown(name: &str) -> String {
+fn show_name(name: &str) -> String {
     if SecretGuard::new().check(None, name).is_some() { "[secret]".into() } else { name.to_owned() }
 }
 
@@ -283,7 +290,7 @@ fn check_extra(extra: &Extra) -> Result<()> {
 }
 
 /// Plans the retained top-level keys: `replace` replaces all of them, `merge` overwrites by key.
-fn plan_extra(plan: &mut Plan<'_>, extra: Extra, replace: bool) -> Result<()> {
+fn plan_extra(plan: &mut WritePlan<'_>, extra: Extra, replace: bool) -> Result<()> {
     let old = plan.extra().map(|raw| serde_json::from_str::<Extra>(raw.get())).transpose();
     let mut kept = old.ok().flatten().filter(|_| !replace).unwrap_or_default();
     if extra.is_empty() && !replace {

@@ -1,21 +1,24 @@
 //! `nudge.list_components`
 
-use nudge_core::service::Method;
-use nudge_core::table::{NoParams, Row, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::table::{NoParams, TableRow, answer_typed, build_schema};
 use serde::Serialize;
 
 use crate::cache::Nudge;
 
 const ABOUT: &str = "Every component with how many hints it has.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.list_components", "List components", ABOUT, schema::<NoParams>).tool().reads().quick(),
-    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.components())),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.list_components", "List components", ABOUT, build_schema::<NoParams>)
+        .tool()
+        .read_only()
+        .quick(),
+    run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.components())),
 };
 
 /// Result of [`Nudge::components`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Components {
+pub struct ComponentList {
     /// The components, in byte order of their names.
     pub components: Vec<ComponentCount>,
 }
@@ -31,11 +34,11 @@ pub struct ComponentCount {
 
 impl Nudge {
     /// Lists the components with the number of their hints. Expired hints do not count.
-    pub fn components(&self) -> Components {
-        let counts = self.store.counts(self.now()).into_iter();
+    pub fn components(&self) -> ComponentList {
+        let counts = self.store.count_live(self.now()).into_iter();
         let mut components: Vec<_> =
             counts.map(|(name, hint_count)| ComponentCount { name: String::from(&*name), hint_count }).collect();
         components.sort_by(|a, b| a.name.cmp(&b.name));
-        Components { components }
+        ComponentList { components }
     }
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::MatchExplain;
-use nudge_core::service::Method;
-use nudge_core::steps::{Steps, TooMany};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::steps::{StepBudget, TooMany};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use crate::cache::Nudge;
 use crate::explain;
 use crate::hint::{Hint, check_name};
 use crate::scoring;
-use crate::store::{Filter, Found, Verdicts};
+use crate::store::{HintFilter, HintHit, SearchVerdicts};
 
 const DEFAULT_LIMIT: u64 = 10;
 const MAX_LIMIT: u64 = 1000;
@@ -39,13 +39,13 @@ const ABOUT: &str = "\
 Search stored hints, best first, for where you are; call it when a command fails or before you explore. Filters \
 combine with and; keys and tags are any-of; regex searches key, value, reason; text: words.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.query", "Search hints", ABOUT, schema::<Query>)
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.query", "Search hints", ABOUT, build_schema::<QueryHints>)
         .frequent()
-        .reads()
+        .read_only()
         .inferred()
         .slow_if(searches_texts),
-    run: |nudge, by, params| answer(params, |params| nudge.query_with(params, by.steps())),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.query_with(params, by.allowed_steps())),
 };
 
 /// Returns true when the params may have a regex or words, which are tried on every text. Searching the raw JSON errs on
@@ -57,7 +57,7 @@ fn searches_texts(params: &str) -> bool {
 /// Params of [`Nudge::query`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Query {
+pub struct QueryHints {
     /// This component only.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(description = "")]
@@ -101,7 +101,7 @@ pub struct QueryRows {
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRow {
     /// The hint; a secret value is redacted in JSON.
-    #[serde(serialize_with = "super::set::redacted")]
+    #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
     /// The score, 0 to 1; four decimals in JSON.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
@@ -115,11 +115,11 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.
-    pub fn query(&self, params: Query) -> Result<QueryRows> {
-        self.query_with(params, Steps::of_a_call())
+    pub fn query(&self, params: QueryHints) -> Result<QueryRows> {
+        self.query_with(params, StepBudget::of_a_call())
     }
 
-    fn query_with(&self, params: Query, steps: Steps) -> Result<QueryRows> {
+    fn query_with(&self, params: QueryHints, steps: StepBudget) -> Result<QueryRows> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
         }
@@ -131,15 +131,15 @@ impl Nudge {
             return Err(Error::invalid("`limit` must be a whole number from 1 to 1,000."));
         }
         let context = params.context.build()?;
-        let regex = params.regex.as_deref().map(|regex| self.regex(regex)).transpose()?;
-        let words = words(params.text.as_deref().unwrap_or_default())?;
+        let regex = params.regex.as_deref().map(|regex| self.compile_regex(regex)).transpose()?;
+        let words = compile_words(params.text.as_deref().unwrap_or_default())?;
         let now = self.now();
-        let filter = Filter {
+        let filter = HintFilter {
             component: params.component.as_deref(),
             keys: &params.keys,
             tags: &params.tags,
             include_ineligible: params.include_ineligible,
-            ..Filter::all(&context, now)
+            ..HintFilter::for_context(&context, now)
         };
         // The conversion cannot fail: the limit is at most 1,000.
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -151,10 +151,12 @@ impl Nudge {
                 return true;
             }
             late |= begun.elapsed() > MAX_REGEX_TIME;
-            !late && regex.as_ref().is_none_or(|regex| hit(regex, hint)) && words.iter().all(|word| is_in(word, hint))
+            !late
+                && regex.as_ref().is_none_or(|regex| is_hit(regex, hint))
+                && words.iter().all(|word| is_in(word, hint))
         };
-        let mut verdicts = Verdicts::new(steps);
-        let found = self.search(&filter, &mut verdicts, limit, accept)?;
+        let mut verdicts = SearchVerdicts::new(steps);
+        let found = self.search_hints(&filter, &mut verdicts, limit, accept)?;
         if late {
             return Err(Error::invalid(
                 "The search takes too long over what is stored; make `regex` simpler, or name a component or tags.",
@@ -163,9 +165,9 @@ impl Nudge {
         let mut steps = verdicts.into_steps();
         if steps.are_in_passing() {
             // To write out much takes long, too.
-            found.iter().try_for_each(|found| steps.take(found.hint.bytes as usize / 8))?;
+            found.iter().try_for_each(|found| steps.take_steps(found.hint.bytes as usize / 8))?;
         }
-        let rows = found.into_iter().map(|found| row(found, &context, now, &mut steps));
+        let rows = found.into_iter().map(|found| explain_row(found, &context, now, &mut steps));
         let hints = rows.collect::<Result<Vec<_>, _>>()?;
         if !hints.is_empty() {
             self.count_hit();
@@ -175,16 +177,16 @@ impl Nudge {
 
     /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: hints are
     /// fetched in batches, best first, until there are enough.
-    pub(super) fn search(
+    pub(super) fn search_hints(
         &self,
-        filter: &Filter<'_>,
-        verdicts: &mut Verdicts,
+        filter: &HintFilter<'_>,
+        verdicts: &mut SearchVerdicts,
         limit: usize,
         mut accept: impl FnMut(&Hint) -> bool,
-    ) -> Result<Vec<Found>> {
-        let (mut out, mut last, mut batch) = (Vec::new(), None::<Found>, limit.max(1));
+    ) -> Result<Vec<HintHit>> {
+        let (mut out, mut last, mut batch) = (Vec::new(), None::<HintHit>, limit.max(1));
         loop {
-            let found = self.store.top(filter, verdicts, last.as_ref(), batch)?;
+            let found = self.store.search_top(filter, verdicts, last.as_ref(), batch)?;
             let exhausted = found.len() < batch;
             last = found.last().cloned().or(last);
             out.extend(found.into_iter().filter(|found| accept(&found.hint)));
@@ -198,7 +200,7 @@ impl Nudge {
     }
 
     /// Returns a compiled regex, from the cache if possible.
-    fn regex(&self, pattern: &str) -> Result<Regex> {
+    fn compile_regex(&self, pattern: &str) -> Result<Regex> {
         if pattern.len() > MAX_REGEX_BYTES {
             return Err(Error::invalid("`regex` may have 1 KiB at most."));
         }
@@ -224,14 +226,14 @@ impl Nudge {
 }
 
 /// Returns true when the regex matches the key, value text or reason; a secret value is not searched.
-fn hit(regex: &Regex, hint: &Hint) -> bool {
+fn is_hit(regex: &Regex, hint: &Hint) -> bool {
     regex.is_match(hint.key())
         || (!hint.is_secret() && regex.is_match(hint.text()))
         || hint.reason().is_some_and(|reason| regex.is_match(reason))
 }
 
 /// The words of a text, each found in any case.
-fn words(text: &str) -> Result<Vec<Regex>> {
+fn compile_words(text: &str) -> Result<Vec<Regex>> {
     let words: Vec<_> = text.split_whitespace().collect();
     if text.len() > MAX_REGEX_BYTES || words.len() > MAX_WORDS {
         return Err(Error::invalid("`text` may have 32 words, and 1 KiB at most."));
@@ -245,19 +247,24 @@ fn words(text: &str) -> Result<Vec<Regex>> {
 
 /// Returns true when a word stands somewhere in a hint; a secret value is not searched.
 fn is_in(word: &Regex, hint: &Hint) -> bool {
-    hit(word, hint) || word.is_match(hint.component()) || hint.tags().any(|tag| word.is_match(tag))
+    is_hit(word, hint) || word.is_match(hint.component()) || hint.tags().any(|tag| word.is_match(tag))
 }
 
 /// Adds the explanation to a found hint.
-pub(super) fn row(found: Found, context: &Context, now: i64, steps: &mut Steps) -> Result<QueryRow, TooMany> {
-    let Found { hint, eligible, rank, .. } = found;
+pub(super) fn explain_row(
+    found: HintHit,
+    context: &Context,
+    now: i64,
+    steps: &mut StepBudget,
+) -> Result<QueryRow, TooMany> {
+    let HintHit { hint, eligible, rank, .. } = found;
     let open = context.open_file_in(hint.component()).is_some();
     let reasons = if eligible {
-        explain::reasons(&hint, context, now, steps)?
+        explain::collect_reasons(&hint, context, now, steps)?
     } else {
         explain::failed_reason(&hint, context, steps)?
     };
     let match_explain =
-        MatchExplain { matched: eligible, score: rank.score, parts: scoring::parts(&hint, open, now), reasons };
+        MatchExplain { matched: eligible, score: rank.score, parts: scoring::score_parts(&hint, open, now), reasons };
     Ok(QueryRow { hint, score: rank.score, match_explain })
 }

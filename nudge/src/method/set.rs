@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
+use nudge_core::once::RecordableResult;
 use nudge_core::scope::ScopeSpec;
-use nudge_core::service::{Caller, Made, Method};
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::{Caller, EarlierCall, MethodSpec};
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::cache::{Act, Nudge};
-use crate::hint::{Hint, HintMeta, HintValue, Source, Use};
+use crate::cache::{Nudge, WriteAct};
+use crate::hint::{Hint, HintMeta, HintOrigin, HintUsage, HintValue};
 use crate::missing::no_such_variant;
 
 const ABOUT: &str = "\
@@ -24,9 +24,9 @@ holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find i
 /// Longest name by which a hint is signed, in bytes.
 const MAX_SIGNATURE: usize = 64;
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.set_hint", "Store a hint", ABOUT, schema::<SetHint>).frequent().quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.set_by(by, params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.set_hint", "Store a hint", ABOUT, build_schema::<SetHint>).frequent().quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.set_by(by, params)),
 };
 
 /// Params of [`Nudge::set`].
@@ -53,14 +53,14 @@ pub struct SetHint {
     pub allow_secret: bool,
     /// Beyond this repository.
     #[serde(default, deserialize_with = "wire::given")]
-    pub reach: Option<Reach>,
+    pub reach: Option<HintReach>,
 }
 
 /// The reach of a hint without a scope. A front end in a repository limits it to that repository; here the caller's
 /// place is unknown, so it applies everywhere anyway (semantics section 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Reach {
+pub enum HintReach {
     /// Everywhere.
     Everywhere,
 }
@@ -85,7 +85,7 @@ impl SetHint {
 #[derive(Debug, Clone, Serialize)]
 pub struct SetResult {
     /// The hint as stored; a secret value is redacted in JSON.
-    #[serde(serialize_with = "redacted")]
+    #[serde(serialize_with = "serialize_redacted")]
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.
     pub variants: usize,
@@ -102,24 +102,24 @@ pub struct SetResult {
 }
 
 /// The result for a secret is never recorded; a repeated call makes it again.
-impl Recordable for SetResult {
+impl RecordableResult for SetResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
     }
 }
 
-pub(super) fn redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
-    hint.redacted().serialize(serializer)
+pub(super) fn serialize_redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
+    hint.as_redacted().serialize(serializer)
 }
 
 // `serialize_with` hands over a reference to the field.
 #[allow(clippy::ref_option)]
 fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Result<S::Ok, S::Error> {
-    hint.as_ref().map(|hint| hint.redacted()).serialize(serializer)
+    hint.as_ref().map(|hint| hint.as_redacted()).serialize(serializer)
 }
 
 /// Returns the signature of a hint whose writer gave none: a reader of an agent's hint wants to know the author.
-fn signature(by: Caller<'_>) -> Option<String> {
+fn make_signature(by: Caller<'_>) -> Option<String> {
     // Without its version.
     let name = by.name.split('/').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
@@ -129,7 +129,7 @@ fn signature(by: Caller<'_>) -> Option<String> {
 
 /// Refuses an agent's hint that claims a person as its source (semantics section 7).
 pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
-    if by_agent && meta.source == Some(Source::User) {
+    if by_agent && meta.source == Some(HintOrigin::User) {
         return Err(Error::invalid(
             "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.",
         ));
@@ -137,7 +137,7 @@ pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     Ok(())
 }
 
-fn note(id: u64) -> String {
+fn undo_note(id: u64) -> String {
     format!("This replaced what a person had stored, see `previous`; the command `nudge undo {id}` brings it back.")
 }
 
@@ -160,25 +160,27 @@ impl Nudge {
         }
         check_source(by.agent, &params.meta)?;
         if params.meta.added_by.is_none() {
-            params.meta.added_by = signature(by);
+            params.meta.added_by = make_signature(by);
         }
         let scope =
-            self.check(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
+            self.check_input(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
-        self.write(Act::adds("set", by), |plan| {
-            let variants = plan.variants(&component, &key);
+        self.write(WriteAct::new_adding("set", by), |plan| {
+            let variants = plan.find_variants(&component, &key);
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
             if let (Some(_), Some(stands)) = (by.made, old) {
                 // A repeated call finds the hint that it stored, or a later one.
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
-                let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(*id));
+                let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(*id));
                 return Ok(SetResult { hint, variants, unchanged: false, previous: kept.map(|(_, old)| old), note });
             }
             let lost = match by.made {
-                Some(Made::Lost(version)) => Some(version),
-                Some(Made::Dropped) => return Err(Error::not_found("This call stored it before; it is gone since.")),
+                Some(EarlierCall::Lost(version)) => Some(version),
+                Some(EarlierCall::Dropped) => {
+                    return Err(Error::not_found("This call stored it before; it is gone since."));
+                }
                 None => None,
             };
             // The scope of a lost secret is unknown, except for the unscoped variant's.
@@ -191,7 +193,7 @@ impl Nudge {
                 return Err(Error::conflict(
                     "The hint has another version; read it again, then set it with its current version.",
                 )
-                .with("current_version", current));
+                .with_data("current_version", current));
             }
             let scope = old.map_or(scope, |hint| Arc::clone(&hint.scope));
             let mut hint = Hint::new(component.into(), &key, value, meta, scope, plan.now);
@@ -202,14 +204,14 @@ impl Nudge {
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;
                 // The counts of another value say nothing about this one.
-                hint.set_usage(if same { old.usage() } else { Use::default() });
-                kept = (!same || plan.must_keep(old)).then(|| plan.keep(old));
+                hint.set_usage(if same { old.usage() } else { HintUsage::default() });
+                kept = (!same || plan.must_keep(old)).then(|| plan.keep_replaced(old));
             }
-            let note = kept.zip(old).filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| note(id));
+            let note = kept.zip(old).filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(id));
             let previous = old.filter(|_| kept.is_some()).cloned();
             let unchanged = old.is_some_and(|old| old.says_the_same(&hint));
             let variants = variants.len() + usize::from(old.is_none());
-            Ok(SetResult { hint: plan.put(hint), variants, unchanged, previous, note })
+            Ok(SetResult { hint: plan.put_hint(hint), variants, unchanged, previous, note })
         })
     }
 }

@@ -1,24 +1,24 @@
 //! `nudge.stats`
 
-use nudge_core::suggest::{Counts, HourStats, STATS, SessionStats};
-use nudge_core::table::{NoParams, Row, answer};
+use nudge_core::suggest::{HourStats, STATS, SessionStats, SuggestCounts};
+use nudge_core::table::{NoParams, TableRow, answer_typed};
 use serde::Serialize;
 
 use crate::cache::Nudge;
 
-pub(super) static ROW: Row<Nudge> =
-    Row { method: STATS, run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.stats())) };
+pub(super) static ROW: TableRow<Nudge> =
+    TableRow { method: STATS, run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.stats())) };
 
 /// Result of [`Nudge::stats`], counted since the store was made or was taken over by this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct HintStats {
     /// Number of live hints, variants counted.
     pub hints: usize,
     /// Number of calls of `get_hint` and `query` that found something.
     pub hits: u64,
     /// Totals of all sessions, and of suggestions without a session.
     #[serde(flatten)]
-    pub all: Counts,
+    pub all: SuggestCounts,
     /// The remembered client sessions, the last active one first.
     pub sessions: Vec<SessionStats>,
     /// The last 48 hours in which something was told or came of it, oldest first.
@@ -27,9 +27,9 @@ pub struct Stats {
 
 impl Nudge {
     /// Tells how often hints were asked for and suggested, and the outcomes.
-    pub fn stats(&self) -> Stats {
-        let hints = self.store.counts(self.now()).iter().map(|(_, count)| count).sum();
-        let (all, sessions, hours) = self.suggester.stats();
-        Stats { hints, hits: self.hits(), all, sessions, hours }
+    pub fn stats(&self) -> HintStats {
+        let hints = self.store.count_live(self.now()).iter().map(|(_, count)| count).sum();
+        let (all, sessions, hours) = self.suggester.collect_stats();
+        HintStats { hints, hits: self.hit_count(), all, sessions, hours }
     }
 }

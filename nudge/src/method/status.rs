@@ -1,22 +1,22 @@
 //! `nudge.status`
 
 use nudge_core::clock::rfc3339;
-use nudge_core::service::Method;
-use nudge_core::table::{NoParams, Row, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::table::{NoParams, TableRow, answer_typed, build_schema};
 use serde::Serialize;
 
 use crate::cache::Nudge;
 
 const ABOUT: &str = "What is stored, and the limits.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.status", "Status", ABOUT, schema::<NoParams>).reads().quick(),
-    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.status())),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.status", "Status", ABOUT, build_schema::<NoParams>).read_only().quick(),
+    run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.status())),
 };
 
 /// Result of [`Nudge::status`]. A server adds `pid`, `port` and its role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Status {
+pub struct StoreStatus {
     /// The version of this library.
     pub version: &'static str,
     /// The session's random id.
@@ -30,7 +30,7 @@ pub struct Status {
     /// Number of components with live hints.
     pub components: usize,
     /// The limits in force.
-    pub limits: Limits,
+    pub limits: StoreLimits,
     /// Seconds since `started`.
     pub uptime_s: i64,
 }
@@ -38,7 +38,7 @@ pub struct Status {
 /// The limits of semantics section 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
-pub struct Limits {
+pub struct StoreLimits {
     pub components: usize,
     pub hints_per_component: usize,
     pub hints: usize,
@@ -47,18 +47,18 @@ pub struct Limits {
 
 impl Nudge {
     /// Tells the stored numbers and the limits.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> StoreStatus {
         let now = self.now();
-        let counts = self.store.counts(now);
+        let counts = self.store.count_live(now);
         let config = self.config();
-        Status {
+        StoreStatus {
             version: env!("CARGO_PKG_VERSION"),
             session_id: self.session_id.clone(),
             role: "LIBRARY",
-            started: rfc3339::text(self.created_at),
+            started: rfc3339::format_time(self.created_at),
             hints: counts.iter().map(|(_, count)| count).sum(),
             components: counts.len(),
-            limits: Limits {
+            limits: StoreLimits {
                 components: config.max_components,
                 hints_per_component: config.max_hints_per_component,
                 hints: config.max_hints,

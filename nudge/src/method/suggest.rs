@@ -14,55 +14,55 @@ mod rank;
 use std::sync::Arc;
 
 use nudge_core::error::Result;
-use nudge_core::explain::{Parts, four_decimals};
-use nudge_core::steps::{Steps, TooMany};
+use nudge_core::explain::{ScoreParts, four_decimals};
+use nudge_core::steps::{StepBudget, TooMany};
 use nudge_core::suggest::{
-    self, Confirmed, DIGEST, DigestText, Moment, More, Offer, Offers, RECALL, Recall, Recalled, SUGGEST, Suggest,
-    SuggestRequest, TOLD, Told,
+    self, DIGEST, DigestText, MoreCall, Offer, RECALL, RecallAnswer, RecallParams, SUGGEST, SourceOffers,
+    SuggestMoment, SuggestParams, SuggestRequest, TOLD, ToldAnswer, ToldParams,
 };
-use nudge_core::table::{Row, answer};
+use nudge_core::table::{TableRow, answer_typed};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::query::{QueryRow, row};
+use super::query::{QueryRow, explain_row};
 use crate::cache::Nudge;
-use crate::choice::{Match, pick};
+use crate::choice::{Match, pick_variant};
 use crate::hint::{Hint, NAME};
 
-pub(crate) use changes::id;
+pub(crate) use changes::make_told_id;
 pub(crate) use index::WordIndex;
-use line::{is_longer, line, name};
-pub(crate) use meaning::Meanings;
-pub(crate) use paths::named as named_paths;
+use line::{format_line, is_longer, name};
+pub(crate) use meaning::HintMeanings;
+pub(crate) use paths::find_paths as named_paths;
 
 /// Bytes of the shortest line that there can be.
 const SHORTEST_LINE: usize = 16;
 /// Hints for which there was no room, after which no shorter one is looked for.
 const MAX_WITHOUT_ROOM: usize = 1_000;
 
-pub(super) static ROW: Row<Nudge> =
-    Row { method: SUGGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.suggest(params)) };
+pub(super) static ROW: TableRow<Nudge> =
+    TableRow { method: SUGGEST.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.suggest(params)) };
 
-pub(super) static DIGEST_ROW: Row<Nudge> =
-    Row { method: DIGEST.quick(), run: |nudge, _, params| answer(params, |params| nudge.digest(params)) };
+pub(super) static DIGEST_ROW: TableRow<Nudge> =
+    TableRow { method: DIGEST.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.digest(params)) };
 
-pub(super) static TOLD_ROW: Row<Nudge> =
-    Row { method: TOLD, run: |nudge, _, params| answer(params, |params| nudge.told(&params)) };
+pub(super) static TOLD_ROW: TableRow<Nudge> =
+    TableRow { method: TOLD, run: |nudge, _, params| answer_typed(params, |params| nudge.told(&params)) };
 
-pub(super) static RECALL_ROW: Row<Nudge> =
-    Row { method: RECALL.quick(), run: |nudge, _, params| answer(params, |params| nudge.recall(params)) };
+pub(super) static RECALL_ROW: TableRow<Nudge> =
+    TableRow { method: RECALL.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.recall(params)) };
 
 /// Result of [`Nudge::suggest`].
-pub type Suggestions = suggest::Suggestions<SuggestedHint>;
+pub type Suggestions = suggest::SuggestAnswer<SuggestedHint>;
 
 /// A suggested hint.
-pub type Suggestion = suggest::Suggestion<SuggestedHint>;
+pub type Suggestion = suggest::SuggestedLine<SuggestedHint>;
 
 /// The hint of a [`Suggestion`].
 #[derive(Debug, Clone, Serialize)]
 pub struct SuggestedHint {
     /// The hint; never a secret.
-    #[serde(serialize_with = "super::set::redacted")]
+    #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
     /// The score, 0 to 1; four decimals in JSON.
     #[serde(serialize_with = "four_decimals")]
@@ -74,8 +74,12 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn suggest(&self, params: Suggest) -> Result<Suggestions> {
-        self.suggester.suggest(params, || self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
+    pub fn suggest(&self, params: SuggestParams) -> Result<Suggestions> {
+        self.suggester.answer_suggest(
+            params,
+            || self.now(),
+            |request| (vec![(NAME, self.make_offers(request))], Vec::new()),
+        )
     }
 
     /// Returns what `suggest` returns, as one text for a prompt. It has a heading and a line for each hint, and at most
@@ -95,9 +99,9 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn digest(&self, params: Suggest) -> Result<DigestText> {
+    pub fn digest(&self, params: SuggestParams) -> Result<DigestText> {
         let lists = |source: &str| (source == NAME).then_some(crate::SOURCE.list);
-        suggest::digest(params, lists, |params| self.suggest(params))
+        suggest::answer_digest(params, lists, |params| self.suggest(params))
     }
 
     /// Confirms that the lines that `suggest` or `digest` lent under a ticket were shown (semantics section 10). A
@@ -105,34 +109,36 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn told(&self, params: &Told) -> Result<Confirmed> {
-        self.suggester.told(params, self.now())
+    pub fn told(&self, params: &ToldParams) -> Result<ToldAnswer> {
+        self.suggester.answer_told(params, self.now())
     }
 
     /// Finds the hints that fit a question in words. These hints do not count as shown.
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn recall(&self, params: Recall) -> Result<Recalled<SuggestedHint>> {
-        suggest::recall(params, &[NAME], self.now(), |request| (vec![(NAME, self.offer(request))], Vec::new()))
+    pub fn recall(&self, params: RecallParams) -> Result<RecallAnswer<SuggestedHint>> {
+        suggest::answer_recall(params, &[NAME], self.now(), |request| {
+            (vec![(NAME, self.make_offers(request))], Vec::new())
+        })
     }
 
     /// Returns the hints worth telling, best first, as many as there is room for.
-    pub(crate) fn offer(&self, request: &SuggestRequest) -> Offers<SuggestedHint> {
-        if matches!(request.moment, Moment::Tool | Moment::Stop) {
-            return Offers::default();
+    pub(crate) fn make_offers(&self, request: &SuggestRequest) -> SourceOffers<SuggestedHint> {
+        if matches!(request.moment, SuggestMoment::Tool | SuggestMoment::Stop) {
+            return SourceOffers::default();
         }
-        let (mut steps, mut row_steps) = (Steps::of_a_call(), Steps::of_a_call());
-        let (mut ranked, undecided) = self.rank(request);
-        let mut out = Offers { omitted: undecided, ..Offers::default() };
-        if request.moment != Moment::Recall {
-            out.changes = self.changes(request, &mut steps);
+        let (mut steps, mut row_steps) = (StepBudget::of_a_call(), StepBudget::of_a_call());
+        let (mut ranked, undecided) = self.rank_hints(request);
+        let mut out = SourceOffers { omitted: undecided, ..SourceOffers::default() };
+        if request.moment != SuggestMoment::Recall {
+            out.changes = self.find_changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
         // Only the variant that `get_hint` returns is told. It is held back when no steps are left to compare it.
         let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
-            let is_needless = is_any_needless && request.is_needless(NAME, &id(hint));
+            let is_needless = is_any_needless && request.is_needless(NAME, &make_told_id(hint));
             !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
         let mut without_room = 0;
@@ -147,15 +153,15 @@ impl Nudge {
                 continue;
             }
             let fits = |line: &String| line.len() <= bytes;
-            let made = || line(&hint, &request.context, request.now);
+            let made = || format_line(&hint, &request.context, request.now);
             let Some(line) = (!is_longer(&hint, bytes)).then(made).filter(fits) else {
                 without_room += 1;
                 continue;
             };
             (count, bytes) = (count - 1, bytes - line.len());
-            let (parts, why) = (best.parts(), best.why.to_string());
-            match row(best.found, &request.context, request.now, &mut row_steps) {
-                Ok(found) => out.offers.push(offer(found, line, parts, why)),
+            let (parts, why) = (best.to_parts(), best.why.to_string());
+            match explain_row(best.found, &request.context, request.now, &mut row_steps) {
+                Ok(found) => out.offers.push(make_offer(found, line, parts, why)),
                 Err(TooMany { .. }) => out.omitted += 1,
             }
         }
@@ -165,39 +171,43 @@ impl Nudge {
     }
 
     /// Returns true when a hint that fits is the variant of its key that `get_hint` returns.
-    fn is_winner(&self, hint: &Arc<Hint>, request: &SuggestRequest, steps: &mut Steps) -> Result<bool, TooMany> {
+    fn is_winner(&self, hint: &Arc<Hint>, request: &SuggestRequest, steps: &mut StepBudget) -> Result<bool, TooMany> {
         if self.store.is_only_variant(hint) {
             return Ok(true);
         }
-        let variants = self.store.variants(hint.component(), hint.key()).1;
-        let winner = winner(&variants, request, steps)?;
+        let variants = self.store.find_variants(hint.component(), hint.key()).1;
+        let winner = find_winner(&variants, request, steps)?;
         Ok(winner.is_some_and(|winner| Arc::ptr_eq(winner.hint(), hint)))
     }
 }
 
 /// Returns the one of a key's variants that `get_hint` returns.
-fn winner(variants: &[Arc<Hint>], request: &SuggestRequest, steps: &mut Steps) -> Result<Option<Match>, TooMany> {
-    pick(variants, &request.context, request.now, |hint| hint.scope().judge(&request.context, steps))
+fn find_winner(
+    variants: &[Arc<Hint>],
+    request: &SuggestRequest,
+    steps: &mut StepBudget,
+) -> Result<Option<Match>, TooMany> {
+    pick_variant(variants, &request.context, request.now, |hint| hint.scope().judge(&request.context, steps))
 }
 
-fn offer(found: QueryRow, line: String, parts: Parts, why: String) -> Offer<SuggestedHint> {
+fn make_offer(found: QueryRow, line: String, parts: ScoreParts, why: String) -> Offer<SuggestedHint> {
     let hint = &found.hint;
     let mut params = serde_json::json!({"component": hint.component(), "key": hint.key()});
     if !hint.variant().is_empty() {
         params["variant"] = hint.variant().into();
     }
     Offer {
-        id: id(hint),
+        id: make_told_id(hint),
         name: name(hint),
         line,
         parts,
-        stamp: changes::stamp(hint),
+        stamp: changes::compute_stamp(hint),
         must: false,
-        paths: paths::named(hint.value()),
+        paths: paths::find_paths(hint.value()),
         why,
         explain: found.match_explain,
         // Serializing strings cannot fail.
-        more: More { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
+        more: MoreCall { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
         item: SuggestedHint { score: found.score, hint: found.hint },
     }
 }
@@ -220,7 +230,7 @@ mod tests {
             };
             (0..long).for_each(|at| set(&format!("k{at}"), &"make it ".repeat(30), 9));
             set("short", "make", 8);
-            let mut start = Suggest::at(SuggestEvent::Start);
+            let mut start = SuggestParams::at_event(SuggestEvent::Start);
             // One of the long ones has room, and the short one beside it.
             start.max_bytes = Some(320);
             let told = store.suggest(start).unwrap();

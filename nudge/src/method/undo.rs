@@ -4,40 +4,42 @@ use std::sync::Arc;
 
 use nudge_core::clock::rfc3339;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Recordable;
-use nudge_core::service::{Caller, Method};
-use nudge_core::table::{NoParams, Row, answer, schema};
+use nudge_core::once::RecordableResult;
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::table::{NoParams, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::outcome::MatchedHint;
-use crate::cache::{Act, Nudge};
-use crate::hint::{Hint, Source};
-use crate::trash::{Deleted, Gone};
+use crate::cache::{Nudge, WriteAct};
+use crate::hint::{Hint, HintOrigin};
+use crate::trash::{DeletionKind, TrashEntry};
 
 /// Largest number of hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
 const ABOUT_DELETIONS: &str = "What was deleted or replaced last in this session, newest first: what, when, by whom.";
 
-pub(super) static DELETIONS: Row<Nudge> = Row {
-    method: Method::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, schema::<NoParams>).reads().quick(),
-    run: |nudge, _, params| answer(params, |_: NoParams| Ok(nudge.deletions())),
+pub(super) static DELETIONS: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, build_schema::<NoParams>)
+        .read_only()
+        .quick(),
+    run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
 const ABOUT: &str = "Brings back what was deleted or replaced: the last, or what has this id.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.undo", "Undo a deletion", ABOUT, schema::<Undo>).quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.undo_by(by, params)),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.undo", "Undo a deletion", ABOUT, build_schema::<UndoDeletion>).quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.undo_by(by, params)),
 };
 
 /// Params of [`Nudge::undo`].
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Undo {
+pub struct UndoDeletion {
     /// The id; the last when absent.
     #[serde(deserialize_with = "wire::given")]
     pub id: Option<u64>,
@@ -45,7 +47,7 @@ pub struct Undo {
 
 /// Result of [`Nudge::deletions`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Deletions {
+pub struct DeletionList {
     /// The deletions, newest first, and among them the values that were replaced; 100 of each at most, fewer when they
     /// are large.
     pub deletions: Vec<Deletion>,
@@ -54,12 +56,12 @@ pub struct Deletions {
 /// A call that deleted hints, or replaced one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
-    /// The id for [`Undo`].
+    /// The id for [`UndoDeletion`].
     pub id: u64,
     /// The time of the deletion, as RFC 3339.
     pub at: String,
     /// How the hints went.
-    pub what: Gone,
+    pub what: DeletionKind,
     /// The client that deleted; absent when unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
@@ -71,7 +73,7 @@ pub struct Deletion {
 
 /// Result of [`Nudge::undo`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Undone {
+pub struct UndoResult {
     /// The deletion, with the restored hints.
     #[serde(flatten)]
     pub deletion: Deletion,
@@ -81,7 +83,7 @@ pub struct Undone {
     pub skipped: usize,
 }
 
-impl Recordable for Undone {
+impl RecordableResult for UndoResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         let mut open = self.clone();
         open.deletion.hints.retain(|hint| !hint.0.is_secret());
@@ -90,10 +92,10 @@ impl Recordable for Undone {
 }
 
 impl Deletion {
-    fn new(deleted: &Deleted, hints: &[Arc<Hint>]) -> Self {
+    fn new(deleted: &TrashEntry, hints: &[Arc<Hint>]) -> Self {
         Self {
             id: deleted.id,
-            at: rfc3339::text(deleted.at),
+            at: rfc3339::format_time(deleted.at),
             what: deleted.what,
             by: deleted.by.clone(),
             count: hints.len(),
@@ -104,13 +106,13 @@ impl Deletion {
 
 impl Nudge {
     /// Lists the last deletions and replacements, newest first. Expired hints do not count as deleted.
-    pub fn deletions(&self) -> Deletions {
+    pub fn deletions(&self) -> DeletionList {
         let now = self.now();
-        let live = |deleted: &Deleted| {
+        let live = |deleted: &TrashEntry| {
             let hints: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_expired(now)).cloned().collect();
             (!hints.is_empty()).then(|| Deletion::new(deleted, &hints))
         };
-        Deletions { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
+        DeletionList { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
     /// Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
@@ -118,14 +120,14 @@ impl Nudge {
     /// # Errors
     /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored
     /// anew), `E_QUOTA`.
-    pub fn undo(&self, params: Undo) -> Result<Undone> {
+    pub fn undo(&self, params: UndoDeletion) -> Result<UndoResult> {
         self.undo_by(Caller::default(), params)
     }
 
-    fn undo_by(&self, by: Caller<'_>, params: Undo) -> Result<Undone> {
-        self.write(Act::adds("undo", by), |plan| {
-            let wanted = |deleted: &&Deleted| params.id.is_none_or(|id| deleted.id == id);
-            let deleted = plan.trash().iter().find(wanted).cloned().ok_or_else(nothing)?;
+    fn undo_by(&self, by: Caller<'_>, params: UndoDeletion) -> Result<UndoResult> {
+        self.write(WriteAct::new_adding("undo", by), |plan| {
+            let wanted = |deleted: &&TrashEntry| params.id.is_none_or(|id| deleted.id == id);
+            let deleted = plan.trash().iter().find(wanted).cloned().ok_or_else(nothing_error)?;
             let now = plan.now;
             let live: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_expired(now)).collect();
             if live.is_empty() {
@@ -134,19 +136,19 @@ impl Nudge {
             let mut back = Vec::new();
             for hint in live {
                 let mut was = Hint::clone(hint);
-                let variants = plan.variants(hint.component(), hint.key());
+                let variants = plan.find_variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
                     // It goes back to its place, but not over a hint that a person stored after it was replaced.
                     Some(stands)
-                        if deleted.what == Gone::Replaced
-                            && (stands.updated_at() <= deleted.at || stands.source() != Some(Source::User)) =>
+                        if deleted.what == DeletionKind::Replaced
+                            && (stands.updated_at() <= deleted.at || stands.source() != Some(HintOrigin::User)) =>
                     {
                         was.version = was.version.max(stands.version).saturating_add(1);
                     }
                     Some(_) => continue,
                     None => {}
                 }
-                back.push(plan.put(was));
+                back.push(plan.put_hint(was));
             }
             if back.is_empty() {
                 return Err(Error::conflict(
@@ -154,12 +156,12 @@ impl Nudge {
                 ));
             }
             let skipped = deleted.hints.len() - back.len();
-            Ok(Undone { deletion: Deletion::new(&deleted, &back), restored: back.len(), skipped })
+            Ok(UndoResult { deletion: Deletion::new(&deleted, &back), restored: back.len(), skipped })
         })
     }
 }
 
-fn nothing() -> Error {
+fn nothing_error() -> Error {
     Error::not_found("Nothing like that was deleted in this session; list the deletions to see what was.")
 }
 
@@ -168,7 +170,7 @@ mod tests {
     use nudge_core::error::ErrorKind;
 
     use super::*;
-    use crate::method::{Delete, Import, ImportMode, SetHint};
+    use crate::method::{DeleteHint, ImportHints, ImportMode, SetHint};
     use nudge_core::service::Service;
 
     fn raw(json: &str) -> Box<serde_json::value::RawValue> {
@@ -176,7 +178,7 @@ mod tests {
     }
 
     fn delete(store: &Nudge, component: &str, key: &str) {
-        let params = Delete { component: component.into(), key: key.into(), ..Delete::default() };
+        let params = DeleteHint { component: component.into(), key: key.into(), ..DeleteHint::default() };
         store.delete(&params).unwrap();
     }
 
@@ -185,17 +187,19 @@ mod tests {
         let store = Nudge::default();
         store.set(SetHint::new("a", "x", "one")).unwrap();
         store.set(SetHint::new("a", "x", "two")).unwrap();
-        let before = store.export(&crate::Export::default()).unwrap();
-        store.call_by(Caller::named("someone/1"), "nudge.delete_hint", &raw(r#"{"component":"a","key":"x"}"#)).unwrap();
+        let before = store.export(&crate::ExportHints::default()).unwrap();
+        store
+            .call_by(Caller::with_name("someone/1"), "nudge.delete_hint", &raw(r#"{"component":"a","key":"x"}"#))
+            .unwrap();
         let listed = store.deletions().deletions;
         assert_eq!((listed.len(), &*listed[0].by, listed[0].count), (2, "someone/1", 1));
-        let undone = store.undo(Undo::default()).unwrap();
+        let undone = store.undo(UndoDeletion::default()).unwrap();
         assert_eq!((undone.restored, undone.skipped), (1, 0));
         let text = |payload| serde_json::to_string(&payload).unwrap();
-        assert_eq!(text(store.export(&crate::Export::default()).unwrap()), text(before));
-        store.undo(Undo::default()).unwrap();
+        assert_eq!(text(store.export(&crate::ExportHints::default()).unwrap()), text(before));
+        store.undo(UndoDeletion::default()).unwrap();
         assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "one");
-        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(store.undo(UndoDeletion::default()).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[test]
@@ -204,7 +208,7 @@ mod tests {
         store.set(SetHint::new("a", "x", "one")).unwrap();
         delete(&store, "a", "x");
         store.set(SetHint::new("a", "x", "new")).unwrap();
-        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(store.undo(UndoDeletion::default()).unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!(store.deletions().deletions.len(), 1, "a refused call changes nothing");
         assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "new");
     }
@@ -215,7 +219,7 @@ mod tests {
         store.set(SetHint::new("a", "x", "one")).unwrap();
         store.set(SetHint::new("a", "y", "two")).unwrap();
         let payload = raw(r#"{"components":{"a":{"hints":{"x":"new"}}}}"#);
-        store.import(&Import { payload, mode: ImportMode::Replace, allow_secret: false }).unwrap();
+        store.import(&ImportHints { payload, mode: ImportMode::Replace, allow_secret: false }).unwrap();
         let listed = store.deletions().deletions;
         assert_eq!((listed[0].count, listed[0].hints[0].0.key()), (1, "y"));
     }
@@ -230,17 +234,17 @@ mod tests {
         assert_eq!(set("two").previous.unwrap().text(), "one");
         assert_eq!(set("three").previous.unwrap().text(), "two");
         let listed = store.deletions().deletions;
-        assert_eq!((listed.len(), listed[0].what, listed[0].hints[0].0.text()), (2, Gone::Replaced, "two"));
+        assert_eq!((listed.len(), listed[0].what, listed[0].hints[0].0.text()), (2, DeletionKind::Replaced, "two"));
         for value in ["two", "one"] {
-            store.undo(Undo::default()).unwrap();
+            store.undo(UndoDeletion::default()).unwrap();
             assert_eq!(stands(), value);
         }
-        assert_eq!(store.undo(Undo::default()).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(store.undo(UndoDeletion::default()).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().version(), 6, "none comes twice");
         set("four");
         delete(&store, "a", "x");
-        store.undo(Undo::default()).unwrap();
-        store.undo(Undo::default()).unwrap();
+        store.undo(UndoDeletion::default()).unwrap();
+        store.undo(UndoDeletion::default()).unwrap();
         assert_eq!(stands(), "one");
     }
 
@@ -251,15 +255,15 @@ mod tests {
         let set = |value: &str, source| {
             let mut hint = SetHint::new("a", "x", value);
             hint.meta.source = source;
-            clock.advance(1);
+            clock.advance_by(1);
             store.set(hint).unwrap();
         };
         set("one", None);
-        set("two", Some(Source::User));
-        set("three", Some(Source::User));
-        assert_eq!(store.undo(Undo { id: Some(1) }).unwrap_err().kind(), ErrorKind::Conflict);
-        store.undo(Undo::default()).unwrap();
-        store.undo(Undo::default()).unwrap();
+        set("two", Some(HintOrigin::User));
+        set("three", Some(HintOrigin::User));
+        assert_eq!(store.undo(UndoDeletion { id: Some(1) }).unwrap_err().kind(), ErrorKind::Conflict);
+        store.undo(UndoDeletion::default()).unwrap();
+        store.undo(UndoDeletion::default()).unwrap();
         assert_eq!(store.get("a", "x", &crate::Context::default()).unwrap().hint().text(), "one");
     }
 
@@ -272,14 +276,14 @@ mod tests {
             store.set(SetHint::new("a", "x", format!("{round}"))).unwrap();
         }
         let listed = store.deletions().deletions;
-        assert_eq!((listed.len(), listed[100].what, listed[99].hints[0].0.text()), (101, Gone::Deleted, "149"));
+        assert_eq!((listed.len(), listed[100].what, listed[99].hints[0].0.text()), (101, DeletionKind::Deleted, "149"));
         let big = "x y ".repeat(16_000);
         for round in 0..75 {
             store.set(SetHint::new("a", "x", format!("{round} {big}"))).unwrap();
         }
         let listed = store.deletions().deletions;
         assert!((60..=66).contains(&listed.len()), "{} of 64 KiB", listed.len());
-        assert_eq!(listed.last().unwrap().what, Gone::Deleted);
+        assert_eq!(listed.last().unwrap().what, DeletionKind::Deleted);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::Result;
 use nudge_core::explain::MatchExplain;
-use nudge_core::service::Method;
-use nudge_core::steps::Steps;
-use nudge_core::table::{Row, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::steps::StepBudget;
+use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,18 @@ const ABOUT: &str = "\
 Every variant of a key in the order of choice, with each condition met or not and each part of its score, and \
 why the first is chosen.";
 
-pub(super) static ROW: Row<Nudge> = Row {
-    method: Method::new("nudge.why", "Explain a choice", ABOUT, schema::<Why>).reads().inferred().quick(),
-    run: |nudge, by, params| answer(params, |params| nudge.why_with(params, &mut by.steps())),
+pub(super) static ROW: TableRow<Nudge> = TableRow {
+    method: MethodSpec::new("nudge.why", "Explain a choice", ABOUT, build_schema::<WhyQuestion>)
+        .read_only()
+        .inferred()
+        .quick(),
+    run: |nudge, by, params| answer_typed(params, |params| nudge.why_with(params, &mut by.allowed_steps())),
 };
 
 /// Params of [`Nudge::why`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Why {
+pub struct WhyQuestion {
     /// The component.
     pub component: String,
     /// The key.
@@ -41,18 +44,18 @@ pub struct Why {
 
 /// Result of [`Nudge::why`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Whys {
+pub struct WhyResult {
     /// The variants that fit, in the order of choice, then the others; empty when the key is not stored.
     pub variants: Vec<WhyVariant>,
     /// Says why the first is chosen, or why none is.
     pub verdict: String,
 }
 
-/// A variant of a [`Whys`].
+/// A variant of a [`WhyResult`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyVariant {
     /// The hint; a secret value is redacted in JSON.
-    #[serde(serialize_with = "super::set::redacted")]
+    #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
     /// The conditions of its scope.
     pub conditions: Vec<ConditionMet>,
@@ -76,62 +79,68 @@ impl Nudge {
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.
-    pub fn why(&self, params: Why) -> Result<Whys> {
-        self.why_with(params, &mut Steps::of_a_call())
+    pub fn why(&self, params: WhyQuestion) -> Result<WhyResult> {
+        self.why_with(params, &mut StepBudget::of_a_call())
     }
 
-    fn why_with(&self, params: Why, steps: &mut Steps) -> Result<Whys> {
-        let Why { component, key, context } = params;
+    fn why_with(&self, params: WhyQuestion, steps: &mut StepBudget) -> Result<WhyResult> {
+        let WhyQuestion { component, key, context } = params;
         let context = context.build()?;
         check_name("component", &component)?;
         check_name("key", &key)?;
         let now = self.now();
         let open = context.open_file_in(&component).is_some();
-        let live = self.store.variants(&component, &key).1.into_iter().filter(|hint| !hint.is_expired(now));
+        let live = self.store.find_variants(&component, &key).1.into_iter().filter(|hint| !hint.is_expired(now));
         let judged = live.map(|hint| {
             let fits = hint.scope.judge(&context, steps)?;
-            Ok(Candidate { fits, score: scoring::score(&hint, open, now), hint })
+            Ok(WhyCandidate { fits, score: scoring::score_hint(&hint, open, now), hint })
         });
         let mut hints = judged.collect::<Result<Vec<_>>>()?;
         hints.sort_by(|a, b| {
             let order = || scoring::compare_variants((&b.hint, b.score), (&a.hint, a.score));
             b.fits.cmp(&a.fits).then_with(order)
         });
-        let lead = || self.lead(&component, &key);
-        let verdict = verdict(&hints, lead, &context, steps)?;
-        let variants = hints.into_iter().map(|candidate| candidate.explained(&context, open, now, steps));
-        Ok(Whys { variants: variants.collect::<Result<_>>()?, verdict })
+        let lead = || self.make_lead(&component, &key);
+        let verdict = explain_verdict(&hints, lead, &context, steps)?;
+        let variants = hints.into_iter().map(|candidate| candidate.into_variant(&context, open, now, steps));
+        Ok(WhyResult { variants: variants.collect::<Result<_>>()?, verdict })
     }
 }
 
-struct Candidate {
+struct WhyCandidate {
     hint: Arc<Hint>,
     fits: bool,
     score: f64,
 }
 
-impl Candidate {
-    fn explained(self, context: &Context, open: bool, now: i64, steps: &mut Steps) -> Result<WhyVariant> {
+impl WhyCandidate {
+    fn into_variant(self, context: &Context, open: bool, now: i64, steps: &mut StepBudget) -> Result<WhyVariant> {
         let Self { hint, fits, score } = self;
-        let met = |condition: nudge_core::scope::Condition| ConditionMet {
+        let met = |condition: nudge_core::scope::ScopeCondition| ConditionMet {
             field: condition.field,
             met: condition.met,
             reason: condition.reason,
         };
-        let conditions = hint.scope.conditions(context, steps)?.into_iter().map(met).collect();
+        let conditions = hint.scope.evaluate_conditions(context, steps)?.into_iter().map(met).collect();
         let reasons = if fits {
-            explain::reasons(&hint, context, now, steps)?
+            explain::collect_reasons(&hint, context, now, steps)?
         } else {
             explain::failed_reason(&hint, context, steps)?
         };
-        let match_explain = MatchExplain { matched: fits, score, parts: scoring::parts(&hint, open, now), reasons };
+        let match_explain =
+            MatchExplain { matched: fits, score, parts: scoring::score_parts(&hint, open, now), reasons };
         Ok(WhyVariant { hint, conditions, match_explain })
     }
 }
 
 /// Names the criterion that decided, checked in the order of choice (semantics section 1). `lead` goes on where nothing
 /// is stored.
-fn verdict(hints: &[Candidate], lead: impl FnOnce() -> String, context: &Context, steps: &mut Steps) -> Result<String> {
+fn explain_verdict(
+    hints: &[WhyCandidate],
+    lead: impl FnOnce() -> String,
+    context: &Context,
+    steps: &mut StepBudget,
+) -> Result<String> {
     let (first, second) = match hints {
         [] => return Ok(format!("Nothing is stored under this key; {}", lead())),
         [first, ..] if !first.fits => {
@@ -180,7 +189,7 @@ mod tests {
 
     fn why(store: &Nudge) -> (Vec<String>, String) {
         let context = ContextSpec { cwd: Some("/w/app".into()), branch: Some("dev".into()), ..ContextSpec::default() };
-        let why = store.why(Why { component: "a".into(), key: "k".into(), context: context.clone() }).unwrap();
+        let why = store.why(WhyQuestion { component: "a".into(), key: "k".into(), context: context.clone() }).unwrap();
         let got = store.get("a", "k", &context.build().unwrap());
         let first = why.variants.first().filter(|first| first.match_explain.matched);
         assert_eq!(first.map(|first| first.hint.text().to_owned()), got.map(|got| got.hint().text().to_owned()));
@@ -209,10 +218,10 @@ mod tests {
         assert_eq!(order, ["three", "two", "one", "far"]);
         assert!(verdict.contains("it scores higher"), "{verdict}");
         set(&store, "three", "/w/*", "dev", 1);
-        clock.advance(0);
+        clock.advance_by(0);
         assert!(why(&store).1.contains("comes first by name"), "{}", why(&store).1);
         // Two numbers that read alike are no reason.
-        clock.advance(1000);
+        clock.advance_by(1000);
         set(&store, "three", "/w/*", "dev", 1);
         assert!(why(&store).1.ends_with("it was set or used later."), "{}", why(&store).1);
     }

@@ -8,27 +8,27 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use nudge_core::clock::Millis;
-use nudge_core::held::heap;
+use nudge_core::held::allocation_bytes;
 
 use crate::hint::Hint;
 use crate::scoring;
 
-pub(crate) use search::{Filter, Found, Only};
+pub(crate) use search::{HintFilter, HintHit, Only};
 
 const FREE: u32 = u32::MAX;
 
 /// The data that a search reads of every hint: enough to skip most of them, and so small that a pass
 /// stays in the processor's caches.
 #[derive(Clone, Copy)]
-struct Glance {
+struct HintGlance {
     /// The number of the hint's scope; `FREE` when the row holds no hint.
     scope: u32,
     /// Upper bound of the hint's score at any time, without an open file.
     most: f32,
 }
 
-/// The data that ranks a hint, for the few that a [`Glance`] does not rule out.
-struct Row {
+/// The data that ranks a hint, for the few that a [`HintGlance`] does not rule out.
+struct RankRow {
     fixed: f64,
     updated_at: Millis,
     last_used_at: Millis,
@@ -42,10 +42,10 @@ struct Row {
 }
 
 #[derive(Default)]
-pub(super) struct Rows {
-    details: Vec<Row>,
+pub(super) struct HintRows {
+    details: Vec<RankRow>,
     /// Parallel to `details`, with the same indices.
-    glances: Vec<Glance>,
+    glances: Vec<HintGlance>,
     /// Parallel to `details`, with the same indices.
     hints: Vec<Option<Arc<Hint>>>,
     free: Vec<u32>,
@@ -53,7 +53,7 @@ pub(super) struct Rows {
     bytes: usize,
     /// Size of all hints in memory.
     held: usize,
-    components: Vec<Component>,
+    components: Vec<ComponentRows>,
     component_ids: HashMap<Arc<str>, u32, RandomState>,
     free_components: Vec<u32>,
     /// Row numbers by tag, ascending.
@@ -64,7 +64,7 @@ pub(super) struct Rows {
 }
 
 #[derive(Default)]
-struct Component {
+struct ComponentRows {
     name: Arc<str>,
     /// Row numbers, ascending.
     rows: Vec<u32>,
@@ -72,7 +72,7 @@ struct Component {
 
 /// The sizes of a store, expired hints included.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sizes {
+pub(crate) struct StoreSizes {
     pub components: usize,
     pub hints: usize,
     pub bytes: usize,
@@ -80,12 +80,12 @@ pub(crate) struct Sizes {
     pub held: usize,
 }
 
-impl Rows {
-    pub fn hints(&self) -> impl Iterator<Item = &Arc<Hint>> {
+impl HintRows {
+    pub fn iter_hints(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.hints.iter().flatten()
     }
 
-    pub fn component(&self, name: &str) -> Vec<Arc<Hint>> {
+    pub fn list_component(&self, name: &str) -> Vec<Arc<Hint>> {
         let rows = self.component_ids.get(name).map_or(&[][..], |&id| &self.components[id as usize].rows);
         rows.iter().filter_map(|&row| self.hints[row as usize].clone()).collect()
     }
@@ -95,9 +95,9 @@ impl Rows {
         tag.or_else(|| self.component_ids.get_key_value(text).map(|(name, _)| name)).cloned()
     }
 
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> StoreSizes {
         let (components, hints) = (self.component_ids.len(), self.details.len() - self.free.len());
-        Sizes { components, hints, bytes: self.bytes, held: self.held }
+        StoreSizes { components, hints, bytes: self.bytes, held: self.held }
     }
 
     pub fn component_len(&self, name: &str) -> usize {
@@ -105,13 +105,13 @@ impl Rows {
     }
 
     /// Returns the components that have live hints, with their number.
-    pub fn counts(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
+    pub fn count_live(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
         let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.details[row as usize].expires_at).count();
         let counts = self.components.iter().map(|component| (Arc::clone(&component.name), live(&component.rows)));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    pub fn expired(&self, now: Millis) -> Vec<Arc<Hint>> {
+    pub fn list_expired(&self, now: Millis) -> Vec<Arc<Hint>> {
         let pairs = self.details.iter().zip(&self.hints).filter(|(row, _)| now >= row.expires_at);
         pairs.filter_map(|(_, hint)| hint.clone()).collect()
     }
@@ -124,16 +124,16 @@ impl Rows {
 
     pub fn insert(&mut self, hint: &Arc<Hint>) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.details.push(Row::free());
-            self.glances.push(Glance::FREE);
+            self.details.push(RankRow::new_free());
+            self.glances.push(HintGlance::FREE);
             self.hints.push(None);
             index(self.details.len() - 1)
         });
         let component = self.component_id(&hint.component);
-        add(&mut self.components[component as usize].rows, id);
+        add_ascending(&mut self.components[component as usize].rows, id);
         self.details[id as usize].component = component;
-        self.list(id, hint);
-        self.place(id, hint);
+        self.list_tags(id, hint);
+        self.fill_row(id, hint);
         id
     }
 
@@ -146,32 +146,32 @@ impl Rows {
             let (bytes, held) = (old.bytes as usize, old.held as usize);
             (self.bytes, self.held) = (self.bytes - bytes, self.held - held);
         } else {
-            self.empty(id);
-            self.list(id, hint);
+            self.clear_row(id);
+            self.list_tags(id, hint);
         }
-        self.place(id, hint);
+        self.fill_row(id, hint);
     }
 
     /// Lists a row under the hint's tags.
-    fn list(&mut self, id: u32, hint: &Hint) {
+    fn list_tags(&mut self, id: u32, hint: &Hint) {
         for tag in &hint.tags {
-            add(self.tags.entry_ref(tag).or_default(), id);
+            add_ascending(self.tags.entry_ref(tag).or_default(), id);
         }
     }
 
     /// Puts a hint whose tags are listed into its row.
-    fn place(&mut self, id: u32, hint: &Arc<Hint>) {
+    fn fill_row(&mut self, id: u32, hint: &Arc<Hint>) {
         self.bytes += hint.bytes as usize;
         self.held += hint.held as usize;
         let row = &mut self.details[id as usize];
-        *row = Row { component: row.component, ..Row::new(hint) };
-        self.glances[id as usize] = Glance::new(hint);
+        *row = RankRow { component: row.component, ..RankRow::new(hint) };
+        self.glances[id as usize] = HintGlance::new(hint);
         self.hints[id as usize] = Some(Arc::clone(hint));
     }
 
     pub fn remove(&mut self, id: u32) {
         self.gone += 1;
-        self.empty(id);
+        self.clear_row(id);
         let component = self.details[id as usize].component;
         let slot = &mut self.components[component as usize];
         drop_from(&mut slot.rows, id);
@@ -179,16 +179,16 @@ impl Rows {
             self.component_ids.remove(&slot.name);
             self.bytes -= component_bytes(&slot.name);
             self.held -= component_held(&slot.name);
-            *slot = Component::default();
+            *slot = ComponentRows::default();
             self.free_components.push(component);
         }
-        self.details[id as usize] = Row::free();
-        self.glances[id as usize] = Glance::FREE;
+        self.details[id as usize] = RankRow::new_free();
+        self.glances[id as usize] = HintGlance::FREE;
         self.free.push(id);
     }
 
     /// Removes the hint from its row, the lists of its tags and the count of bytes.
-    fn empty(&mut self, id: u32) {
+    fn clear_row(&mut self, id: u32) {
         let Some(hint) = self.hints[id as usize].take() else { return };
         self.bytes -= hint.bytes as usize;
         self.held -= hint.held as usize;
@@ -209,20 +209,20 @@ impl Rows {
         self.bytes += component_bytes(name);
         self.held += component_held(name);
         let id = self.free_components.pop().unwrap_or_else(|| {
-            self.components.push(Component::default());
+            self.components.push(ComponentRows::default());
             index(self.components.len() - 1)
         });
-        self.components[id as usize] = Component { name: Arc::clone(name), rows: Vec::new() };
+        self.components[id as usize] = ComponentRows { name: Arc::clone(name), rows: Vec::new() };
         self.component_ids.insert(Arc::clone(name), id);
         id
     }
 }
 
-impl Glance {
+impl HintGlance {
     const FREE: Self = Self { scope: FREE, most: f32::NEG_INFINITY };
 
     fn new(hint: &Hint) -> Self {
-        Self { scope: hint.scope.number(), most: to_f32(scoring::most(hint)).next_up() }
+        Self { scope: hint.scope.number(), most: to_f32(scoring::bound_score(hint)).next_up() }
     }
 }
 
@@ -232,8 +232,8 @@ fn to_f32(number: f64) -> f32 {
     number as f32
 }
 
-impl Row {
-    fn free() -> Self {
+impl RankRow {
+    fn new_free() -> Self {
         Self {
             fixed: 0.0,
             updated_at: 0,
@@ -250,7 +250,7 @@ impl Row {
 
     fn new(hint: &Hint) -> Self {
         Self {
-            fixed: scoring::fixed(hint),
+            fixed: scoring::compute_fixed(hint),
             updated_at: hint.updated_at,
             last_used_at: hint.last_used_at().unwrap_or_default(),
             expires_at: hint.expires_at(),
@@ -271,7 +271,7 @@ pub(crate) fn component_bytes(name: &str) -> usize {
 
 /// Returns the bytes of memory that a component takes besides its hints: its text, and places in two tables.
 pub(crate) fn component_held(name: &str) -> usize {
-    heap(16 + name.len()) + 192
+    allocation_bytes(16 + name.len()) + 192
 }
 
 /// Converts a row's index to 32 bits, which cannot overflow: quotas are far lower, and 4 billion hints without
@@ -282,7 +282,7 @@ fn index(at: usize) -> u32 {
 }
 
 /// Adds a row to an ascending list.
-fn add(list: &mut Vec<u32>, id: u32) {
+fn add_ascending(list: &mut Vec<u32>, id: u32) {
     if let Err(at) = list.binary_search(&id) {
         list.insert(at, id);
     }

@@ -7,74 +7,79 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
-use nudge_core::steps::{Steps, TooMany};
+use nudge_core::steps::{StepBudget, TooMany};
 
 /// Most steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
 const STEPS_UNDER_LOCK: u64 = 1 << 17;
 
 /// Verdicts by scope. It holds the scopes, so that no other can take the place of one in memory.
 #[derive(Default)]
-pub(crate) struct Judged(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
+pub(crate) struct ScopeVerdicts(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
 
-impl Judged {
+impl ScopeVerdicts {
     /// Judges a scope, unless it is judged already.
     ///
     /// # Errors
     /// When the steps do not suffice.
-    pub fn judge(&mut self, scope: &Arc<Scope>, context: &Context, steps: &mut Steps) -> Result<bool, TooMany> {
-        if let Some(verdict) = self.of(scope) {
+    pub fn judge_scope(
+        &mut self,
+        scope: &Arc<Scope>,
+        context: &Context,
+        steps: &mut StepBudget,
+    ) -> Result<bool, TooMany> {
+        if let Some(verdict) = self.get_verdict(scope) {
             return Ok(verdict);
         }
         // Take at least one step, so that repeated calls come to an end.
-        steps.take(1)?;
+        steps.take_steps(1)?;
         let verdict = scope.judge(context, steps)?;
         self.0.insert(Arc::as_ptr(scope), (Arc::clone(scope), verdict));
         Ok(verdict)
     }
 
     /// Returns the verdict on a scope, if it is judged.
-    pub fn of(&self, scope: &Arc<Scope>) -> Option<bool> {
+    pub fn get_verdict(&self, scope: &Arc<Scope>) -> Option<bool> {
         self.0.get(&Arc::as_ptr(scope)).map(|(_, verdict)| *verdict)
     }
 }
 
 /// The verdicts of one search, cached by the scope's number.
-pub(crate) struct Verdicts {
+pub(crate) struct SearchVerdicts {
     epoch: u64,
     by_scope: Vec<Option<bool>>,
     /// The steps that are left for scopes that are judged while the rows are not locked.
-    steps: Steps,
+    steps: StepBudget,
     /// The steps left for scopes that are judged under the lock.
-    under_lock: Steps,
+    under_lock: StepBudget,
     /// The scopes to be judged once the lock is free, by number.
     asked: BTreeMap<u32, Arc<Scope>>,
     /// The scopes that were judged, in any epoch.
-    judged: Judged,
+    judged: ScopeVerdicts,
     /// The number of hints that are left undecided; `None` as long as none is.
     undecided: Option<usize>,
 }
 
-impl Verdicts {
-    pub fn new(mut steps: Steps) -> Self {
-        let under_lock = steps.split(STEPS_UNDER_LOCK);
+impl SearchVerdicts {
+    pub fn new(mut steps: StepBudget) -> Self {
+        let under_lock = steps.split_off(STEPS_UNDER_LOCK);
         Self {
             epoch: 0,
             by_scope: Vec::new(),
             steps,
             under_lock,
             asked: BTreeMap::new(),
-            judged: Judged::default(),
+            judged: ScopeVerdicts::default(),
             undecided: None,
         }
     }
 
     /// For a context that says nothing, which costs nothing to compare.
     pub fn of_nowhere() -> Self {
-        Self { under_lock: Steps::unlimited(), ..Self::new(Steps::of_a_call()) }
+        Self { under_lock: StepBudget::unlimited(), ..Self::new(StepBudget::of_a_call()) }
     }
 
     /// Clears the cache in a new epoch of scope numbers.
-    pub fn renew(&mut self, epoch: u64) {
+    pub fn renew_epoch(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.by_scope.clear();
             self.epoch = epoch;
@@ -83,12 +88,12 @@ impl Verdicts {
 
     /// Returns the verdict on a scope number, if it is cached.
     #[inline]
-    pub fn known(&self, epoch: u64, scope: u32) -> Option<bool> {
+    pub fn find_cached(&self, epoch: u64, scope: u32) -> Option<bool> {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 
     /// Returns whether `context` meets `scope`, a stored one; `None` when that takes so long that
-    /// [`Verdicts::settle`] has to find out. Every call must pass the same context.
+    /// [`SearchVerdicts::settle_undecided`] has to find out. Every call must pass the same context.
     #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
         let at = scope.number() as usize;
@@ -96,7 +101,7 @@ impl Verdicts {
             self.by_scope.resize(at + 1, None);
         }
         if self.by_scope[at].is_none() {
-            let verdict = self.judged.of(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok());
+            let verdict = self.judged.get_verdict(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok());
             self.by_scope[at] = verdict;
             if verdict.is_none() && self.undecided.is_none() {
                 self.asked.entry(scope.number()).or_insert_with(|| Arc::clone(scope));
@@ -109,10 +114,10 @@ impl Verdicts {
     ///
     /// # Errors
     /// When the steps do not suffice.
-    pub fn settle(&mut self, context: &Context) -> Result<bool, TooMany> {
+    pub fn settle_undecided(&mut self, context: &Context) -> Result<bool, TooMany> {
         let asked = std::mem::take(&mut self.asked);
         for (at, scope) in &asked {
-            self.by_scope[*at as usize] = Some(self.judged.judge(scope, context, &mut self.steps)?);
+            self.by_scope[*at as usize] = Some(self.judged.judge_scope(scope, context, &mut self.steps)?);
         }
         Ok(!asked.is_empty())
     }
@@ -128,12 +133,12 @@ impl Verdicts {
     }
 
     /// Returns their number.
-    pub fn undecided(&self) -> usize {
+    pub fn count_undecided(&self) -> usize {
         self.undecided.unwrap_or_default()
     }
 
     /// Returns the steps that are left for the rest of the call.
-    pub fn into_steps(self) -> Steps {
+    pub fn into_steps(self) -> StepBudget {
         let Self { mut steps, under_lock, .. } = self;
         steps.give_back(&under_lock);
         steps

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, SystemClock};
-use nudge_core::source::{DataDir, Fence, Host, NoSession};
+use nudge_core::source::{DataDir, Fence, NoSession, SourceHost};
 use rusqlite::Connection;
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
 /// The `application_id` of a file in whose place its own copy was put: nothing of it is missing there.
 pub(crate) const EXCHANGED_ID: i32 = 0x4E55_4448;
-/// The migration that gives a file the table of its generation: a name that changes when a backup is put in its place, and
-/// by which whoever remembers rows by their numbers learns that these are others now ([`generation`]).
+/// The migration that gives a file the table of its generation: a name that changes when a backup is put in its place.
+/// A cache that holds rows by their numbers learns by it that these are others now ([`read_generation`]).
 pub const GENERATION: &str = "\
 CREATE TABLE generation(name BLOB NOT NULL) STRICT;
 INSERT INTO generation VALUES (randomblob(16));";
@@ -22,7 +22,7 @@ INSERT INTO generation VALUES (randomblob(16));";
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
-pub fn generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
+pub fn read_generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
     c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
 }
 
@@ -49,7 +49,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 /// assert_eq!(NOTES.version(), 3);
 /// ```
 #[derive(Debug)]
-pub struct App {
+pub struct DatabaseKind {
     /// A lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.NUMBER.db`.
     pub name: &'static str,
     /// The scripts that make the schema, oldest first. As many as have run is the `user_version` of a file. None is
@@ -58,10 +58,10 @@ pub struct App {
     /// The FTS5 tables, which can be made anew from the rows that they index.
     pub full_text: &'static [&'static str],
     /// Says how the data is kept.
-    pub kept: Kept,
+    pub kept: DataRetention,
 }
 
-impl App {
+impl DatabaseKind {
     /// The `user_version` of a file with the whole schema.
     pub fn version(&self) -> i64 {
         i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
@@ -70,7 +70,7 @@ impl App {
 
 /// Tells data from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum DataRetention {
     /// It is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a
     /// damaged file is left as it is.
     Data,
@@ -80,11 +80,11 @@ pub enum Kept {
 }
 
 /// All that opening a database takes.
-pub struct Opening<'a> {
+pub struct DatabaseOpening<'a> {
     /// The folder, which is made when it is not there, with mode 0700 where there are modes.
     pub folder: &'a DataDir,
     /// The kind of database.
-    pub app: &'static App,
+    pub app: &'static DatabaseKind,
     /// The time, by which days end and keys are forgotten.
     pub clock: Arc<dyn Clock>,
     /// Stands before every commit.
@@ -93,14 +93,14 @@ pub struct Opening<'a> {
     pub wait: Duration,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> DatabaseOpening<'a> {
     /// For a process without a session, such as a command when no server runs.
-    pub fn new(folder: &'a DataDir, app: &'static App) -> Self {
+    pub fn new(folder: &'a DataDir, app: &'static DatabaseKind) -> Self {
         Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
     }
 
     /// For a source, with the server's clock and fence.
-    pub fn lent(host: &'a Host<'_>, app: &'static App) -> Self {
+    pub fn from_host(host: &'a SourceHost<'_>, app: &'static DatabaseKind) -> Self {
         let (clock, fence) = (Arc::clone(&host.clock), Arc::clone(&host.fence));
         Self { clock, fence, ..Self::new(&host.data, app) }
     }

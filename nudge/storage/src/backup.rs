@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nudge_core::clock::{Millis, rfc3339};
-use nudge_core::dir::{Dir, FileKind};
+use nudge_core::dir::{FileKind, PrivateDir};
 use nudge_core::error::{Error, Result};
 use rusqlite::Connection;
 
 use crate::app::EXCHANGED_ID;
-use crate::fault::{Failure, Place};
+use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
 /// The folder of the copies, beside the database.
@@ -35,38 +35,43 @@ const DATE_BYTES: usize = 10;
 const SECOND_BYTES: usize = 19;
 
 /// The date of a copy, in UTC.
-pub(crate) fn date(now: Millis) -> String {
-    rfc3339::text(now)[..DATE_BYTES].to_owned()
+pub(crate) fn format_date(now: Millis) -> String {
+    rfc3339::format_time(now)[..DATE_BYTES].to_owned()
 }
 
 /// Returns true when there is a copy of that day.
-pub(crate) fn is_there(place: &Place, date: &str) -> bool {
-    let date = day(date);
-    list(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
+pub(crate) fn is_there(place: &DatabasePlace, date: &str) -> bool {
+    let date = parse_day(date);
+    list_copies(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
 }
 
 /// The newest copy, if there is any.
-pub(crate) fn newest(place: &Place) -> Option<PathBuf> {
-    let copy = list(place).pop()?;
+pub(crate) fn find_newest(place: &DatabasePlace) -> Option<PathBuf> {
+    let copy = list_copies(place).pop()?;
     Some(place.folder.join(FOLDER).join(copy.name))
 }
 
 /// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
-pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i64>) -> Result<(), Failure> {
-    let number = list(place).last().map_or(0, |copy| copy.number) + 1;
+pub(crate) fn keep_copy(
+    c: &Connection,
+    place: &DatabasePlace,
+    date: &str,
+    version: Option<i64>,
+) -> Result<(), TransactionFailure> {
+    let number = list_copies(place).last().map_or(0, |copy| copy.number) + 1;
     let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
     let name = format!("{}-{date}.{number}{version}.db", place.name);
-    put(place, &name, |part| vacuum_into(c, part))?;
+    put_copy(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
-    let Ok(folder) = Dir::open(&path, false) else { return Ok(()) };
+    let Ok(folder) = PrivateDir::open(&path, false) else { return Ok(()) };
     // Left by a process that died; another may be writing that of today.
-    let parts = names(&path).filter(|part| {
+    let parts = list_names(&path).filter(|part| {
         let whole = part.strip_prefix('.').and_then(|part| part.split_once(PART));
         let is_end = |end: &str| end.is_empty() || end == JOURNAL;
         let whole = whole.filter(|(_, end)| is_end(end)).map_or("", |(whole, _)| whole);
         whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
-    for name in superfluous(list(place)).into_iter().map(|copy| copy.name).chain(parts) {
+    for name in find_superfluous(list_copies(place)).into_iter().map(|copy| copy.name).chain(parts) {
         // A copy too many is no reason to refuse a change.
         let _ = folder.remove(&name);
     }
@@ -78,7 +83,7 @@ pub(crate) fn keep(c: &Connection, place: &Place, date: &str, version: Option<i6
 /// with a false date push nothing out.
 ///
 /// Processes that begin at once may each have made the copy of a day or of a version. The last one stays.
-fn superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
+fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     let is_made_again = |at: usize| {
         copies[at + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[at].date, copies[at].version))
     };
@@ -109,29 +114,29 @@ fn superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
 /// Keeps contents about to be replaced, which `write` fills, under a name that no other copy has: it may be their only
 /// copy. Returns its path.
 fn keep_apart(
-    place: &Place,
+    place: &DatabasePlace,
     now: Millis,
     what: &str,
-    write: impl FnOnce(&Path) -> Result<(), Failure>,
-) -> Result<PathBuf, Failure> {
+    write: impl FnOnce(&Path) -> Result<(), TransactionFailure>,
+) -> Result<PathBuf, TransactionFailure> {
     let path = place.folder.join(FOLDER);
-    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+    let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
     // No colon: not every file system takes it in a name.
-    let time = rfc3339::text(now)[..SECOND_BYTES].replace(':', "-");
+    let time = rfc3339::format_time(now)[..SECOND_BYTES].replace(':', "-");
     let mut names = (1..).map(|at: u32| {
         let again = if at == 1 { String::new() } else { format!(".{at}") };
         format!("{}-{time}-{what}{again}.db", place.name)
     });
     // The empty file holds the name until the copy is whole.
     let name = loop {
-        let Some(name) = names.next() else { return Err(refusal(&path, "has no name left").into()) };
+        let Some(name) = names.next() else { return Err(refusal_error(&path, "has no name left").into()) };
         match folder.create_new(&name) {
             Ok(_) => break name,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(refusal(&path, error).into()),
+            Err(error) => return Err(refusal_error(&path, error).into()),
         }
     };
-    let kept = put(place, &name, write);
+    let kept = put_copy(place, &name, write);
     if kept.is_err() {
         let _ = folder.remove(&name);
     }
@@ -139,14 +144,18 @@ fn keep_apart(
 }
 
 /// Puts a copy of this name, which `write` fills, in the place of one that has it.
-fn put(place: &Place, name: &str, write: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+fn put_copy(
+    place: &DatabasePlace,
+    name: &str,
+    write: impl FnOnce(&Path) -> Result<(), TransactionFailure>,
+) -> Result<(), TransactionFailure> {
     let path = place.folder.join(FOLDER);
-    let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
+    let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
     // Others may be at the same copy: each writes a file of its own, and the last one stays.
-    let part = format!(".{name}.{}{PART}", unique());
-    let made = make(&folder, &path, &part, write).and_then(|()| {
+    let part = format!(".{name}.{}{PART}", unique_suffix());
+    let made = make_copy(&folder, &path, &part, write).and_then(|()| {
         let renamed = folder.rename(&part, name);
-        renamed.map_err(|error| refusal(&path, error).into())
+        renamed.map_err(|error| refusal_error(&path, error).into())
     });
     if made.is_err() {
         // The rest of a copy that failed is of no use.
@@ -156,8 +165,8 @@ fn put(place: &Place, name: &str, write: impl FnOnce(&Path) -> Result<(), Failur
 }
 
 /// Copies the database into a new file, of this user alone.
-pub(crate) fn copy(c: &Connection, place: &Place, to: &Path) -> Result<u64, Failure> {
-    let to = std::path::absolute(to).map_err(|error| refusal(to, error))?;
+pub(crate) fn copy_database(c: &Connection, place: &DatabasePlace, to: &Path) -> Result<u64, TransactionFailure> {
+    let to = std::path::absolute(to).map_err(|error| refusal_error(to, error))?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -169,40 +178,44 @@ pub(crate) fn copy(c: &Connection, place: &Place, to: &Path) -> Result<u64, Fail
             let message = format!("The file {} is there already; give another name.", to.display());
             return Err(Error::invalid(message).into());
         }
-        Err(error) => return Err(refusal(&to, error).into()),
+        Err(error) => return Err(refusal_error(&to, error).into()),
     }
     if let Err(failure) = vacuum_into(c, &to) {
         let _ = std::fs::remove_file(&to);
         return Err(Error::unavailable(format!(
             "The backup {} cannot be written: {}",
             to.display(),
-            place.refuse(failure).message()
+            place.to_error(failure).message()
         ))
         .into());
     }
     Ok(to.metadata().map_or(0, |meta| meta.len()))
 }
 
-fn make(
-    folder: &Dir,
+fn make_copy(
+    folder: &PrivateDir,
     path: &Path,
     part: &str,
-    write: impl FnOnce(&Path) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    drop(folder.create_new(part).map_err(|error| refusal(path, error))?);
+    write: impl FnOnce(&Path) -> Result<(), TransactionFailure>,
+) -> Result<(), TransactionFailure> {
+    drop(folder.create_new(part).map_err(|error| refusal_error(path, error))?);
     write(&path.join(part))
 }
 
 /// SQLite takes an empty file for a new one, flushes it as it flushes the database, and leaves its mode.
-pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Failure> {
-    let name = path.to_str().ok_or_else(|| refusal(path, "has a name that is not UTF-8"))?;
+pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), TransactionFailure> {
+    let name = path.to_str().ok_or_else(|| refusal_error(path, "has a name that is not UTF-8"))?;
     c.execute("VACUUM INTO ?1", [name])?;
     Ok(())
 }
 
 /// Copies contents about to be replaced, if there are any; returns the path.
-pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
-    let kept = open::look(c).and_then(|seen| {
+pub(crate) fn keep_replaced(
+    c: &mut Connection,
+    place: &DatabasePlace,
+    now: Millis,
+) -> Result<Option<PathBuf>, TransactionFailure> {
+    let kept = open::read_header(c).and_then(|seen| {
         if seen.is_empty || seen.application == EXCHANGED_ID {
             return Ok(None);
         }
@@ -214,17 +227,17 @@ pub(crate) fn keep_replaced(c: &mut Connection, place: &Place, now: Millis) -> R
 /// Copies the bytes of a damaged database, of which some may yet be read by other means.
 ///
 /// SQLite is asked for them: another descriptor on the file would give up its locks when it is closed.
-fn keep_damaged(c: &mut Connection, place: &Place, now: Millis) -> Result<Option<PathBuf>, Failure> {
+fn keep_damaged(c: &mut Connection, place: &DatabasePlace, now: Millis) -> Result<Option<PathBuf>, TransactionFailure> {
     // Else a damaged schema is in the way of everything.
     let _ = c.pragma_update(None, "writable_schema", true);
     // A file that is no database at all has no pages that could be read.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
     let path = place.folder.join(FOLDER);
-    let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal(&path, error).into());
+    let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal_error(&path, error).into());
     keep_apart(place, now, "damaged", write).map(Some)
 }
 
-pub(crate) fn refusal(path: &Path, why: impl std::fmt::Display) -> Error {
+pub(crate) fn refusal_error(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
 }
 
@@ -241,7 +254,7 @@ struct BackupFile {
 }
 
 impl BackupFile {
-    fn parse(place: &Place, name: String) -> Option<Self> {
+    fn parse(place: &DatabasePlace, name: String) -> Option<Self> {
         let rest = name.strip_prefix(place.name)?.strip_prefix('-')?.strip_suffix(".db")?;
         let (date, rest) = rest.split_at_checked(DATE_BYTES)?;
         let (mut number, mut version) = (0, None);
@@ -253,31 +266,32 @@ impl BackupFile {
             }
         }
         let is_date_alone = rest.is_empty() || rest.starts_with('.');
-        Some(Self { number, date: day(date).filter(|_| is_date_alone)?, version, name })
+        Some(Self { number, date: parse_day(date).filter(|_| is_date_alone)?, version, name })
     }
 }
 
 /// When the day of a date begins.
-fn day(date: &str) -> Option<Millis> {
+fn parse_day(date: &str) -> Option<Millis> {
     rfc3339::parse(&format!("{date}T00:00:00Z"))
 }
 
 /// Lists the copies, oldest first. Other files there are left alone.
-fn list(place: &Place) -> Vec<BackupFile> {
+fn list_copies(place: &DatabasePlace) -> Vec<BackupFile> {
     let path = place.folder.join(FOLDER);
-    let Ok(folder) = Dir::open(&path, false) else { return Vec::new() };
-    let is_ours = |copy: &BackupFile| matches!(folder.look(&copy.name), Ok(FileKind::Ours { .. }));
-    let mut copies: Vec<_> = names(&path).filter_map(|name| BackupFile::parse(place, name)).filter(is_ours).collect();
+    let Ok(folder) = PrivateDir::open(&path, false) else { return Vec::new() };
+    let is_ours = |copy: &BackupFile| matches!(folder.look_up(&copy.name), Ok(FileKind::Ours { .. }));
+    let mut copies: Vec<_> =
+        list_names(&path).filter_map(|name| BackupFile::parse(place, name)).filter(is_ours).collect();
     copies.sort();
     copies
 }
 
-fn names(path: &Path) -> impl Iterator<Item = String> {
+fn list_names(path: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-pub(crate) fn unique() -> String {
+pub(crate) fn unique_suffix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
@@ -286,7 +300,7 @@ pub(crate) fn unique() -> String {
 mod tests {
     use super::*;
 
-    const PLACE: fn() -> Place = || Place { folder: PathBuf::new(), name: "notes" };
+    const PLACE: fn() -> DatabasePlace = || DatabasePlace { folder: PathBuf::new(), name: "notes" };
 
     /// Makes a copy on each of these days; what is left, by its dates.
     fn kept_after(days: &[&str]) -> Vec<String> {
@@ -294,7 +308,7 @@ mod tests {
         for date in days {
             let number = copies.last().map_or(0, |copy| copy.number) + 1;
             copies.extend(BackupFile::parse(&PLACE(), format!("notes-{date}.{number}.db")));
-            let removed = superfluous(copies.clone());
+            let removed = find_superfluous(copies.clone());
             assert!(!removed.iter().any(|copy| copy.number == number), "the one just made");
             copies.retain(|copy| !removed.contains(copy));
         }
@@ -323,7 +337,7 @@ mod tests {
     fn names_say_what_a_copy_is() {
         let read = |name: &str| {
             let copy = BackupFile::parse(&PLACE(), name.to_owned())?;
-            Some((copy.number, rfc3339::text(copy.date)[..DATE_BYTES].to_owned(), copy.version))
+            Some((copy.number, rfc3339::format_time(copy.date)[..DATE_BYTES].to_owned(), copy.version))
         };
         let on = |number: u64, version: Option<u32>| Some((number, "2026-11-20".to_owned(), version));
         assert_eq!(read("notes-2026-11-20.17.db"), on(17, None));

@@ -3,9 +3,9 @@
 use nudge_core::error::Result;
 use rusqlite::{Connection, Transaction};
 
-use crate::app::{App, WAIT};
+use crate::app::{DatabaseKind, WAIT};
 use crate::db::Db;
-use crate::fault::Failure;
+use crate::fault::TransactionFailure;
 use crate::open;
 
 /// Most problems that are told of.
@@ -13,14 +13,14 @@ const MAX_PROBLEMS: usize = 20;
 
 /// The result of a [check](Db::check).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct DatabaseHealth {
     /// The problems, in SQLite's words, which name tables and pages; empty when there are none. At most 20.
     pub problems: Vec<String>,
     /// The full-text indexes that were damaged and have been made anew.
     pub rebuilt: Vec<&'static str>,
 }
 
-impl Health {
+impl DatabaseHealth {
     /// Returns true when nothing is wrong now.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
@@ -33,9 +33,9 @@ impl Db {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when that cannot be found out.
-    pub fn check(&self) -> Result<Health> {
+    pub fn check(&self) -> Result<DatabaseHealth> {
         self.read(|_| Ok(()))?;
-        let mut health = Health::default();
+        let mut health = DatabaseHealth::default();
         for table in self.app.full_text {
             match self.write(|tx| is_sound(tx, table)) {
                 Ok(true) => {}
@@ -49,18 +49,18 @@ impl Db {
             }
         }
         // A connection of its own: on one that has searched, FTS5 compares with the data read then.
-        let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| problems(&c));
-        health.problems = self.place.told(fresh)?;
+        let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| find_problems(&c));
+        health.problems = self.place.map_failure(fresh)?;
         Ok(health)
     }
 }
 
 /// Finds problems of tables, their indexes, and references between rows.
-fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
+fn find_problems(c: &Connection) -> Result<Vec<String>, TransactionFailure> {
     let mut problems = Vec::new();
     let mut statement = c.prepare(&format!("PRAGMA integrity_check({MAX_PROBLEMS})"))?;
     for problem in statement.query_map([], |row| row.get::<_, String>(0))? {
-        match problem.map_err(Failure::from) {
+        match problem.map_err(TransactionFailure::from) {
             Ok(problem) => problems.extend(Some(problem).filter(|problem| problem != "ok")),
             Err(failure) if failure.is_damage() => {
                 problems.push("it cannot be read to its end".into());
@@ -82,9 +82,9 @@ fn problems(c: &Connection) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns true when a full-text index agrees with its rows.
-fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, Failure> {
+fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, TransactionFailure> {
     let checked = tx.execute(&format!("INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)"), []);
-    match checked.map_err(Failure::from) {
+    match checked.map_err(TransactionFailure::from) {
         Ok(_) => Ok(true),
         Err(failure) if failure.is_of_an_index() => Ok(false),
         Err(failure) => Err(failure),
@@ -92,7 +92,7 @@ fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, Failure> {
 }
 
 /// Makes every full-text index anew from the rows that it indexes.
-pub(crate) fn rebuild(tx: &Transaction<'_>, app: &App) -> rusqlite::Result<()> {
+pub(crate) fn rebuild_indexes(tx: &Transaction<'_>, app: &DatabaseKind) -> rusqlite::Result<()> {
     app.full_text.iter().try_for_each(|table| rebuild_one(tx, table))
 }
 

@@ -4,18 +4,18 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use nudge_core::dir::Dir;
+use nudge_core::dir::PrivateDir;
 use nudge_core::error::Result;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::app::EXCHANGED_ID;
 use crate::db::Db;
-use crate::fault::{Failure, Place};
+use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open::STEPS_BETWEEN_LOOKS;
 use crate::{backup, open};
 
-/// The migration that makes the table of the marks; part of every [`App`](crate::App) that calls [`Db::compact`].
+/// The migration that makes the table of the marks; part of every [`DatabaseKind`](crate::DatabaseKind) that calls [`Db::compact`].
 pub const COMPACTION: &str = "CREATE TABLE compaction(seq INTEGER PRIMARY KEY AUTOINCREMENT) STRICT;";
 
 /// Pages of a full-text index that one transaction merges. Other writers get their turn in between.
@@ -27,7 +27,7 @@ const MIN_MERGE_CHANGES: i64 = 2;
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
-pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
+pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), TransactionFailure> {
     tx.prepare_cached("INSERT INTO compaction DEFAULT VALUES")?.execute([])?;
     Ok(())
 }
@@ -36,7 +36,7 @@ pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
-pub fn used_bytes(c: &Connection) -> Result<u64, Failure> {
+pub fn used_bytes(c: &Connection) -> Result<u64, TransactionFailure> {
     let pragma = |sql: &str| c.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let pages = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;
     Ok((pages * pragma("PRAGMA page_size")?).unsigned_abs())
@@ -55,7 +55,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn bytes(&self) -> Result<i64> {
+    pub fn file_bytes(&self) -> Result<i64> {
         self.read(|c| {
             let pragma = |name: &str| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             Ok(pragma("page_count")? * pragma("page_size")?)
@@ -74,10 +74,10 @@ impl Db {
             self.merge_index(table)?;
         }
         // A reader would keep the log from being cut, and all writers would wait for that.
-        if !self.copies.wait(Instant::now() + self.wait) {
-            return Err(self.place.busy());
+        if !self.copies.wait_for_copy(Instant::now() + self.wait) {
+            return Err(self.place.busy_error());
         }
-        self.place.told(self.vacuum())?;
+        self.place.map_failure(self.vacuum())?;
         // A deletion that was committed meanwhile has a mark of its own, which stays.
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())
     }
@@ -89,35 +89,35 @@ impl Db {
     /// `E_UNAVAILABLE` when somebody has written meanwhile, or the disk has no room for a copy. The mark stays then.
     pub fn compact_beside_writers(&self) -> Result<bool> {
         let Some(mark) = self.last_mark()? else { return Ok(true) };
-        if !cfg!(unix) || self.journal() != "wal" {
+        if !cfg!(unix) || self.journal_mode() != "wal" {
             return Ok(false);
         }
         for table in self.app.full_text {
             self.merge_index(table)?;
         }
-        if !self.copies.wait(Instant::now() + self.wait) {
-            return Err(self.place.busy());
+        if !self.copies.wait_for_copy(Instant::now() + self.wait) {
+            return Err(self.place.busy_error());
         }
-        self.place.told(self.exchange())?;
+        self.place.map_failure(self.exchange())?;
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| true)
     }
 
     /// Puts a copy in the place of the file. It is one of all that was committed: that is seen under the lock of writers.
-    fn exchange(&self) -> Result<(), Failure> {
-        let folder = Dir::open(&self.place.folder, false)
-            .map_err(|unfit| self.place.refusal(&format!("cannot be written anew: its folder {unfit}")))?;
-        let unwritten = |error: std::io::Error| self.place.refusal(&format!("cannot be written anew ({error})"));
+    fn exchange(&self) -> Result<(), TransactionFailure> {
+        let folder = PrivateDir::open(&self.place.folder, false)
+            .map_err(|unfit| self.place.refusal_error(&format!("cannot be written anew: its folder {unfit}")))?;
+        let unwritten = |error: std::io::Error| self.place.refusal_error(&format!("cannot be written anew ({error})"));
         remove_parts(&self.place, &folder);
-        let part = format!("{}{}", part_prefix(&self.place), backup::unique());
+        let part = format!("{}{}", part_prefix(&self.place), backup::unique_suffix());
         drop(folder.create_new(&part).map_err(unwritten)?);
-        let exchanged = self.exchange_for(&part, || folder.rename(&part, &self.place.file()).map_err(unwritten));
+        let exchanged = self.exchange_for(&part, || folder.rename(&part, &self.place.file_name()).map_err(unwritten));
         if exchanged.is_err() {
             let _ = folder.remove(&part);
         }
         exchanged
     }
 
-    fn exchange_for(&self, part: &str, rename: impl Fn() -> Result<()>) -> Result<(), Failure> {
+    fn exchange_for(&self, part: &str, rename: impl Fn() -> Result<()>) -> Result<(), TransactionFailure> {
         let mut reader = open::connect_to_read(&self.place, self.wait)?;
         reader.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let seen = data_version(&reader)?;
@@ -127,16 +127,16 @@ impl Db {
         backup::vacuum_into(&reader, &self.place.folder.join(part))?;
         reader.progress_handler(0, None::<fn() -> bool>)?;
         let deadline = Instant::now() + self.wait;
-        let mut writer = self.writer(deadline)?;
+        let mut writer = self.lock_writer(deadline)?;
         self.stay_in_place(&mut writer, deadline)?;
-        let c = writer.as_mut().ok_or_else(|| self.closed())?;
+        let c = writer.as_mut().ok_or_else(|| self.closed_error())?;
         c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
         let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if data_version(&reader)? != seen || !self.is_in_place() {
-            return Err(self.place.busy().into());
+            return Err(self.place.busy_error().into());
         }
         self.fence.commit(&mut || rename())?;
-        // The file has no name any more. Whoever has it open keeps no copy of it.
+        // The file has no name any more. A process that has it open keeps no copy of it.
         let told = tx.pragma_update(None, "application_id", EXCHANGED_ID).and_then(|()| tx.commit());
         drop(reader);
         self.stay_in_place(&mut writer, deadline)?;
@@ -166,11 +166,11 @@ impl Db {
         }
     }
 
-    fn vacuum(&self) -> Result<(), Failure> {
+    fn vacuum(&self) -> Result<(), TransactionFailure> {
         let deadline = Instant::now() + self.wait;
-        let mut writer = self.writer(deadline)?;
+        let mut writer = self.lock_writer(deadline)?;
         self.stay_in_place(&mut writer, deadline)?;
-        let c = writer.as_ref().ok_or_else(|| self.closed())?;
+        let c = writer.as_ref().ok_or_else(|| self.closed_error())?;
         c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
         // The copy may be larger than the memory. SQLite puts it into a file without a name and of mode 0600.
         c.pragma_update(None, "temp_store", "FILE")?;
@@ -179,12 +179,12 @@ impl Db {
         vacuumed?;
         c.busy_timeout(self.wait)?;
         let is_log_read: bool = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if is_log_read { Err(self.place.busy().into()) } else { Ok(()) }
+        if is_log_read { Err(self.place.busy_error().into()) } else { Ok(()) }
     }
 }
 
-/// Removes what a process that died has left. Another process that copies finds its copy gone, and tries again.
-fn remove_parts(place: &Place, folder: &Dir) {
+/// Removes the copies of a process that died. Another process that copies finds its copy gone, and tries again.
+fn remove_parts(place: &DatabasePlace, folder: &PrivateDir) {
     let names = std::fs::read_dir(&place.folder).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     for name in names.filter(|name| name.starts_with(&part_prefix(place))) {
@@ -193,8 +193,8 @@ fn remove_parts(place: &Place, folder: &Dir) {
 }
 
 /// The beginning of the name of a copy that is to take the place of the file.
-fn part_prefix(place: &Place) -> String {
-    format!(".{}.compact-", place.file())
+fn part_prefix(place: &DatabasePlace) -> String {
+    format!(".{}.compact-", place.file_name())
 }
 
 fn data_version(c: &Connection) -> rusqlite::Result<i64> {

@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, InterruptHandle};
 
-use crate::fault::{Failure, Place};
+use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::{backup, open};
 
 /// Time between two tries to interrupt a copy.
@@ -25,16 +25,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The copies of the days of a database.
 pub(crate) struct DailyCopies {
     in_background: AtomicBool,
-    day: Arc<Mutex<Day>>,
+    day: Arc<Mutex<DayState>>,
     /// The last copy that a thread makes, or has made.
-    copying: Mutex<Option<Copying>>,
+    copying: Mutex<Option<RunningCopy>>,
     /// Holds the next copy, after its transaction has begun, until the sender is gone.
     #[cfg(test)]
     held: Mutex<Option<Receiver<()>>>,
 }
 
 /// The state of a day's copy.
-struct Day {
+struct DayState {
     /// The day that was seen to, such as `2026-11-23`.
     date: String,
     /// Why there is no copy of that day.
@@ -42,7 +42,7 @@ struct Day {
 }
 
 /// A copy that a thread makes.
-struct Copying {
+struct RunningCopy {
     thread: JoinHandle<()>,
     interrupt: InterruptHandle,
     /// Disconnected when all is done.
@@ -54,7 +54,7 @@ impl DailyCopies {
     pub(crate) fn new(date: String) -> Self {
         Self {
             in_background: AtomicBool::new(false),
-            day: Arc::new(Mutex::new(Day { date, failed: None })),
+            day: Arc::new(Mutex::new(DayState { date, failed: None })),
             copying: Mutex::new(None),
             #[cfg(test)]
             held: Mutex::new(None),
@@ -71,27 +71,31 @@ impl DailyCopies {
         let mut day = self.day.lock();
         let is_new = day.date != date;
         if is_new {
-            *day = Day { date: date.to_owned(), failed: None };
+            *day = DayState { date: date.to_owned(), failed: None };
         }
         is_new
     }
 
     /// Makes the copy, or begins it. `c` is a connection of the caller, which is about to change something. A thread
     /// that does not get to its first page before the deadline may copy that change, too.
-    pub(crate) fn make(&self, c: &Connection, place: &Place, date: &str, deadline: Instant) {
+    pub(crate) fn make_copy(&self, c: &Connection, place: &DatabasePlace, date: &str, deadline: Instant) {
         // Without a log a reader is in the way of writers.
         let is_logged = c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
         let in_background = self.in_background.load(Ordering::Relaxed) && is_logged.is_ok_and(|mode| mode == "wal");
-        let made = if in_background { self.begin(place, date, deadline) } else { backup::keep(c, place, date, None) };
+        let made = if in_background {
+            self.begin_copy(place, date, deadline)
+        } else {
+            backup::keep_copy(c, place, date, None)
+        };
         if let Err(failure) = made {
-            self.fail(place.refuse(failure));
+            self.note_failure(place.to_error(failure));
         }
     }
 
-    fn begin(&self, place: &Place, date: &str, deadline: Instant) -> Result<(), Failure> {
+    fn begin_copy(&self, place: &DatabasePlace, date: &str, deadline: Instant) -> Result<(), TransactionFailure> {
         let mut copying = self.copying.lock();
         // The copy of yesterday: it is ended, or the machine has been asleep.
-        end(copying.take());
+        end_copy(copying.take());
         let mut c = open::connect_to_read(place, deadline.saturating_duration_since(Instant::now()))?;
         c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let (begun, seen) = channel();
@@ -112,33 +116,33 @@ impl DailyCopies {
         let (day, place, date) = (Arc::clone(&self.day), place.clone(), date.to_owned());
         let copy = move || {
             let _ends: Sender<()> = ends;
-            let made = backup::keep(&c, &place, &date, None);
+            let made = backup::keep_copy(&c, &place, &date, None);
             drop(c);
             let mut day = day.lock();
             if day.date == date {
-                day.failed = made.err().map(|failure| place.refuse(failure));
+                day.failed = made.err().map(|failure| place.to_error(failure));
             }
         };
         let thread = std::thread::Builder::new().name("nudge-backup".into()).spawn(copy);
-        let thread = thread.map_err(|error| backup::refusal(&folder, error))?;
-        *copying = Some(Copying { thread, interrupt, ended });
+        let thread = thread.map_err(|error| backup::refusal_error(&folder, error))?;
+        *copying = Some(RunningCopy { thread, interrupt, ended });
         // An end without a word is a copy that has failed.
         let _ = seen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         Ok(())
     }
 
     /// Why there is no copy of the day, if one was tried.
-    pub(crate) fn failed(&self) -> Option<Error> {
+    pub(crate) fn last_failure(&self) -> Option<Error> {
         self.day.lock().failed.clone()
     }
 
     /// Says why there is no copy.
-    pub(crate) fn fail(&self, error: Error) {
+    pub(crate) fn note_failure(&self, error: Error) {
         self.day.lock().failed = Some(error);
     }
 
     /// Waits until no thread makes a copy any more; false when one still does then.
-    pub(crate) fn wait(&self, deadline: Instant) -> bool {
+    pub(crate) fn wait_for_copy(&self, deadline: Instant) -> bool {
         let Some(copying) = self.copying.try_lock_until(deadline) else { return false };
         let Some(copying) = copying.as_ref() else { return true };
         let left = deadline.saturating_duration_since(Instant::now());
@@ -147,12 +151,12 @@ impl DailyCopies {
 
     /// Ends the copy that a thread makes, which gets so long.
     pub(crate) fn close(&self, wait: Duration) {
-        self.wait(Instant::now() + wait);
-        end(self.copying.lock().take());
+        self.wait_for_copy(Instant::now() + wait);
+        end_copy(self.copying.lock().take());
     }
 }
 
-fn end(copying: Option<Copying>) {
+fn end_copy(copying: Option<RunningCopy>) {
     let Some(copying) = copying else { return };
     // Between two statements there is nothing to interrupt.
     while copying.ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
@@ -163,7 +167,7 @@ fn end(copying: Option<Copying>) {
 
 /// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection: it reads the schema next, and that is
 /// the first query that SQLite asks the authorizer for.
-fn tell_begun(c: &mut Connection, begun: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+fn tell_begun(c: &mut Connection, begun: impl FnOnce() + Send + 'static) -> Result<(), TransactionFailure> {
     let mut begun = Some(begun);
     Ok(c.authorizer(Some(move |context: AuthContext<'_>| {
         if context.action == AuthAction::Select
@@ -184,14 +188,14 @@ mod tests {
     use nudge_core::source::DataDir;
 
     use super::*;
-    use crate::{App, COMPACTION, Db, Kept, Opening, mark_compaction};
+    use crate::{COMPACTION, DataRetention, DatabaseKind, DatabaseOpening, Db, mark_compaction};
 
     const DAY_MS: i64 = 24 * 3_600_000;
-    static NOTES: App = App {
+    static NOTES: DatabaseKind = DatabaseKind {
         name: "notes",
         migrations: &["CREATE TABLE note(title TEXT NOT NULL) STRICT;", COMPACTION],
         full_text: &[],
-        kept: Kept::Data,
+        kept: DataRetention::Data,
     };
 
     struct Desk {
@@ -208,14 +212,15 @@ mod tests {
         }
 
         fn open(&self) -> Db {
-            Db::open(&Opening { clock: self.clock.clone(), ..Opening::new(&self.folder, &NOTES) }).unwrap()
+            Db::open(&DatabaseOpening { clock: self.clock.clone(), ..DatabaseOpening::new(&self.folder, &NOTES) })
+                .unwrap()
         }
 
         /// A database of yesterday, whose next copy begins and goes no further than that until the sender is gone.
         fn open_held(&self) -> (Db, Sender<()>) {
             let db = self.open();
             add(&db, "yesterday").unwrap();
-            self.clock.advance(DAY_MS);
+            self.clock.advance_by(DAY_MS);
             db.copy_in_background(true);
             let (release, held) = channel();
             *db.copies.held.lock() = Some(held);
@@ -245,10 +250,10 @@ mod tests {
         let other = Connection::open(db.path()).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
         other.execute("INSERT INTO note VALUES ('of another')", []).unwrap();
-        assert!(!db.copies.wait(Instant::now()), "it is under way");
+        assert!(!db.copies.wait_for_copy(Instant::now()), "it is under way");
         assert_eq!((db.newest_backup(), db.backup_failed().is_none()), (None, true));
         drop(release);
-        assert!(db.copies.wait(Instant::now() + crate::WAIT));
+        assert!(db.copies.wait_for_copy(Instant::now() + crate::WAIT));
         assert_eq!(titles(&db.newest_backup().unwrap()), ["yesterday"]);
         assert_eq!(titles(&db.path()).len(), 4);
     }
@@ -275,7 +280,7 @@ mod tests {
         let copying = db.copies.copying.lock().take().unwrap();
         copying.interrupt.interrupt();
         drop(release);
-        end(Some(copying));
+        end_copy(Some(copying));
         assert!(db.backup_failed().is_some());
         assert_eq!(std::fs::read_dir(desk.folder.path().join("backups")).unwrap().count(), 0);
         drop(db);

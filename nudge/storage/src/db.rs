@@ -13,11 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::app::{App, Kept, Opening};
+use crate::app::{DataRetention, DatabaseKind, DatabaseOpening};
 use crate::day::DailyCopies;
-use crate::fault::{Failure, Place};
-use crate::files::{Files, Standing};
-use crate::pool::{Pool, Reader};
+use crate::fault::{DatabasePlace, TransactionFailure};
+use crate::files::{DatabaseFiles, FileStanding};
+use crate::pool::{PooledReader, ReaderPool};
 use crate::{backup, check, log_owner, open, recover};
 
 /// How often a call goes on in another file that took the place of the one that was open.
@@ -51,17 +51,17 @@ const EPOCH_SHIFT: u32 = 32;
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 pub struct Db {
-    pub(crate) place: Place,
-    pub(crate) app: &'static App,
+    pub(crate) place: DatabasePlace,
+    pub(crate) app: &'static DatabaseKind,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) fence: Arc<dyn Fence>,
     pub(crate) wait: Duration,
     journal: Mutex<String>,
     /// The files that are open; `None` once closed, or after one that took their place could not be opened.
-    files: Mutex<Option<Files>>,
+    files: Mutex<Option<DatabaseFiles>>,
     // The connection that writes is the last to go: only such a one copies the log back.
     looker: Mutex<Option<Connection>>,
-    readers: Pool,
+    readers: ReaderPool,
     /// `None` once closed.
     writer: Mutex<Option<Connection>>,
     pub(crate) copies: DailyCopies,
@@ -75,11 +75,11 @@ impl Db {
     /// # Errors
     /// `E_UNAVAILABLE`, and nothing is changed, when the folder or the file is not this user's alone, the file is
     /// another program's, damaged, or written by a later version, or others use it until the wait is over.
-    pub fn open(opening: &Opening<'_>) -> Result<Self> {
-        let Opening { folder, app, clock, fence, wait } = opening;
-        let place = Place { folder: folder.create()?, name: app.name };
-        let date = backup::date(clock.plausible());
-        let opened = place.told(open::open(&place, app, &date, Instant::now() + *wait))?;
+    pub fn open(opening: &DatabaseOpening<'_>) -> Result<Self> {
+        let DatabaseOpening { folder, app, clock, fence, wait } = opening;
+        let place = DatabasePlace { folder: folder.create_folder()?, name: app.name };
+        let date = backup::format_date(clock.plausible_time());
+        let opened = place.map_failure(open::open_database(&place, app, &date, Instant::now() + *wait))?;
         // A file that was empty this morning needs no copy today.
         let copies = DailyCopies::new(if opened.is_new { date } else { String::new() });
         Ok(Self {
@@ -91,7 +91,7 @@ impl Db {
             journal: Mutex::new(opened.journal),
             files: Mutex::new(Some(opened.files)),
             looker: Mutex::new(None),
-            readers: Pool::new(),
+            readers: ReaderPool::new(),
             writer: Mutex::new(Some(opened.connection)),
             copies,
             commits: Arc::default(),
@@ -108,10 +108,10 @@ impl Db {
     ///
     /// # Errors
     /// The refusal of `read`; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
-    pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, Failure>) -> Result<T> {
-        self.mending(|| {
-            let reader = self.reader()?;
-            let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
+    pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, TransactionFailure>) -> Result<T> {
+        self.run_mending(|| {
+            let reader = self.take_reader()?;
+            let c = reader.connection.as_ref().ok_or_else(|| self.closed_error())?;
             let tx = c.unchecked_transaction()?;
             self.check_version(&tx)?;
             read(&tx)
@@ -125,33 +125,36 @@ impl Db {
     ///
     /// # Errors
     /// The refusal of `write` or the fence; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
-    pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T> {
-        self.mending(|| self.transact(&mut write))
+    pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>) -> Result<T> {
+        self.run_mending(|| self.try_transaction(&mut write))
     }
 
     /// As [`write`](Self::write), without mending. A change that was committed to a file that had lost its name by then
     /// is made again in the file that has it, before it is told of.
-    fn transact<T>(&self, write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn try_transaction<T>(
+        &self,
+        write: &mut impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
+    ) -> Result<T, TransactionFailure> {
         let deadline = patience::end_within(self.wait);
-        let mut writer = self.writer(deadline)?;
+        let mut writer = self.lock_writer(deadline)?;
         for _ in 0..MAX_MOVES {
             self.stay_in_place(&mut writer, deadline)?;
-            let c = writer.as_mut().ok_or_else(|| self.closed())?;
+            let c = writer.as_mut().ok_or_else(|| self.closed_error())?;
             self.see_to_the_day(c, deadline);
             c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
             if let Some(value) = self.transact_once(c, write)? {
                 return Ok(value);
             }
         }
-        Err(self.place.moving().into())
+        Err(self.place.moving_error().into())
     }
 
     /// Makes a change; `None` when the database lost its name before all was done.
     fn transact_once<T>(
         &self,
         c: &mut Connection,
-        write: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<Option<T>, Failure> {
+        write: &mut impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
+    ) -> Result<Option<T>, TransactionFailure> {
         let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
         self.check_version(&tx)?;
         let value = write(&tx)?;
@@ -165,7 +168,7 @@ impl Db {
                 is_moved = failed.is_none() && !self.is_in_place();
             }
             // The fence passes on refusals alone.
-            if is_moved || failed.is_some() { Err(self.place.busy()) } else { Ok(()) }
+            if is_moved || failed.is_some() { Err(self.place.busy_error()) } else { Ok(()) }
         });
         match (kept, failed) {
             (_, Some(error)) => Err(error.into()),
@@ -183,49 +186,53 @@ impl Db {
     }
 
     pub(crate) fn is_in_place(&self) -> bool {
-        self.files.lock().as_ref().is_some_and(|files| files.standing() == Standing::InPlace)
+        self.files.lock().as_ref().is_some_and(|files| files.check_standing() == FileStanding::InPlace)
     }
 
     /// A connection that reads the file that has the name.
-    fn reader(&self) -> Result<Reader<'_>, Failure> {
+    fn take_reader(&self) -> Result<PooledReader<'_>, TransactionFailure> {
         let deadline = patience::end_within(self.wait);
         for _ in 0..MAX_MOVES {
             self.find_place(deadline)?;
-            let reader = self.readers.take(&self.place, deadline)?;
+            let reader = self.readers.take_reader(&self.place, deadline)?;
             // A connection that was opened just now may be of another file, with the log of this one.
             if self.readers.is_closed() || self.is_in_place() {
                 return Ok(reader);
             }
         }
-        Err(self.place.moving().into())
+        Err(self.place.moving_error().into())
     }
 
     /// As [`stay_in_place`](Self::stay_in_place), for a reader: when there is no file any more, none is made.
-    fn find_place(&self, deadline: Instant) -> Result<(), Failure> {
-        let standing = self.files.lock().as_ref().map(Files::standing);
+    fn find_place(&self, deadline: Instant) -> Result<(), TransactionFailure> {
+        let standing = self.files.lock().as_ref().map(DatabaseFiles::check_standing);
         match standing {
-            Some(Standing::InPlace) => Ok(()),
-            Some(Standing::Removed) => Err(self
+            Some(FileStanding::InPlace) => Ok(()),
+            Some(FileStanding::Removed) => Err(self
                 .place
-                .refusal("is not there any more; put it back, or save something to begin a new one")
+                .refusal_error("is not there any more; put it back, or save something to begin a new one")
                 .into()),
-            _ => self.stay_in_place(&mut *self.writer(deadline)?, deadline),
+            _ => self.stay_in_place(&mut *self.lock_writer(deadline)?, deadline),
         }
     }
 
     /// Makes sure that the open file is the one that has the name: if it is not, all connections end, and the file that
     /// is there now is opened, or made if there is none.
-    pub(crate) fn stay_in_place(&self, writer: &mut Option<Connection>, deadline: Instant) -> Result<(), Failure> {
+    pub(crate) fn stay_in_place(
+        &self,
+        writer: &mut Option<Connection>,
+        deadline: Instant,
+    ) -> Result<(), TransactionFailure> {
         if self.readers.is_closed() || self.is_in_place() {
             return Ok(());
         }
-        let numbers = writer.as_ref().and_then(|c| recover::numbers(c).ok()).unwrap_or_default();
-        self.leave(writer);
-        DataDir::new(&self.place.folder).create()?;
-        let date = backup::date(self.clock.plausible());
-        let mut opened = open::open(&self.place, self.app, &date, deadline)?;
-        if self.app.kept == Kept::Data {
-            recover::follow(&mut opened.connection, &numbers)?;
+        let numbers = writer.as_ref().and_then(|c| recover::read_sequences(c).ok()).unwrap_or_default();
+        self.leave_file(writer);
+        DataDir::new(&self.place.folder).create_folder()?;
+        let date = backup::format_date(self.clock.plausible_time());
+        let mut opened = open::open_database(&self.place, self.app, &date, deadline)?;
+        if self.app.kept == DataRetention::Data {
+            recover::continue_sequences(&mut opened.connection, &numbers)?;
         }
         *self.journal.lock() = opened.journal;
         *self.files.lock() = Some(opened.files);
@@ -235,21 +242,21 @@ impl Db {
 
     /// Ends all connections to a file that has lost its name, and takes its log out of the way of the next one. A file
     /// that was replaced is kept beside the backups.
-    fn leave(&self, writer: &mut Option<Connection>) {
+    fn leave_file(&self, writer: &mut Option<Connection>) {
         let files = self.files.lock().take();
         self.readers.begin_anew();
         *self.looker.lock() = None;
         let (Some(mut c), Some(files)) = (writer.take(), files) else { return };
         let _ = c.busy_timeout(Duration::ZERO);
-        let standing = files.standing();
-        if standing == Standing::Replaced && !files.has_database() && self.app.kept == Kept::Data {
+        let standing = files.check_standing();
+        if standing == FileStanding::Replaced && !files.has_database() && self.app.kept == DataRetention::Data {
             let kept = backup::keep_replaced(&mut c, &self.place, self.clock.now());
             if let Err(failure) = kept {
-                self.copies.fail(self.place.refuse(failure));
+                self.copies.note_failure(self.place.to_error(failure));
             }
         }
         // The file has its own log whole, whatever its name is now, unless another log has the name.
-        if standing != Standing::Replaced || !files.has_database() {
+        if standing != FileStanding::Replaced || !files.has_database() {
             copy_log_back(&c);
         }
         let _ = c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -260,13 +267,13 @@ impl Db {
     }
 
     /// Runs a call, and again when it fails of a full-text index that can be made anew.
-    fn mending<T>(&self, mut call: impl FnMut() -> Result<T, Failure>) -> Result<T> {
+    fn run_mending<T>(&self, mut call: impl FnMut() -> Result<T, TransactionFailure>) -> Result<T> {
         let mut result = call();
-        if result.as_ref().is_err_and(Failure::is_of_an_index) && !self.app.full_text.is_empty() {
-            let mended = self.transact(&mut |tx| Ok(check::rebuild(tx, self.app)?));
+        if result.as_ref().is_err_and(TransactionFailure::is_of_an_index) && !self.app.full_text.is_empty() {
+            let mended = self.try_transaction(&mut |tx| Ok(check::rebuild_indexes(tx, self.app)?));
             result = mended.and_then(|()| call());
         }
-        self.place.told(result)
+        self.place.map_failure(result)
     }
 
     /// A number that differs from that of the last look when anybody has changed the database since, in this process
@@ -274,24 +281,24 @@ impl Db {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
-    pub fn changes(&self) -> Result<i64> {
-        let look = || -> Result<i64, Failure> {
+    pub fn read_change_number(&self) -> Result<i64> {
+        let look = || -> Result<i64, TransactionFailure> {
             let deadline = patience::end_within(self.wait);
             self.find_place(deadline)?;
-            let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy())?;
+            let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy_error())?;
             // The number belongs to a connection, so it is one that is used for nothing else.
             if looker.is_none() {
                 if self.readers.is_closed() {
-                    return Err(self.closed().into());
+                    return Err(self.closed_error().into());
                 }
                 *looker = Some(open::connect_to_read(&self.place, self.wait)?);
             }
-            let c = looker.as_ref().ok_or_else(|| self.closed())?;
+            let c = looker.as_ref().ok_or_else(|| self.closed_error())?;
             let version: i64 = c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
             // Each file begins to count anew.
             Ok(version + (self.epoch().cast_signed() << EPOCH_SHIFT))
         };
-        self.place.told(look())
+        self.place.map_failure(look())
     }
 
     /// Copies the database into a new file, with mode 0600 where there are modes, and returns its bytes.
@@ -299,14 +306,14 @@ impl Db {
     /// # Errors
     /// `E_INVALID` when there is such a file; `E_UNAVAILABLE` when it cannot be written, or the database is damaged.
     pub fn backup(&self, to: &Path) -> Result<u64> {
-        let reader = self.place.told(self.reader())?;
-        let c = reader.connection.as_ref().ok_or_else(|| self.closed())?;
-        self.place.told(backup::copy(c, &self.place, to))
+        let reader = self.place.map_failure(self.take_reader())?;
+        let c = reader.connection.as_ref().ok_or_else(|| self.closed_error())?;
+        self.place.map_failure(backup::copy_database(c, &self.place, to))
     }
 
     /// The newest copy that was made by itself, if there is any.
     pub fn newest_backup(&self) -> Option<PathBuf> {
-        backup::newest(&self.place)
+        backup::find_newest(&self.place)
     }
 
     /// Has the copy of a day made in the background from now on, or by the caller of the day's first change. A process
@@ -317,11 +324,11 @@ impl Db {
 
     /// Why there is no copy of today, if one was tried.
     pub fn backup_failed(&self) -> Option<Error> {
-        self.copies.failed()
+        self.copies.last_failure()
     }
 
     /// The journal mode that the file system allowed: `wal`, or another on one of a network.
-    pub fn journal(&self) -> String {
+    pub fn journal_mode(&self) -> String {
         self.journal.lock().clone()
     }
 
@@ -331,31 +338,31 @@ impl Db {
         self.readers.epoch()
     }
 
-    /// Empties a [`Kept::Cache`] and makes its schema again, also when it is damaged.
+    /// Empties a [`DataRetention::Cache`] and makes its schema again, also when it is damaged.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when others use it until the wait is over, when a later version wrote it, and for anything but a
     /// cache.
     pub fn begin_anew(&self) -> Result<()> {
-        if self.app.kept != Kept::Cache {
-            return Err(self.place.refusal("is not a cache and is never emptied; report this"));
+        if self.app.kept != DataRetention::Cache {
+            return Err(self.place.refusal_error("is not a cache and is never emptied; report this"));
         }
         let deadline = patience::end_within(self.wait);
-        let anew = || -> Result<(), Failure> {
-            let mut writer = self.writer(deadline)?;
-            let c = writer.as_ref().ok_or_else(|| self.closed())?;
+        let anew = || -> Result<(), TransactionFailure> {
+            let mut writer = self.lock_writer(deadline)?;
+            let c = writer.as_ref().ok_or_else(|| self.closed_error())?;
             c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
-            if open::version(c).is_ok_and(|version| version > self.app.version()) {
-                return Err(self.place.newer().into());
+            if open::read_version(c).is_ok_and(|version| version > self.app.version()) {
+                return Err(self.place.newer_error().into());
             }
-            open::empty(c)?;
-            let date = backup::date(self.clock.plausible());
-            let opened = open::open(&self.place, self.app, &date, deadline)?;
+            open::empty_database(c)?;
+            let date = backup::format_date(self.clock.plausible_time());
+            let opened = open::open_database(&self.place, self.app, &date, deadline)?;
             *self.files.lock() = Some(opened.files);
             *writer = Some(opened.connection);
             Ok(())
         };
-        self.place.told(anew())
+        self.place.map_failure(anew())
     }
 
     /// Ends the use: the log is copied back, and every later call is refused. Twice is once. The copy of the day that a
@@ -364,45 +371,48 @@ impl Db {
     /// # Errors
     /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.
     pub fn close(&self) -> Result<()> {
-        let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy()) };
+        let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy_error()) };
         self.readers.close();
         *self.looker.lock() = None;
         // The log is copied back only when no connection reads any more.
         self.copies.close(self.wait);
         if !self.is_in_place() {
-            self.leave(&mut writer);
+            self.leave_file(&mut writer);
         }
         if let Some(c) = writer.take() {
             copy_log_back(&c);
             drop(c);
-            log_owner::forget(&self.place);
+            log_owner::forget_owner(&self.place);
         }
         self.files.lock().take();
         Ok(())
     }
 
     /// The connection that writes.
-    pub(crate) fn writer(&self, deadline: Instant) -> Result<MutexGuard<'_, Option<Connection>>, Failure> {
-        self.writer.try_lock_until(deadline).ok_or_else(|| self.place.busy().into())
+    pub(crate) fn lock_writer(
+        &self,
+        deadline: Instant,
+    ) -> Result<MutexGuard<'_, Option<Connection>>, TransactionFailure> {
+        self.writer.try_lock_until(deadline).ok_or_else(|| self.place.busy_error().into())
     }
 
-    pub(crate) fn closed(&self) -> Error {
-        self.place.refusal("is closed; start nudge again")
+    pub(crate) fn closed_error(&self) -> Error {
+        self.place.refusal_error("is closed; start nudge again")
     }
 
     /// Another version may have changed the schema since it was opened, or somebody may have put back an old copy.
-    fn check_version(&self, c: &Connection) -> Result<(), Failure> {
-        match open::version(c)? {
+    fn check_version(&self, c: &Connection) -> Result<(), TransactionFailure> {
+        match open::read_version(c)? {
             now if now == self.app.version() => Ok(()),
-            now if now > self.app.version() => Err(self.place.newer().into()),
-            _ => Err(self.place.refusal("was replaced by one of an earlier version; start nudge again").into()),
+            now if now > self.app.version() => Err(self.place.newer_error().into()),
+            _ => Err(self.place.refusal_error("was replaced by one of an earlier version; start nudge again").into()),
         }
     }
 
     /// Makes the copy of the day before its first change, and cuts the log. A copy that fails is told of in the status,
     /// and holds up no change.
     fn see_to_the_day(&self, c: &Connection, deadline: Instant) {
-        let date = backup::date(self.clock.plausible());
+        let date = backup::format_date(self.clock.plausible_time());
         if !self.copies.begin_day(&date) {
             return;
         }
@@ -410,8 +420,8 @@ impl Db {
         copy_log_back(c);
         // The caller has the connection, so no other thread is here.
         let _ = c.busy_timeout(self.wait);
-        if self.app.kept == Kept::Data && !backup::is_there(&self.place, &date) {
-            self.copies.make(c, &self.place, &date, deadline);
+        if self.app.kept == DataRetention::Data && !backup::is_there(&self.place, &date) {
+            self.copies.make_copy(c, &self.place, &date, deadline);
         }
     }
 }

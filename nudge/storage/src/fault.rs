@@ -20,7 +20,7 @@ use crate::backup;
 /// let failed = Failure::from(rusqlite::Error::QueryReturnedNoRows);
 /// assert!(matches!((refused, failed), (Failure::Refused(_), Failure::Sql(_))));
 /// ```
-pub enum Failure {
+pub enum TransactionFailure {
     /// A refusal, which the caller gets as it is.
     Refused(Error),
     /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. The data holds SQLite's extended code as `sqlite`; for
@@ -28,9 +28,9 @@ pub enum Failure {
     Sql(rusqlite::Error),
 }
 
-impl Failure {
+impl TransactionFailure {
     /// The primary code and the extended one of SQLite.
-    fn codes(&self) -> Option<(ErrorCode, i32)> {
+    fn read_codes(&self) -> Option<(ErrorCode, i32)> {
         match self {
             Self::Sql(error) => error.sqlite_error().map(|error| (error.code, error.extended_code)),
             Self::Refused(_) => None,
@@ -40,36 +40,36 @@ impl Failure {
     /// Returns true when another try may succeed.
     pub(crate) fn is_busy(&self) -> bool {
         use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
-        matches!(self.codes(), Some((DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed, _)))
+        matches!(self.read_codes(), Some((DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed, _)))
     }
 
     /// Returns true when the file is not as SQLite wrote it.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self.codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
+        matches!(self.read_codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
     }
 
     /// Returns true when only a full-text index is wrong, which can be made anew.
     pub(crate) fn is_of_an_index(&self) -> bool {
-        matches!(self.codes(), Some((_, SQLITE_CORRUPT_VTAB)))
+        matches!(self.read_codes(), Some((_, SQLITE_CORRUPT_VTAB)))
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for TransactionFailure {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for TransactionFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
 /// Without SQLite's words, which may repeat a value.
-impl fmt::Debug for Failure {
+impl fmt::Debug for TransactionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, self.codes()) {
+        match (self, self.read_codes()) {
             (Self::Refused(error), _) => error.fmt(f),
             (Self::Sql(_), Some((code, extended))) => write!(f, "{code:?} ({extended})"),
             (Self::Sql(_), None) => f.write_str("another error of SQLite's"),
@@ -79,84 +79,86 @@ impl fmt::Debug for Failure {
 
 /// The place of a database.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DatabasePlace {
     /// The folder, without links.
     pub folder: PathBuf,
     /// The name without `.db`.
     pub name: &'static str,
 }
 
-impl Place {
-    pub(crate) fn file(&self) -> String {
+impl DatabasePlace {
+    pub(crate) fn file_name(&self) -> String {
         format!("{}.db", self.name)
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.folder.join(self.file())
+        self.folder.join(self.file_name())
     }
 
     /// The refusal `The database PATH ...`.
-    pub(crate) fn refusal(&self, rest: &str) -> Error {
+    pub(crate) fn refusal_error(&self, rest: &str) -> Error {
         Error::unavailable(format!("The database {} {rest}.", self.path().display()))
     }
 
     /// The refusal of a file that a later version wrote.
-    pub(crate) fn newer(&self) -> Error {
-        self.refusal("was written by a newer nudge; update this one").with("newer", true)
+    pub(crate) fn newer_error(&self) -> Error {
+        self.refusal_error("was written by a newer nudge; update this one").with_data("newer", true)
     }
 
     /// The refusal of a call that had to wait too long.
-    pub(crate) fn busy(&self) -> Error {
-        self.refusal("is in use by another call or process; try again")
+    pub(crate) fn busy_error(&self) -> Error {
+        self.refusal_error("is in use by another call or process; try again")
     }
 
     /// The refusal of a call during which the file lost its name time and again.
-    pub(crate) fn moving(&self) -> Error {
-        self.refusal("is moved or replaced again and again, so nothing was changed; try again when that is over")
+    pub(crate) fn moving_error(&self) -> Error {
+        self.refusal_error("is moved or replaced again and again, so nothing was changed; try again when that is over")
     }
 
     /// The refusal of a damaged file, which stays as it is.
-    fn damaged(&self) -> Error {
+    fn damaged_error(&self) -> Error {
         let name = self.name;
-        let refused = if let Some(backup) = backup::newest(self) {
+        let refused = if let Some(backup) = backup::find_newest(self) {
             let path = backup.display();
             let rest = format!("is damaged; `nudge {name} recover {path}` puts its newest backup in its place");
-            self.refusal(&rest).with("backup", backup.to_string_lossy())
+            self.refusal_error(&rest).with_data("backup", backup.to_string_lossy())
         } else {
             let rest = format!(
                 "is damaged and has no backup of its own; if you have one, `nudge {name} recover FILE` puts it in its place, else move it away when no nudge runs, to begin anew"
             );
-            self.refusal(&rest)
+            self.refusal_error(&rest)
         };
-        refused.with("damaged", true)
+        refused.with_data("damaged", true)
     }
 
     /// The refusal that tells of a failure.
-    pub(crate) fn refuse(&self, failure: Failure) -> Error {
+    pub(crate) fn to_error(&self, failure: TransactionFailure) -> Error {
         let damaged = failure.is_damage();
-        let (code, extended) = match (failure.codes(), failure) {
-            (_, Failure::Refused(error)) => return error,
+        let (code, extended) = match (failure.read_codes(), failure) {
+            (_, TransactionFailure::Refused(error)) => return error,
             (Some(codes), _) => codes,
-            (None, _) => return self.refusal("does not have what this version stores; report this"),
+            (None, _) => return self.refusal_error("does not have what this version stores; report this"),
         };
         let refused = match code {
-            _ if damaged => self.damaged(),
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => self.busy(),
+            _ if damaged => self.damaged_error(),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+                self.busy_error()
+            }
             ErrorCode::OperationInterrupted => return patience::given_up(),
-            ErrorCode::DiskFull => self.refusal("cannot grow, so nothing was changed; free some space"),
+            ErrorCode::DiskFull => self.refusal_error("cannot grow, so nothing was changed; free some space"),
             ErrorCode::SystemIoFailure => {
-                self.refusal("cannot be read or written, so nothing was changed; look at its disk")
+                self.refusal_error("cannot be read or written, so nothing was changed; look at its disk")
             }
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
-                self.refusal("cannot be opened for writing; make it and its folder writable")
+                self.refusal_error("cannot be opened for writing; make it and its folder writable")
             }
-            _ => self.refusal("refused a statement of this version; report this"),
+            _ => self.refusal_error("refused a statement of this version; report this"),
         };
-        refused.with("sqlite", extended)
+        refused.with_data("sqlite", extended)
     }
 
     /// The same for a whole result.
-    pub(crate) fn told<T>(&self, result: Result<T, Failure>) -> Result<T> {
-        result.map_err(|failure| self.refuse(failure))
+    pub(crate) fn map_failure<T>(&self, result: Result<T, TransactionFailure>) -> Result<T> {
+        result.map_err(|failure| self.to_error(failure))
     }
 }

@@ -6,12 +6,12 @@
 
 use std::io;
 
-use nudge_core::dir::{Dir, OpenedFile};
+use nudge_core::dir::{OpenedFile, PrivateDir};
 
-use crate::fault::Place;
+use crate::fault::DatabasePlace;
 
 /// The files, as they were when the database was opened.
-pub(crate) struct Files {
+pub(crate) struct DatabaseFiles {
     database: OpenedFile,
     /// The log and its index; without them where the journal is another.
     log: Option<OpenedFile>,
@@ -20,7 +20,7 @@ pub(crate) struct Files {
 
 /// The state of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum FileStanding {
     /// All are as they were.
     InPlace,
     /// The log has lost its name, and no other has it; the database is as it was.
@@ -31,10 +31,10 @@ pub(crate) enum Standing {
     Removed,
 }
 
-impl Files {
+impl DatabaseFiles {
     /// Remembers them; `None` where there is no database.
-    pub(crate) fn look(place: &Place) -> io::Result<Option<Self>> {
-        let beside = |end: &str| OpenedFile::look(place.folder.join(format!("{}{end}", place.file())));
+    pub(crate) fn remember_files(place: &DatabasePlace) -> io::Result<Option<Self>> {
+        let beside = |end: &str| OpenedFile::look_up(place.folder.join(format!("{}{end}", place.file_name())));
         let Some(database) = beside("")? else { return Ok(None) };
         Ok(Some(Self { database, log: beside("-wal")?, index: beside("-shm")? }))
     }
@@ -44,15 +44,15 @@ impl Files {
         self.database == other.database
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn check_standing(&self) -> FileStanding {
         if !self.database.is_in_place() {
-            return if self.database.is_named() { Standing::Replaced } else { Standing::Removed };
+            return if self.database.is_named() { FileStanding::Replaced } else { FileStanding::Removed };
         }
         let mut beside = self.log.iter().chain(&self.index);
         match beside.find(|file| !file.is_in_place()) {
-            None => Standing::InPlace,
-            Some(file) if file.is_named() => Standing::Replaced,
-            Some(_) => Standing::WithoutLog,
+            None => FileStanding::InPlace,
+            Some(file) if file.is_named() => FileStanding::Replaced,
+            Some(_) => FileStanding::WithoutLog,
         }
     }
 
@@ -62,8 +62,8 @@ impl Files {
     }
 
     /// Removes the log and its index, if they still have their names. Their database has lost its own.
-    pub(crate) fn remove_log(&self, place: &Place) {
-        let Ok(folder) = Dir::open(&place.folder, false) else { return };
+    pub(crate) fn remove_log(&self, place: &DatabasePlace) {
+        let Ok(folder) = PrivateDir::open(&place.folder, false) else { return };
         for file in self.log.iter().chain(&self.index).filter(|file| file.is_in_place()) {
             if let Some(name) = file.path().file_name().and_then(|name| name.to_str()) {
                 // If the log stays, SQLite finds it, and refuses a log of another file.

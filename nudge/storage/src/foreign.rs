@@ -2,8 +2,8 @@
 //!
 //! The schema of such a file is a program: a view may never end, a generated column may fill the memory, a virtual
 //! table runs code of SQLite's that few have tried. So callers write no SQL. They name a table and its columns
-//! ([`Foreign::rows`]), the table must be an ordinary one, and each file has a deadline, a number of steps and a number
-//! of bytes ([`Limits`]). Nothing is sorted or joined, so SQLite keeps nothing aside.
+//! ([`ForeignDatabase::for_each_row`]), the table must be an ordinary one, and each file has a deadline, a number of steps and a number
+//! of bytes ([`ForeignLimits`]). Nothing is sorted or joined, so SQLite keeps nothing aside.
 //!
 //! SQLite opens files by their names, waits for pipes, and makes `-shm` and `-journal` files beside them. So the file is
 //! read by the one reader of files of others, and SQLite gets its bytes. A log (`-wal`) is read along for files that may
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -56,7 +56,7 @@ const LIMITS: [(Limit, i32); 13] = [
 
 /// How much of a database is read at most.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ForeignLimits {
     /// Bytes of the file, and of its log.
     pub file_bytes: u64,
     /// Bytes of one value.
@@ -71,7 +71,7 @@ pub struct Limits {
 
 /// Why a database is not read, or not to its end.
 #[derive(Debug)]
-pub enum Unfit {
+pub enum UnfitDatabase {
     /// The file cannot be read.
     File(io::Error),
     /// It is not of this user's.
@@ -89,7 +89,7 @@ pub enum Unfit {
 }
 
 /// A database that is only read.
-pub struct Foreign {
+pub struct ForeignDatabase {
     connection: Connection,
     left_bytes: Cell<u64>,
     /// Lets one be in memory at a time: any number of callers take no more than one file's bytes.
@@ -99,47 +99,52 @@ pub struct Foreign {
 
 /// The treatment of a log beside the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Log {
+pub enum ForeignLog {
     /// It is not looked at: no process writes in such a file while it is read, or the data may be a little older.
     Ignored,
     /// It is read along.
     Read,
 }
 
-impl Foreign {
+impl ForeignDatabase {
     /// Opens a database by its bytes; nothing is made beside it, and no other process has to wait.
     ///
     /// # Errors
-    /// [`Unfit`], also when another one is being read until the deadline.
-    pub fn open(path: &Path, links: Links, log: Log, limits: &Limits) -> Result<Self, Unfit> {
+    /// [`UnfitDatabase`], also when another one is being read until the deadline.
+    pub fn open(
+        path: &Path,
+        links: LinkPolicy,
+        log: ForeignLog,
+        limits: &ForeignLimits,
+    ) -> Result<Self, UnfitDatabase> {
         static PLACE: Mutex<()> = Mutex::new(());
-        let place = PLACE.try_lock_until(limits.until).ok_or(Unfit::TooMuch)?;
+        let place = PLACE.try_lock_until(limits.until).ok_or(UnfitDatabase::TooMuch)?;
         let opened = match log {
-            Log::Ignored => (open_bytes(path, links, limits)?, None),
-            Log::Read => open_with_log(path, links, limits)?,
+            ForeignLog::Ignored => (open_bytes(path, links, limits)?, None),
+            ForeignLog::Read => open_with_log(path, links, limits)?,
         };
         Self::new(opened, Some(place), limits)
     }
 
     /// Opens a backup in its place, which must be a file of this user's.
-    pub(crate) fn open_own(path: &Path, limits: &Limits) -> Result<Self, Unfit> {
+    pub(crate) fn open_own(path: &Path, limits: &ForeignLimits) -> Result<Self, UnfitDatabase> {
         // The descriptor is closed before SQLite has one: it would drop SQLite's locks.
-        let (_, meta) = foreign::open(path, Links::Refused).map_err(Unfit::File)?;
+        let (_, meta) = foreign::open_file(path, LinkPolicy::Refused).map_err(UnfitDatabase::File)?;
         if !foreign::is_own(&meta) {
-            return Err(Unfit::NotOwn);
+            return Err(UnfitDatabase::NotOwn);
         }
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connection = Connection::open_with_flags(path, flags).map_err(Unfit::from)?;
+        let connection = Connection::open_with_flags(path, flags).map_err(UnfitDatabase::from)?;
         Self::new((connection, None), None, limits)
     }
 
     fn new(
         (mut connection, copy): (Connection, Option<TempDir>),
         place: Option<MutexGuard<'static, ()>>,
-        limits: &Limits,
-    ) -> Result<Self, Unfit> {
-        restrict(&mut connection, limits).map_err(Unfit::from)?;
+        limits: &ForeignLimits,
+    ) -> Result<Self, UnfitDatabase> {
+        restrict_connection(&mut connection, limits).map_err(UnfitDatabase::from)?;
         check_schema(&connection)?;
         Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
     }
@@ -153,26 +158,26 @@ impl Foreign {
     /// end that.
     ///
     /// # Errors
-    /// [`Unfit`]; the rows that were read before do not count then.
-    pub fn rows(
+    /// [`UnfitDatabase`]; the rows that were read before do not count then.
+    pub fn for_each_row(
         &self,
         table: &str,
         columns: &[&str],
         only: Option<(&str, &dyn ToSql)>,
         each: &mut dyn FnMut(&Row<'_>) -> ControlFlow<()>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), UnfitDatabase> {
         self.check_table(table)?;
-        let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
-        let of = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quoted(column)));
-        let sql = format!("SELECT {} FROM {}{of}", names.join(", "), quoted(table));
-        let mut statement = self.connection.prepare_cached(&sql).map_err(Unfit::from)?;
+        let names: Vec<_> = columns.iter().map(|name| quote_name(name)).collect();
+        let of = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quote_name(column)));
+        let sql = format!("SELECT {} FROM {}{of}", names.join(", "), quote_name(table));
+        let mut statement = self.connection.prepare_cached(&sql).map_err(UnfitDatabase::from)?;
         let values: Vec<_> = only.iter().map(|(_, value)| *value).collect();
-        let mut rows = statement.query(values.as_slice()).map_err(Unfit::from)?;
-        while let Some(row) = rows.next().map_err(Unfit::from)? {
+        let mut rows = statement.query(values.as_slice()).map_err(UnfitDatabase::from)?;
+        while let Some(row) = rows.next().map_err(UnfitDatabase::from)? {
             for at in 0..columns.len() {
-                let value = row.get_ref(at).map_err(Unfit::from)?;
+                let value = row.get_ref(at).map_err(UnfitDatabase::from)?;
                 let bytes = value.as_bytes_or_null().ok().flatten().map_or(8, |bytes| bytes.len() as u64);
-                let left = self.left_bytes.get().checked_sub(bytes).ok_or(Unfit::TooMuch)?;
+                let left = self.left_bytes.get().checked_sub(bytes).ok_or(UnfitDatabase::TooMuch)?;
                 self.left_bytes.set(left);
             }
             if each(row).is_break() {
@@ -183,24 +188,24 @@ impl Foreign {
     }
 
     /// Returns true if it has a table, an ordinary one.
-    fn check_table(&self, table: &str) -> Result<(), Unfit> {
+    fn check_table(&self, table: &str) -> Result<(), UnfitDatabase> {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
                    AND sql LIKE 'create table %'";
-        let mut statement = self.connection.prepare_cached(sql).map_err(Unfit::from)?;
-        if statement.query_row([table], |row| row.get::<_, i64>(0)).map_err(Unfit::from)? != 1 {
-            return Err(Unfit::NoTable);
+        let mut statement = self.connection.prepare_cached(sql).map_err(UnfitDatabase::from)?;
+        if statement.query_row([table], |row| row.get::<_, i64>(0)).map_err(UnfitDatabase::from)? != 1 {
+            return Err(UnfitDatabase::NoTable);
         }
         let mut is_plain = true;
         let looked = self.connection.pragma(None, "table_xinfo", table, |row| {
             is_plain &= row.get::<_, i64>("hidden")? == 0;
             Ok(())
         });
-        looked.map_err(Unfit::from)?;
-        if is_plain { Ok(()) } else { Err(Unfit::NoTable) }
+        looked.map_err(UnfitDatabase::from)?;
+        if is_plain { Ok(()) } else { Err(UnfitDatabase::NoTable) }
     }
 }
 
-impl From<rusqlite::Error> for Unfit {
+impl From<rusqlite::Error> for UnfitDatabase {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted | ErrorCode::TooBig | ErrorCode::OutOfMemory) => Self::TooMuch,
@@ -216,7 +221,7 @@ impl From<rusqlite::Error> for Unfit {
 }
 
 /// Takes from a connection all that reading rows of a table does not need.
-fn restrict(c: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
+fn restrict_connection(c: &mut Connection, limits: &ForeignLimits) -> rusqlite::Result<()> {
     let (until, mut left) = (limits.until, limits.steps / u64::from(STEPS_EVERY));
     let is_over = move || {
         left = left.saturating_sub(1);
@@ -247,17 +252,17 @@ fn restrict(c: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
 
 /// Checks that the schema is as SQLite writes it. SQLite goes by the statement of each row alone, so a statement that
 /// makes something else than its row says would pass for an ordinary table.
-fn check_schema(c: &Connection) -> Result<(), Unfit> {
-    let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(Unfit::from)?;
-    let mut rows = statement.query([]).map_err(Unfit::from)?;
-    while let Some(row) = rows.next().map_err(Unfit::from)? {
+fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
+    let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(UnfitDatabase::from)?;
+    let mut rows = statement.query([]).map_err(UnfitDatabase::from)?;
+    while let Some(row) = rows.next().map_err(UnfitDatabase::from)? {
         let text = |at: usize| row.get_ref(at).ok().and_then(|value| value.as_str_or_null().ok());
         let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
-            return Err(Unfit::NotADatabase);
+            return Err(UnfitDatabase::NotADatabase);
         };
         // The indexes that come with a table have none.
         if sql.is_some_and(|sql| !is_as_written(kind, name, sql)) {
-            return Err(Unfit::NotADatabase);
+            return Err(UnfitDatabase::NotADatabase);
         }
     }
     Ok(())
@@ -265,7 +270,7 @@ fn check_schema(c: &Connection) -> Result<(), Unfit> {
 
 fn is_as_written(kind: &str, name: &str, sql: &str) -> bool {
     let makes = |what: &str| sql.strip_prefix("CREATE ").and_then(|rest| rest.strip_prefix(what));
-    let is_named = |rest: &str| declared(rest).is_some_and(|declared| declared.eq_ignore_ascii_case(name));
+    let is_named = |rest: &str| parse_declared(rest).is_some_and(|declared| declared.eq_ignore_ascii_case(name));
     match kind {
         "table" => makes("TABLE ").or_else(|| makes("VIRTUAL TABLE ")).is_some_and(is_named),
         "view" => makes("VIEW ").is_some_and(is_named),
@@ -276,7 +281,7 @@ fn is_as_written(kind: &str, name: &str, sql: &str) -> bool {
 }
 
 /// The name at the beginning of a text; `None` for one that is followed by anything else than white space or columns.
-fn declared(text: &str) -> Option<&str> {
+fn parse_declared(text: &str) -> Option<&str> {
     let close = match text.as_bytes().first()? {
         b'[' => Some(']'),
         b'"' => Some('"'),
@@ -295,48 +300,52 @@ fn declared(text: &str) -> Option<&str> {
     (is_name && rest.starts_with(|c: char| c == '(' || c.is_ascii_whitespace())).then_some(name)
 }
 
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A file that was opened, with its header.
-struct Opened {
+struct OpenedForeign {
     rest: fs::File,
     header: [u8; HEADER_BYTES],
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
-fn read_header(path: &Path, links: Links, limits: &Limits) -> Result<Opened, Unfit> {
-    let (mut rest, meta) = foreign::open(path, links).map_err(Unfit::File)?;
+fn read_header(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<OpenedForeign, UnfitDatabase> {
+    let (mut rest, meta) = foreign::open_file(path, links).map_err(UnfitDatabase::File)?;
     let (bytes, mut header) = (meta.len(), [0; HEADER_BYTES]);
     if bytes > limits.file_bytes {
-        return Err(Unfit::TooMuch);
+        return Err(UnfitDatabase::TooMuch);
     }
-    rest.read_exact(&mut header).map_err(|_| Unfit::NotADatabase)?;
+    rest.read_exact(&mut header).map_err(|_| UnfitDatabase::NotADatabase)?;
     if !header.starts_with(MAGIC) {
-        return Err(Unfit::NotADatabase);
+        return Err(UnfitDatabase::NotADatabase);
     }
-    Ok(Opened { rest, header, bytes, modified: meta.modified().ok() })
+    Ok(OpenedForeign { rest, header, bytes, modified: meta.modified().ok() })
 }
 
 /// Gives SQLite the bytes of a file.
-fn open_bytes(path: &Path, links: Links, limits: &Limits) -> Result<Connection, Unfit> {
-    let Opened { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
+fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<Connection, UnfitDatabase> {
+    let OpenedForeign { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
     // Bytes have no log beside them.
     for at in JOURNAL_MODES {
         header.get_mut(at).into_iter().for_each(|mode| *mode = NO_LOG);
     }
-    let mut c = Connection::open_in_memory().map_err(Unfit::from)?;
-    let size = usize::try_from(bytes).map_err(|_| Unfit::TooMuch)?;
-    c.deserialize_read_exact(MAIN_DB, header.as_slice().chain(rest), size, true).map_err(Unfit::from)?;
+    let mut c = Connection::open_in_memory().map_err(UnfitDatabase::from)?;
+    let size = usize::try_from(bytes).map_err(|_| UnfitDatabase::TooMuch)?;
+    c.deserialize_read_exact(MAIN_DB, header.as_slice().chain(rest), size, true).map_err(UnfitDatabase::from)?;
     Ok(c)
 }
 
 /// The same for a file in which somebody may write: with its log, and not in the middle of a change.
-fn open_with_log(path: &Path, links: Links, limits: &Limits) -> Result<(Connection, Option<TempDir>), Unfit> {
+fn open_with_log(
+    path: &Path,
+    links: LinkPolicy,
+    limits: &ForeignLimits,
+) -> Result<(Connection, Option<TempDir>), UnfitDatabase> {
     // SQLite writes its files beside the file itself, not beside a link to it.
-    let path = path.canonicalize().map_err(Unfit::File)?;
+    let path = path.canonicalize().map_err(UnfitDatabase::File)?;
     let beside = |ending: &str| {
         let mut name = path.clone().into_os_string();
         name.push(ending);
@@ -344,7 +353,7 @@ fn open_with_log(path: &Path, links: Links, limits: &Limits) -> Result<(Connecti
     };
     loop {
         let before = read_header(&path, links, limits)?;
-        let journal = foreign::open(&beside("-journal"), Links::Refused);
+        let journal = foreign::open_file(&beside("-journal"), LinkPolicy::Refused);
         // A journal that is done with is empty, or begins with a zero.
         let is_changing = journal.is_ok_and(|(mut file, _)| {
             let mut first = [0];
@@ -358,30 +367,30 @@ fn open_with_log(path: &Path, links: Links, limits: &Limits) -> Result<(Connecti
                 Some(log) => copy_with_log(&path, &log, limits).map(|(c, copy)| (c, Some(copy)))?,
                 None => (open_bytes(&path, links, limits)?, None),
             };
-            let after = path.metadata().map_err(Unfit::File)?;
+            let after = path.metadata().map_err(UnfitDatabase::File)?;
             if (before.bytes, before.modified) == (after.len(), after.modified().ok()) {
                 return Ok(opened);
             }
         }
         if Instant::now() >= limits.until {
-            return Err(Unfit::InUse);
+            return Err(UnfitDatabase::InUse);
         }
         std::thread::sleep(PAUSE);
     }
 }
 
 /// Copies a database and its log into a folder of our own, and opens the copy: only files have a log.
-fn copy_with_log(path: &Path, log: &Path, limits: &Limits) -> Result<(Connection, TempDir), Unfit> {
-    let folder = tempfile::Builder::new().prefix("nudge-").tempdir().map_err(Unfit::File)?;
+fn copy_with_log(path: &Path, log: &Path, limits: &ForeignLimits) -> Result<(Connection, TempDir), UnfitDatabase> {
+    let folder = tempfile::Builder::new().prefix("nudge-").tempdir().map_err(UnfitDatabase::File)?;
     let to = folder.path().join("copy.db");
     for (from, to) in [(path, to.clone()), (log, folder.path().join("copy.db-wal"))] {
-        let (file, _) = foreign::open(from, Links::Refused).map_err(Unfit::File)?;
-        let mut copy = fs::File::create_new(to).map_err(Unfit::File)?;
-        let copied = io::copy(&mut file.take(limits.file_bytes + 1), &mut copy).map_err(Unfit::File)?;
+        let (file, _) = foreign::open_file(from, LinkPolicy::Refused).map_err(UnfitDatabase::File)?;
+        let mut copy = fs::File::create_new(to).map_err(UnfitDatabase::File)?;
+        let copied = io::copy(&mut file.take(limits.file_bytes + 1), &mut copy).map_err(UnfitDatabase::File)?;
         if copied > limits.file_bytes {
-            return Err(Unfit::TooMuch);
+            return Err(UnfitDatabase::TooMuch);
         }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Ok((Connection::open_with_flags(to, flags).map_err(Unfit::from)?, folder))
+    Ok((Connection::open_with_flags(to, flags).map_err(UnfitDatabase::from)?, folder))
 }

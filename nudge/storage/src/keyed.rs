@@ -3,23 +3,23 @@
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Once;
-use nudge_core::service::{Call, Caller, Made};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::{CallIdentity, Caller, EarlierCall};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::db::Db;
-use crate::fault::Failure;
+use crate::fault::TransactionFailure;
 
-/// The migration that makes the table of the calls that were made; among the first of every [`App`](crate::App) whose
+/// The migration that makes the table of the calls that were made; among the first of every [`DatabaseKind`](crate::DatabaseKind) whose
 /// calls change something.
 pub const KEYS: &str = "\
 CREATE TABLE made(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
   answer TEXT NOT NULL) STRICT;
 CREATE INDEX made_at ON made(at);";
-/// The migration that takes away the index by time of [`KEYS`], among the last of every [`App`](crate::App) that has it:
+/// The migration that takes away the index by time of [`KEYS`], among the last of every [`DatabaseKind`](crate::DatabaseKind) that has it:
 /// calls are in the order of their times anyway, and each write has a page less to write.
 pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
@@ -32,7 +32,7 @@ const FORGET_AFTER: i64 = 64;
 
 /// The answer of a call that changes something.
 #[derive(Debug)]
-pub struct Answer {
+pub struct KeyedAnswer {
     /// The result, as JSON.
     pub result: Box<RawValue>,
     /// It was made before, by this process or another; nothing was changed, and there is nothing to tell of.
@@ -54,14 +54,14 @@ pub struct Answer {
 /// }
 /// # }
 /// ```
-impl Once for Db {
-    fn once(
+impl OnceByKey for Db {
+    fn make_once(
         &self,
         key: &str,
-        call: Call,
-        make: &mut dyn FnMut(Option<Made>) -> Result<Box<RawValue>>,
+        call: CallIdentity,
+        make: &mut dyn FnMut(Option<EarlierCall>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
-        match self.read(|c| known(c, key, Some(call), self.clock.now()))? {
+        match self.read(|c| find_known(c, key, Some(call), self.clock.now()))? {
             Some(result) => Ok(result),
             // Two at once with one key both come here: the second finds the first in its transaction.
             None => make(None),
@@ -95,21 +95,21 @@ impl Db {
     pub fn write_once<T: Serialize>(
         &self,
         by: Caller<'_>,
-        mut write: impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<Answer> {
+        mut write: impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
+    ) -> Result<KeyedAnswer> {
         let now = self.clock.now();
         self.write(|tx| {
             if let Some(key) = by.key
-                && let Some(result) = known(tx, key, by.call, now)?
+                && let Some(result) = find_known(tx, key, by.call, now)?
             {
-                return Ok(Answer { result, again: true });
+                return Ok(KeyedAnswer { result, again: true });
             }
             let result = to_raw_value(&write(tx)?)
                 .map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))?;
             if let Some(key) = by.key {
-                note(tx, key, by.call, now, &result)?;
+                note_answer(tx, key, by.call, now, &result)?;
             }
-            Ok(Answer { result, again: false })
+            Ok(KeyedAnswer { result, again: false })
         })
     }
 }
@@ -119,27 +119,38 @@ impl Db {
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
-pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), Failure> {
+pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFailure> {
     let sql = "UPDATE made SET answer = '' WHERE instr(answer, ?1 || ',') OR instr(answer, ?1 || '}')";
     tx.prepare_cached(sql)?.execute([format!("\"id\":{id}")])?;
     Ok(())
 }
 
 /// The answer of the call that was made with a key, if there was one.
-fn known(c: &Connection, key: &str, call: Option<Call>, now: Millis) -> Result<Option<Box<RawValue>>, Failure> {
+fn find_known(
+    c: &Connection,
+    key: &str,
+    call: Option<CallIdentity>,
+    now: Millis,
+) -> Result<Option<Box<RawValue>>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT call, answer FROM made WHERE key = ?1 AND at >= ?2")?;
     let found = statement
         .query_row(params![key, now - KEPT_MS], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
     let Some((made, answer)) = found.optional()? else { return Ok(None) };
     if let Some(call) = call {
-        call.check(&made)?;
+        call.check_recorded(&made)?;
     }
     let broken = |_| Error::unavailable("The answer of this call cannot be read any more; use a new key.");
     Ok(Some(RawValue::from_string(answer).map_err(broken)?))
 }
 
-fn note(tx: &Transaction<'_>, key: &str, call: Option<Call>, now: Millis, result: &RawValue) -> rusqlite::Result<()> {
-    let call = call.map(|call| call.text(false)).unwrap_or_default();
+fn note_answer(
+    tx: &Transaction<'_>,
+    key: &str,
+    call: Option<CallIdentity>,
+    now: Millis,
+    result: &RawValue,
+) -> rusqlite::Result<()> {
+    let call = call.map(|call| call.to_record_text(false)).unwrap_or_default();
     // An entry that no longer counts may still be there.
     let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?;
     let seq = insert.insert(params![key, call, now, result.get()])?;

@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-use nudge_core::dir::Dir;
+use nudge_core::dir::PrivateDir;
 
-use crate::app::Kept;
+use crate::app::DataRetention;
 use crate::backup;
-use crate::fault::Place;
+use crate::fault::DatabasePlace;
 
 /// Most bytes of a note; it has less than two hundred.
 const MAX_BYTES: u64 = 1024;
@@ -27,9 +27,9 @@ struct LogOwner {
 
 impl LogOwner {
     /// Looks at the files; `None` where one of them is not there, or has no identity that outlasts a process.
-    fn look(place: &Place) -> Option<Self> {
-        let log = place.folder.join(format!("{}-wal", place.file()));
-        Some(Self { database: identity(&place.path())?, log: identity(&log)? })
+    fn identify_files(place: &DatabasePlace) -> Option<Self> {
+        let log = place.folder.join(format!("{}-wal", place.file_name()));
+        Some(Self { database: read_identity(&place.path())?, log: read_identity(&log)? })
     }
 
     fn read(file: &mut File) -> Option<Self> {
@@ -46,11 +46,15 @@ impl LogOwner {
 ///
 /// # Errors
 /// The system's error, when the log cannot be taken away.
-pub(crate) fn set_foreign_log_aside(place: &Place, kept: Kept, date: &str) -> io::Result<Option<File>> {
-    let Ok(folder) = Dir::open(&place.folder, false) else { return Ok(None) };
+pub(crate) fn set_foreign_log_aside(
+    place: &DatabasePlace,
+    kept: DataRetention,
+    date: &str,
+) -> io::Result<Option<File>> {
+    let Ok(folder) = PrivateDir::open(&place.folder, false) else { return Ok(None) };
     let Ok(mut note) = folder.open_lock(&name(place), false) else { return Ok(None) };
     let is_foreign = |note: &mut File| {
-        let (noted, found) = (LogOwner::read(note), LogOwner::look(place));
+        let (noted, found) = (LogOwner::read(note), LogOwner::identify_files(place));
         noted.zip(found).is_some_and(|(noted, found)| noted.log == found.log && noted.database != found.database)
     };
     if !is_foreign(&mut note) {
@@ -61,23 +65,23 @@ pub(crate) fn set_foreign_log_aside(place: &Place, kept: Kept, date: &str) -> io
     if !is_foreign(&mut note) {
         return Ok(None);
     }
-    let beside = |end: &str| format!("{}{end}", place.file());
+    let beside = |end: &str| format!("{}{end}", place.file_name());
     // The index can be made again of the log.
     match folder.remove(&beside("-shm")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     match kept {
-        Kept::Data => keep(place, &beside("-wal"), date)?,
-        Kept::Cache => folder.remove(&beside("-wal"))?,
+        DataRetention::Data => keep_log(place, &beside("-wal"), date)?,
+        DataRetention::Cache => folder.remove(&beside("-wal"))?,
     }
     Ok(Some(note))
 }
 
 /// Moves the log to the backups: where its database is still there under another name, the two are whole together.
-fn keep(place: &Place, log: &str, date: &str) -> io::Result<()> {
+fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
     let backups = place.folder.join(backup::FOLDER);
-    Dir::open(&backups, true).map_err(|unfit| io::Error::other(unfit.to_string()))?;
+    PrivateDir::open(&backups, true).map_err(|unfit| io::Error::other(unfit.to_string()))?;
     let mut names = (1..).map(|number: u32| backups.join(format!("{}-{date}.{number}-replaced.wal", place.name)));
     let free = names.find(|path| path.symlink_metadata().is_err()).expect("a folder has fewer files than numbers");
     std::fs::rename(place.folder.join(log), free)
@@ -85,8 +89,10 @@ fn keep(place: &Place, log: &str, date: &str) -> io::Result<()> {
 
 /// Notes that the present log belongs to the present database. `note` is the file that [`set_foreign_log_aside`] has
 /// locked.
-pub(crate) fn write(place: &Place, note: Option<File>) {
-    let (Ok(folder), Some(owner)) = (Dir::open(&place.folder, false), LogOwner::look(place)) else { return };
+pub(crate) fn write(place: &DatabasePlace, note: Option<File>) {
+    let (Ok(folder), Some(owner)) = (PrivateDir::open(&place.folder, false), LogOwner::identify_files(place)) else {
+        return;
+    };
     let (is_locked, file) = (note.is_some(), note.or_else(|| folder.open_lock(&name(place), true).ok()));
     let Some(mut file) = file else { return };
     if LogOwner::read(&mut file).is_some_and(|noted| noted == owner) || !is_locked && file.lock().is_err() {
@@ -98,21 +104,21 @@ pub(crate) fn write(place: &Place, note: Option<File>) {
 }
 
 /// Removes the note where there is no log any more.
-pub(crate) fn forget(place: &Place) {
-    if place.folder.join(format!("{}-wal", place.file())).symlink_metadata().is_err()
-        && let Ok(folder) = Dir::open(&place.folder, false)
+pub(crate) fn forget_owner(place: &DatabasePlace) {
+    if place.folder.join(format!("{}-wal", place.file_name())).symlink_metadata().is_err()
+        && let Ok(folder) = PrivateDir::open(&place.folder, false)
     {
         let _ = folder.remove(&name(place));
     }
 }
 
-fn name(place: &Place) -> String {
-    format!(".{}.log-owner", place.file())
+fn name(place: &DatabasePlace) -> String {
+    format!(".{}.log-owner", place.file_name())
 }
 
 /// Device, inode and time of birth: the inode of a file that is gone may become another's.
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<String> {
+fn read_identity(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let meta = path.symlink_metadata().ok()?;
     let born = meta.created().ok().and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok());
@@ -121,6 +127,6 @@ fn identity(path: &Path) -> Option<String> {
 
 /// A file that is open cannot be replaced here, and the standard library has no identity of files.
 #[cfg(not(unix))]
-fn identity(_: &Path) -> Option<String> {
+fn read_identity(_: &Path) -> Option<String> {
     None
 }

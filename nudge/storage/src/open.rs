@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use nudge_core::dir::{Dir, FileKind, Unfit, advice};
+use nudge_core::dir::{FileKind, PrivateDir, UnfitDir, advise_on_disk};
 use nudge_core::patience;
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::app::{APPLICATION_ID, App, Kept};
+use crate::app::{APPLICATION_ID, DataRetention, DatabaseKind};
 use crate::backup;
-use crate::fault::{Failure, Place};
-use crate::files::Files;
+use crate::fault::{DatabasePlace, TransactionFailure};
+use crate::files::DatabaseFiles;
 use crate::log_owner;
 
 /// Bytes to which the copied write-ahead log is cut.
@@ -35,9 +35,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// An open connection that writes.
-pub(crate) struct Opened {
+pub(crate) struct OpenedDatabase {
     pub connection: Connection,
-    pub files: Files,
+    pub files: DatabaseFiles,
     /// The journal mode that the file system allows, such as `wal`.
     pub journal: String,
     /// Nothing was there before.
@@ -45,18 +45,23 @@ pub(crate) struct Opened {
 }
 
 /// The facts in a file's header.
-pub(crate) struct Seen {
+pub(crate) struct DatabaseHeader {
     pub application: i32,
     pub version: i64,
     pub is_empty: bool,
 }
 
 /// Opens the database to write, as often as it takes until the deadline: not every step of SQLite's waits for others.
-pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> Result<Opened, Failure> {
+pub(crate) fn open_database(
+    place: &DatabasePlace,
+    app: &DatabaseKind,
+    date: &str,
+    deadline: Instant,
+) -> Result<OpenedDatabase, TransactionFailure> {
     let mut wait = FIRST_WAIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match attempt(place, app, date, wait.min(left)) {
+        match try_open(place, app, date, wait.min(left)) {
             Err(failure) if failure.is_busy() && !left.is_zero() => {
                 if wait == FIRST_WAIT {
                     check_locks(place)?;
@@ -65,7 +70,7 @@ pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> R
                 std::thread::sleep(PAUSE.min(left));
             }
             Ok(None) if !left.is_zero() => std::thread::sleep(PAUSE.min(left)),
-            Ok(None) => return Err(place.moving().into()),
+            Ok(None) => return Err(place.moving_error().into()),
             Ok(Some(opened)) => return Ok(opened),
             Err(failure) => return Err(failure),
         }
@@ -74,11 +79,11 @@ pub(crate) fn open(place: &Place, app: &App, date: &str, deadline: Instant) -> R
 
 /// Refuses a folder whose file system has no locks, such as one of a network without its lock server. It locks a
 /// database there that no other process can know, if any can be locked.
-fn check_locks(place: &Place) -> Result<(), Failure> {
+fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".{}.{}-{number}.locks", place.file(), std::process::id());
-    let Ok(folder) = Dir::open(&place.folder, false) else { return Ok(()) };
+    let name = format!(".{}.{}-{number}.locks", place.file_name(), std::process::id());
+    let Ok(folder) = PrivateDir::open(&place.folder, false) else { return Ok(()) };
     if folder.create_new(&name).is_err() {
         return Ok(());
     }
@@ -88,9 +93,9 @@ fn check_locks(place: &Place) -> Result<(), Failure> {
         c.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")
     });
     let _ = folder.remove(&name);
-    match locked.map_err(Failure::from) {
+    match locked.map_err(TransactionFailure::from) {
         Err(failure) if failure.is_busy() => Err(place
-            .refusal(
+            .refusal_error(
                 "is on a file system without locks, which it needs; set NUDGE_DATA_DIR to a folder on another disk",
             )
             .into()),
@@ -99,88 +104,93 @@ fn check_locks(place: &Place) -> Result<(), Failure> {
 }
 
 /// Opens it once; `None` when another file got its name meanwhile.
-fn attempt(place: &Place, app: &App, date: &str, left: Duration) -> Result<Option<Opened>, Failure> {
-    create(place)?;
-    let unseen = |error: std::io::Error| place.refusal(&format!("cannot be looked at ({error})"));
+fn try_open(
+    place: &DatabasePlace,
+    app: &DatabaseKind,
+    date: &str,
+    left: Duration,
+) -> Result<Option<OpenedDatabase>, TransactionFailure> {
+    create_file(place)?;
+    let unseen = |error: std::io::Error| place.refusal_error(&format!("cannot be looked at ({error})"));
     let note = log_owner::set_foreign_log_aside(place, app.kept, date).map_err(|error| {
-        place.refusal(&format!("has the log of another file, which cannot be moved away ({error})"))
+        place.refusal_error(&format!("has the log of another file, which cannot be moved away ({error})"))
     })?;
-    let before = Files::look(place).map_err(unseen)?;
-    let mut c = connect(place, left)?;
+    let before = DatabaseFiles::remember_files(place).map_err(unseen)?;
+    let mut c = connect_writer(place, left)?;
     // Before the database is looked at: another process may make it and its first copy between two looks.
-    let backup = backup::newest(place);
-    let seen = match look(&c) {
-        Err(failure) if failure.is_damage() && app.kept == Kept::Cache => {
-            empty(&c)?;
-            look(&c)?
+    let backup = backup::find_newest(place);
+    let seen = match read_header(&c) {
+        Err(failure) if failure.is_damage() && app.kept == DataRetention::Cache => {
+            empty_database(&c)?;
+            read_header(&c)?
         }
         seen => seen?,
     };
-    judge(place, app, &seen, backup)?;
+    check_header(place, app, &seen, backup)?;
     // The file is Nudge's: its log may be copied back when the last connection ends.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    let is_data = app.kept == Kept::Data;
+    let is_data = app.kept == DataRetention::Data;
     c.pragma_update(None, "synchronous", if is_data { "FULL" } else { "NORMAL" })?;
     // On macOS a flush ends in the disk's own memory else.
     c.pragma_update(None, "fullfsync", is_data)?;
     c.pragma_update(None, "foreign_keys", true)?;
     c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
-    migrate(&mut c, place, app, date, seen.version)?;
+    run_migrations(&mut c, place, app, date, seen.version)?;
     // Whatever it found, SQLite has its log by now.
-    version(&c)?;
-    let files = Files::look(place).map_err(unseen)?;
+    read_version(&c)?;
+    let files = DatabaseFiles::remember_files(place).map_err(unseen)?;
     let (Some(before), Some(files)) = (before, files) else { return Ok(None) };
     log_owner::write(place, note);
-    let opened = Opened { connection: c, files, journal, is_new: seen.is_empty };
+    let opened = OpenedDatabase { connection: c, files, journal, is_new: seen.is_empty };
     Ok(before.is_same_database(&opened.files).then_some(opened))
 }
 
 /// Makes an empty file of mode 0600 if none is there. An existing file must be a regular file of this user's.
-pub(crate) fn create(place: &Place) -> Result<(), Failure> {
+pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     // While one thread has the descriptor, no other may have begun to lock the file.
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock();
-    let unfit = |unfit: Unfit| place.refusal(&format!("cannot be made: its folder {unfit}"));
+    let unfit = |unfit: UnfitDir| place.refusal_error(&format!("cannot be made: its folder {unfit}"));
     let broken = |error: std::io::Error| {
-        let advice = advice(&error).unwrap_or("make its folder writable");
-        place.refusal(&format!("cannot be made ({error}); {advice}"))
+        let advice = advise_on_disk(&error).unwrap_or("make its folder writable");
+        place.refusal_error(&format!("cannot be made ({error}); {advice}"))
     };
-    let dir = Dir::open(&place.folder, false).map_err(unfit)?;
-    let mut kind = dir.look(&place.file()).map_err(broken)?;
+    let dir = PrivateDir::open(&place.folder, false).map_err(unfit)?;
+    let mut kind = dir.look_up(&place.file_name()).map_err(broken)?;
     if let FileKind::Missing = kind {
-        match dir.create_new(&place.file()) {
+        match dir.create_new(&place.file_name()) {
             Ok(file) => drop(file),
             // Another process was faster.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(broken(error).into()),
         }
-        kind = dir.look(&place.file()).map_err(broken)?;
+        kind = dir.look_up(&place.file_name()).map_err(broken)?;
     }
     match kind {
         FileKind::Ours { .. } => Ok(()),
         FileKind::Missing | FileKind::Directory | FileKind::Other => {
-            Err(place.refusal("is not a regular file of this user's alone; move it away").into())
+            Err(place.refusal_error("is not a regular file of this user's alone; move it away").into())
         }
     }
 }
 
 /// A connection that writes. Nothing is copied back from the log at its end until that is allowed: the file may turn
 /// out to be somebody else's.
-pub(crate) fn connect(place: &Place, wait: Duration) -> Result<Connection, Failure> {
+pub(crate) fn connect_writer(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_WRITE, wait)?;
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(c)
 }
 
 /// Opens a connection that only reads. A statement ends once its call is over ([`patience::is_over`]).
-pub(crate) fn connect_to_read(place: &Place, wait: Duration) -> Result<Connection, Failure> {
+pub(crate) fn connect_to_read(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let mut c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)?;
     c.progress_handler(STEPS_BETWEEN_LOOKS, Some(patience::is_over))?;
     Ok(c)
 }
 
-fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Connection, Failure> {
+fn connect_with(place: &DatabasePlace, flags: OpenFlags, wait: Duration) -> Result<Connection, TransactionFailure> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let c = Connection::open_with_flags(place.path(), flags)?;
     c.busy_timeout(wait)?;
@@ -195,29 +205,34 @@ fn connect_with(place: &Place, flags: OpenFlags, wait: Duration) -> Result<Conne
 }
 
 /// Reads the facts in the file's header, all at one moment.
-pub(crate) fn look(c: &Connection) -> Result<Seen, Failure> {
+pub(crate) fn read_header(c: &Connection) -> Result<DatabaseHeader, TransactionFailure> {
     let tx = c.unchecked_transaction()?;
-    Ok(Seen {
+    Ok(DatabaseHeader {
         application: tx.pragma_query_value(None, "application_id", |row| row.get(0))?,
-        version: version(&tx)?,
+        version: read_version(&tx)?,
         is_empty: tx.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?,
     })
 }
 
 /// The number of migrations that have run.
-pub(crate) fn version(c: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn read_version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
 /// Refuses a database of another program, one that a later version wrote, and one that is empty though it had a copy
 /// before.
-fn judge(place: &Place, app: &App, seen: &Seen, backup: Option<PathBuf>) -> Result<(), Failure> {
+fn check_header(
+    place: &DatabasePlace,
+    app: &DatabaseKind,
+    seen: &DatabaseHeader,
+    backup: Option<PathBuf>,
+) -> Result<(), TransactionFailure> {
     let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
     if seen.application != APPLICATION_ID && !is_unused {
-        return Err(place.refusal("is another program's and is left alone; move it away").into());
+        return Err(place.refusal_error("is another program's and is left alone; move it away").into());
     }
     if seen.version > app.version() {
-        return Err(place.newer().into());
+        return Err(place.newer_error().into());
     }
     if is_unused && let Some(backup) = backup {
         let rest = format!(
@@ -225,23 +240,33 @@ fn judge(place: &Place, app: &App, seen: &Seen, backup: Option<PathBuf>) -> Resu
             place.name,
             backup.display()
         );
-        return Err(place.refusal(&rest).with("backup", backup.to_string_lossy()).with("damaged", true).into());
+        return Err(place
+            .refusal_error(&rest)
+            .with_data("backup", backup.to_string_lossy())
+            .with_data("damaged", true)
+            .into());
     }
     Ok(())
 }
 
-fn migrate(c: &mut Connection, place: &Place, app: &App, date: &str, found: i64) -> Result<(), Failure> {
+fn run_migrations(
+    c: &mut Connection,
+    place: &DatabasePlace,
+    app: &DatabaseKind,
+    date: &str,
+    found: i64,
+) -> Result<(), TransactionFailure> {
     if found == app.version() {
         return Ok(());
     }
-    if found > 0 && app.kept == Kept::Data {
-        backup::keep(c, place, date, Some(found))?;
+    if found > 0 && app.kept == DataRetention::Data {
+        backup::keep_copy(c, place, date, Some(found))?;
     }
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have done it, or more, before the lock was ours.
-    let now = version(&tx)?;
+    let now = read_version(&tx)?;
     if now > app.version() {
-        return Err(place.newer().into());
+        return Err(place.newer_error().into());
     }
     for script in app.migrations.iter().skip(usize::try_from(now).unwrap_or_default()) {
         tx.execute_batch(script)?;
@@ -254,9 +279,9 @@ fn migrate(c: &mut Connection, place: &Place, app: &App, date: &str, found: i64)
 
 /// Makes the database empty, whatever its file holds, with the locks that others heed. No file is removed: a log that
 /// stays behind, or another's that is open, would damage the next one.
-pub(crate) fn empty(c: &Connection) -> Result<(), Failure> {
+pub(crate) fn empty_database(c: &Connection) -> Result<(), TransactionFailure> {
     // Reading finds out if there is a log; the error does not matter, as the file may be damaged.
-    let _ = look(c);
+    let _ = read_header(c);
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = c.execute_batch("VACUUM");
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;

@@ -5,20 +5,20 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 
-use crate::fault::{Failure, Place};
+use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
 /// Most connections that read at once.
 const MAX: usize = 2;
 
 /// The connections that read.
-pub(crate) struct Pool {
-    state: Mutex<State>,
+pub(crate) struct ReaderPool {
+    state: Mutex<PoolState>,
     given_back: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     idle: Vec<Connection>,
     /// Includes those in use.
     open: usize,
@@ -27,34 +27,38 @@ struct State {
     epoch: u64,
 }
 
-impl Pool {
+impl ReaderPool {
     pub(crate) fn new() -> Self {
         Self { state: Mutex::default(), given_back: Condvar::new() }
     }
 
     /// Takes a connection, which is given back when the result is dropped.
-    pub(crate) fn take(&self, place: &Place, deadline: Instant) -> Result<Reader<'_>, Failure> {
+    pub(crate) fn take_reader(
+        &self,
+        place: &DatabasePlace,
+        deadline: Instant,
+    ) -> Result<PooledReader<'_>, TransactionFailure> {
         let mut state = self.state.lock();
         loop {
             if state.is_closed {
-                return Ok(Reader { pool: self, connection: None, epoch: state.epoch });
+                return Ok(PooledReader { pool: self, connection: None, epoch: state.epoch });
             }
             if let Some(connection) = state.idle.pop() {
-                return Ok(Reader { pool: self, connection: Some(connection), epoch: state.epoch });
+                return Ok(PooledReader { pool: self, connection: Some(connection), epoch: state.epoch });
             }
             if state.open < MAX {
                 state.open += 1;
                 break;
             }
             if self.given_back.wait_until(&mut state, deadline).timed_out() {
-                return Err(place.busy().into());
+                return Err(place.busy_error().into());
             }
         }
         let epoch = state.epoch;
         drop(state);
         let left = deadline.saturating_duration_since(Instant::now());
         match open::connect_to_read(place, left) {
-            Ok(connection) => Ok(Reader { pool: self, connection: Some(connection), epoch }),
+            Ok(connection) => Ok(PooledReader { pool: self, connection: Some(connection), epoch }),
             Err(failure) => {
                 self.give_back(None, epoch);
                 Err(failure)
@@ -77,12 +81,12 @@ impl Pool {
 
     /// Ends the connections that are idle now, and the others when they are given back.
     pub(crate) fn close(&self) {
-        self.end(|state| state.is_closed = true);
+        self.end_idle(|state| state.is_closed = true);
     }
 
     /// As [`close`](Self::close), and begins anew with those of another file.
     pub(crate) fn begin_anew(&self) {
-        self.end(|state| state.epoch += 1);
+        self.end_idle(|state| state.epoch += 1);
     }
 
     /// Returns the number of their file, counted from 0.
@@ -90,7 +94,7 @@ impl Pool {
         self.state.lock().epoch
     }
 
-    fn end(&self, change: impl FnOnce(&mut State)) {
+    fn end_idle(&self, change: impl FnOnce(&mut PoolState)) {
         let mut state = self.state.lock();
         change(&mut state);
         state.open -= state.idle.len();
@@ -100,14 +104,14 @@ impl Pool {
 }
 
 /// A connection in use.
-pub(crate) struct Reader<'a> {
-    pool: &'a Pool,
+pub(crate) struct PooledReader<'a> {
+    pool: &'a ReaderPool,
     /// `None` when the pool is closed.
     pub connection: Option<Connection>,
     epoch: u64,
 }
 
-impl Drop for Reader<'_> {
+impl Drop for PooledReader<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.pool.give_back(Some(connection), self.epoch);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
-use nudge_core::explain::Parts;
+use nudge_core::explain::ScoreParts;
 
 /// By meaning: weight of the share of the words that a text holds, beside the cosine.
 const WORDS_BESIDE: f64 = 0.2;
@@ -29,7 +29,7 @@ const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
 /// The facts about a text and a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Evidence {
+pub struct MatchEvidence {
     /// The weight of the question's words in it, 0 and more.
     pub bm25: f64,
     /// The share of the question's words that it holds, weighed by how rare each is: 0 to 1.
@@ -40,7 +40,7 @@ pub struct Evidence {
     pub trigrams: f64,
     /// The cosine of its meaning and the question's, -1 to 1; `None` where a vector is missing.
     pub cosine: Option<f64>,
-    /// How much of the question the model understands, 0 to 1; see [`understood`](nudge_core::embed::understood).
+    /// How much of the question the model understands, 0 to 1; see [`understood`](nudge_core::embed::understood_share).
     pub understood: f64,
     /// Is true when it is of the project in which the question is asked.
     pub is_here: bool,
@@ -48,14 +48,14 @@ pub struct Evidence {
 
 /// How relevant it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Relevance {
+pub struct TextRelevance {
     /// 0 to 1.
     pub score: f64,
     /// The named addends, before the sum is cut at 1.
-    pub parts: Parts,
+    pub parts: ScoreParts,
 }
 
-impl Evidence {
+impl MatchEvidence {
     /// How much meaning counts, 0 to 1, and words alone the rest: nothing without a vector.
     pub fn by_meaning(&self) -> f64 {
         if self.cosine.is_some() { self.understood } else { 0.0 }
@@ -63,13 +63,13 @@ impl Evidence {
 
     /// Returns the part of meaning, 0 and more: the cosine and a little for words, as far as the question is
     /// understood.
-    pub fn meaning(&self) -> f64 {
+    pub fn score_meaning(&self) -> f64 {
         self.by_meaning() * (self.cosine.unwrap_or_default().max(0.0) + WORDS_BESIDE * self.coverage)
     }
 
     /// Returns the part of the words' weight, 0 to 0.6.
-    fn stems(&self) -> f64 {
-        STEMS * share(self.bm25, HALF_STEMS)
+    fn score_stems(&self) -> f64 {
+        STEMS * to_share(self.bm25, HALF_STEMS)
     }
 
     /// Returns how relevant the text is: the part of meaning and the part of words alone, mixed by how much of the
@@ -85,10 +85,10 @@ impl Evidence {
     /// let half = Evidence { understood: 0.5, ..understood };
     /// assert!((half.relevance().score - (0.7 + 0.85) / 2.0).abs() < 1e-9);
     /// ```
-    pub fn relevance(&self) -> Relevance {
-        let mut parts = Parts::default();
+    pub fn relevance(&self) -> TextRelevance {
+        let mut parts = ScoreParts::default();
         self.addends().into_iter().filter(|(_, part)| *part > 0.0).for_each(|(name, part)| parts.push(name, part));
-        Relevance { score: self.score(), parts }
+        TextRelevance { score: self.score(), parts }
     }
 
     /// The score alone.
@@ -106,19 +106,19 @@ impl Evidence {
         let by_words = 1.0 - by_meaning;
         [
             ("similarity", by_meaning * self.cosine.unwrap_or_default().max(0.0)),
-            ("stems", by_words * self.stems()),
+            ("stems", by_words * self.score_stems()),
             ("words", (by_meaning * WORDS_BESIDE + by_words * WORDS) * self.coverage),
-            ("trigrams", by_words * GRAMS * share(self.trigrams, HALF_GRAMS)),
+            ("trigrams", by_words * GRAMS * to_share(self.trigrams, HALF_GRAMS)),
             ("names", NAMES * self.names),
             ("project", if self.is_here { PROJECT } else { 0.0 }),
         ]
     }
 }
 
-/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. The order that [`Evidence`] makes is
+/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. The order that [`MatchEvidence`] makes is
 /// compared with it; both evaluation sets do so (`tests/brain/orders`).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ranks {
+pub struct OrderFusion {
     /// How little the first ranks differ: the larger, the less.
     pub k: f64,
     /// The weight of the order by words.
@@ -127,7 +127,7 @@ pub struct Ranks {
     pub meaning: f64,
 }
 
-impl Ranks {
+impl OrderFusion {
     /// The weights that were the best of those tried on the questions of `tests/brain/`.
     pub const CHOSEN: Self = Self { k: 10.0, words: 0.3, meaning: 1.0 };
     /// As the brain's specification has them.
@@ -143,11 +143,11 @@ impl Ranks {
     /// assert!(fused["b"].sum() > fused["a"].sum() && fused["a"].sum() > fused["c"].sum());
     /// assert!((Ranks::CHOSEN.fuse(&["a"], &[])["a"].sum() - 1.0).abs() < 1e-9);
     /// ```
-    pub fn fuse<K: Copy + Eq + Hash>(&self, words: &[K], meaning: &[K]) -> HashMap<K, Parts, RandomState> {
+    pub fn fuse<K: Copy + Eq + Hash>(&self, words: &[K], meaning: &[K]) -> HashMap<K, ScoreParts, RandomState> {
         let lists = [("words", words, self.words), ("similarity", meaning, self.meaning)];
         let lists = lists.into_iter().filter(|(_, list, _)| !list.is_empty());
         let most: f64 = lists.clone().map(|(.., weight)| weight / (self.k + 1.0)).sum();
-        let mut scores: HashMap<K, Parts, RandomState> = HashMap::default();
+        let mut scores: HashMap<K, ScoreParts, RandomState> = HashMap::default();
         for (name, list, weight) in lists {
             let mut rank = self.k;
             for text in list {
@@ -160,7 +160,7 @@ impl Ranks {
 }
 
 /// A weight of 0 and more as a number from 0 to 1.
-fn share(weight: f64, half: f64) -> f64 {
+fn to_share(weight: f64, half: f64) -> f64 {
     weight / (weight + half)
 }
 
@@ -168,8 +168,8 @@ fn share(weight: f64, half: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn evidence() -> Evidence {
-        Evidence {
+    fn evidence() -> MatchEvidence {
+        MatchEvidence {
             bm25: 5.0,
             coverage: 0.5,
             trigrams: 10.0,
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn the_addends_have_names_and_sum_to_the_score() {
-        let Relevance { score, parts } = evidence().relevance();
-        let addend = |name| parts.get(name).unwrap_or_default();
+        let TextRelevance { score, parts } = evidence().relevance();
+        let addend = |name| parts.get_part(name).unwrap_or_default();
         for (name, expected) in [
             ("similarity", 0.25 * 0.4),
             ("stems", 0.75 * 0.3),
@@ -194,32 +194,32 @@ mod tests {
         ] {
             assert!((addend(name) - expected).abs() < 1e-9, "{name} {parts:?}");
         }
-        assert!((parts.sum() - score).abs() < 1e-9);
+        assert!((parts.total() - score).abs() < 1e-9);
     }
 
     #[test]
     fn a_question_that_is_not_understood_and_a_text_without_a_vector_go_by_words() {
-        let words = Evidence { cosine: None, ..evidence() }.relevance();
-        assert_eq!(words, Evidence { cosine: Some(0.9), understood: 0.0, ..evidence() }.relevance());
-        assert_eq!(words, Evidence { cosine: None, understood: 1.0, ..evidence() }.relevance());
-        assert_eq!(words.parts.get("similarity"), None);
+        let words = MatchEvidence { cosine: None, ..evidence() }.relevance();
+        assert_eq!(words, MatchEvidence { cosine: Some(0.9), understood: 0.0, ..evidence() }.relevance());
+        assert_eq!(words, MatchEvidence { cosine: None, understood: 1.0, ..evidence() }.relevance());
+        assert_eq!(words.parts.get_part("similarity"), None);
     }
 
     #[test]
     fn what_meaning_says() {
-        let meaning = evidence().meaning();
+        let meaning = evidence().score_meaning();
         assert!((meaning - 0.25 * (0.4 + WORDS_BESIDE * 0.5)).abs() < 1e-9, "{meaning}");
     }
 
     #[test]
     fn ranks_are_shares_of_the_most_that_both_orders_give() {
-        let fused = Ranks { k: 10.0, words: 0.5, meaning: 1.0 }.fuse(&["a", "b"], &["b", "c"]);
+        let fused = OrderFusion { k: 10.0, words: 0.5, meaning: 1.0 }.fuse(&["a", "b"], &["b", "c"]);
         let most = 1.5 / 11.0;
         for (text, words, similarity) in [("a", 0.5 / 11.0, 0.0), ("b", 0.5 / 12.0, 1.0 / 11.0), ("c", 0.0, 1.0 / 12.0)]
         {
             let parts = &fused[text];
             for (name, expected) in [("words", words), ("similarity", similarity)] {
-                let part = parts.get(name).unwrap_or_default();
+                let part = parts.get_part(name).unwrap_or_default();
                 assert!((part - expected / most).abs() < 1e-9, "{text} {name}: {part}");
             }
         }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_meaning_that_points_away_takes_nothing() {
-        let away = Evidence { cosine: Some(-0.5), understood: 1.0, ..Evidence::default() };
-        assert!((away.relevance().score).abs() < 1e-9 && away.meaning().abs() < 1e-9);
+        let away = MatchEvidence { cosine: Some(-0.5), understood: 1.0, ..MatchEvidence::default() };
+        assert!((away.relevance().score).abs() < 1e-9 && away.score_meaning().abs() < 1e-9);
     }
 }

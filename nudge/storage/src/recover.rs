@@ -8,17 +8,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::dir::Dir;
+use nudge_core::dir::PrivateDir;
 use nudge_core::error::{Error, Result};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
-use crate::app::{APPLICATION_ID, App, Opening};
-use crate::backup::{FOLDER, PART, keep_replaced, refusal, unique};
-use crate::fault::{Failure, Place};
-use crate::foreign::{Foreign, Limits, Unfit};
+use crate::app::{APPLICATION_ID, DatabaseKind, DatabaseOpening};
+use crate::backup::{FOLDER, PART, keep_replaced, refusal_error, unique_suffix};
+use crate::fault::{DatabasePlace, TransactionFailure};
+use crate::foreign::{ForeignDatabase, ForeignLimits, UnfitDatabase};
 use crate::{check, open};
 
 /// The table in which SQLite keeps the last number of other tables.
@@ -39,31 +39,31 @@ const MAX_GROWTH: u64 = 16;
 /// # Errors
 /// `E_INVALID` when the copy is not one of this kind of database, or another user's; `E_UNAVAILABLE` when it is newer,
 /// or the database is in use. Then nothing is changed.
-pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
-    let place = Place { folder: opening.folder.create()?, name: opening.app.name };
+pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
+    let place = DatabasePlace { folder: opening.folder.create_folder()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
     let real = real_path(copy).map_err(|error| bad(&format!("cannot be opened ({error})")))?;
     if real_path(&place.path()).is_ok_and(|path| path == real) {
         return Err(bad("is the database itself; give one of its backups"));
     }
-    let unfit = |unfit: Unfit| match unfit {
-        Unfit::File(error) => bad(&format!("cannot be opened ({error})")),
-        Unfit::NotOwn => bad("is another user's; copy it, and give the copy"),
-        Unfit::InUse => bad("is in use; give a copy of it"),
-        Unfit::TooMuch => bad("takes too long to read; give another backup"),
-        Unfit::NotADatabase | Unfit::NoTable | Unfit::Damaged => {
+    let unfit = |unfit: UnfitDatabase| match unfit {
+        UnfitDatabase::File(error) => bad(&format!("cannot be opened ({error})")),
+        UnfitDatabase::NotOwn => bad("is another user's; copy it, and give the copy"),
+        UnfitDatabase::InUse => bad("is in use; give a copy of it"),
+        UnfitDatabase::TooMuch => bad("takes too long to read; give another backup"),
+        UnfitDatabase::NotADatabase | UnfitDatabase::NoTable | UnfitDatabase::Damaged => {
             bad("is not a database, or is damaged; give another backup")
         }
     };
-    let limits = Limits {
+    let limits = ForeignLimits {
         file_bytes: u64::MAX,
         value_bytes: MAX_VALUE_BYTES,
         all_bytes: real.metadata().map_or(0, |meta| meta.len()).saturating_mul(MAX_GROWTH),
         steps: u64::MAX,
         until: Instant::now() + MAX_TIME,
     };
-    let from = Foreign::open_own(&real, &limits).map_err(unfit)?;
-    let seen = open::look(from.connection()).map_err(|_| unfit(Unfit::Damaged))?;
+    let from = ForeignDatabase::open_own(&real, &limits).map_err(unfit)?;
+    let seen = open::read_header(from.connection()).map_err(|_| unfit(UnfitDatabase::Damaged))?;
     if seen.application != APPLICATION_ID || seen.version < 1 {
         return Err(bad("is not a database of Nudge's; give one of its backups"));
     }
@@ -73,41 +73,41 @@ pub fn restore(opening: &Opening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
             copy.display()
         )));
     }
-    let mut made = place.told(Made::new(&place, opening.app, seen.version))?;
-    place.told(made.fill(&from).map_err(|failure| match failure {
+    let mut made = place.map_failure(RecoveredDatabase::new(&place, opening.app, seen.version))?;
+    place.map_failure(made.fill_tables(&from).map_err(|failure| match failure {
         NotFilled::From(why) => unfit(why).into(),
         NotFilled::Own(failure) => failure,
     }))?;
     drop(from);
-    place.told(open::create(&place).and_then(|()| {
-        let mut into = open::connect(&place, opening.wait)?;
+    place.map_failure(open::create_file(&place).and_then(|()| {
+        let mut into = open::connect_writer(&place, opening.wait)?;
         let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
         // The numbers that a damaged file gave are not known.
-        let given = numbers(&into).unwrap_or_default();
-        open::empty(&into)?;
+        let given = read_sequences(&into).unwrap_or_default();
+        open::empty_database(&into)?;
         let deadline = Instant::now() + opening.wait;
         let backup = Backup::new(&made.connection, &mut into)?;
         while backup.step(-1)? != StepResult::Done {
             if Instant::now() >= deadline {
-                return Err(place.busy().into());
+                return Err(place.busy_error().into());
             }
             std::thread::sleep(PAUSE);
         }
         drop(backup);
-        follow(&mut into, &given)?;
+        continue_sequences(&mut into, &given)?;
         Ok(kept)
     }))
 }
 
 /// A database of our own making, in a file beside the backups that goes with it.
-struct Made {
+struct RecoveredDatabase {
     connection: Connection,
-    app: &'static App,
+    app: &'static DatabaseKind,
     _file: MadeFile,
 }
 
 struct MadeFile {
-    folder: Dir,
+    folder: PrivateDir,
     name: String,
 }
 
@@ -119,8 +119,8 @@ impl Drop for MadeFile {
 
 /// Why a database of our own was not filled: for the sake of the backup, or of its own.
 enum NotFilled {
-    From(Unfit),
-    Own(Failure),
+    From(UnfitDatabase),
+    Own(TransactionFailure),
 }
 
 impl From<rusqlite::Error> for NotFilled {
@@ -129,13 +129,13 @@ impl From<rusqlite::Error> for NotFilled {
     }
 }
 
-impl Made {
+impl RecoveredDatabase {
     /// Makes one with the schema of a version, and without rows.
-    fn new(place: &Place, app: &'static App, version: i64) -> Result<Self, Failure> {
+    fn new(place: &DatabasePlace, app: &'static DatabaseKind, version: i64) -> Result<Self, TransactionFailure> {
         let path = place.folder.join(FOLDER);
-        let folder = Dir::open(&path, true).map_err(|unfit| refusal(&path, unfit))?;
-        let name = format!(".{}-recovered.{}{PART}", place.name, unique());
-        drop(folder.create_new(&name).map_err(|error| refusal(&path, error))?);
+        let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
+        let name = format!(".{}-recovered.{}{PART}", place.name, unique_suffix());
+        drop(folder.create_new(&name).map_err(|error| refusal_error(&path, error))?);
         let file = MadeFile { folder, name };
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -156,10 +156,10 @@ impl Made {
     }
 
     /// Copies the rows of all tables.
-    fn fill(&mut self, from: &Foreign) -> Result<(), NotFilled> {
+    fn fill_tables(&mut self, from: &ForeignDatabase) -> Result<(), NotFilled> {
         let app = self.app;
         let tx = self.connection.transaction()?;
-        let tables = names(
+        let tables = query_names(
             &tx,
             "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
         )?;
@@ -182,16 +182,18 @@ impl Made {
     }
 }
 
-fn copy_rows(tx: &Connection, from: &Foreign, table: &str) -> Result<(), NotFilled> {
-    let columns =
-        names(tx, &format!("SELECT name FROM pragma_table_xinfo('{}') WHERE hidden = 0", table.replace('\'', "''")))?;
+fn copy_rows(tx: &Connection, from: &ForeignDatabase, table: &str) -> Result<(), NotFilled> {
+    let columns = query_names(
+        tx,
+        &format!("SELECT name FROM pragma_table_xinfo('{}') WHERE hidden = 0", table.replace('\'', "''")),
+    )?;
     let columns: Vec<_> = columns.iter().map(String::as_str).collect();
     tx.execute(&format!("DELETE FROM \"{table}\""), [])?;
     let places = vec!["?"; columns.len()].join(", ");
     let mut insert =
         tx.prepare(&format!("INSERT INTO \"{table}\"(\"{}\") VALUES ({places})", columns.join("\", \"")))?;
     let mut failed = None;
-    let read = from.rows(table, &columns, None, &mut |row| {
+    let read = from.for_each_row(table, &columns, None, &mut |row| {
         let mut put = || -> rusqlite::Result<()> {
             for at in 0..columns.len() {
                 insert.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(row.get_ref(at)?))?;
@@ -211,18 +213,18 @@ fn copy_rows(tx: &Connection, from: &Foreign, table: &str) -> Result<(), NotFill
         (Ok(()), None) => Ok(()),
         // A row that its own table would not have taken.
         (Ok(()), Some(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
-            Err(NotFilled::From(Unfit::Damaged))
+            Err(NotFilled::From(UnfitDatabase::Damaged))
         }
         (Ok(()), Some(error)) => Err(error.into()),
     }
 }
 
-fn names(c: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+fn query_names(c: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// The last number that each table gave to a row, for the tables that give each once.
-pub(crate) fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
+pub(crate) fn read_sequences(c: &Connection) -> Result<Vec<(String, i64)>, TransactionFailure> {
     if !c.table_exists(None, NUMBERS)? {
         return Ok(Vec::new());
     }
@@ -231,7 +233,7 @@ pub(crate) fn numbers(c: &Connection) -> Result<Vec<(String, i64)>, Failure> {
 }
 
 /// Goes on where another database ended that gave these numbers, as a generation of its own.
-pub(crate) fn follow(c: &mut Connection, given: &[(String, i64)]) -> Result<(), Failure> {
+pub(crate) fn continue_sequences(c: &mut Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
     give_no_number_again(&tx, given)?;
     begin_generation(&tx)?;
@@ -239,7 +241,7 @@ pub(crate) fn follow(c: &mut Connection, given: &[(String, i64)]) -> Result<(), 
 }
 
 /// Continues after these numbers: code that has noted the number of a row that is gone must not find another row by it.
-fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), Failure> {
+fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     for (table, last) in given {
         if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
             continue;
@@ -254,7 +256,7 @@ fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), F
 
 /// Tells code that remembers earlier rows that these are others. A file of an earlier version has no generation: it
 /// gets one when it is brought up to date.
-fn begin_generation(c: &Connection) -> Result<(), Failure> {
+fn begin_generation(c: &Connection) -> Result<(), TransactionFailure> {
     if c.table_exists(None, "generation")? {
         c.execute("UPDATE generation SET name = randomblob(16)", [])?;
     }

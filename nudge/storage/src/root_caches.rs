@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 
 /// The file that holds the path of the root. The time of change is the time when the cache was last opened.
 const ROOT_FILE: &str = "root";
@@ -39,7 +39,7 @@ pub fn remove_orphans(caches: &Path, now: SystemTime) -> Vec<PathBuf> {
 
 fn is_orphan(folder: &Path, now: SystemTime) -> bool {
     let file = folder.join(ROOT_FILE);
-    let Ok(root) = foreign::read_text(&file, Links::Refused, MAX_ROOT_BYTES) else { return false };
+    let Ok(root) = foreign::read_text(&file, LinkPolicy::Refused, MAX_ROOT_BYTES) else { return false };
     let root = Path::new(&root);
     let is_gone =
         root.is_absolute() && root.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);

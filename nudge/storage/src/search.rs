@@ -43,8 +43,8 @@ use foldhash::fast::RandomState;
 use rusqlite::Connection;
 
 pub use grams::{head, trigrams};
-pub use known::Known;
-pub use words::Words;
+pub use known::TextIndexCache;
+pub use words::QuestionWords;
 
 /// Most words of a question that are looked for, the rarest ones.
 const MAX_WORDS: usize = 16;
@@ -70,16 +70,16 @@ pub struct FullText {
 
 /// The texts that hold words of a question.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundTexts {
     /// The words that were looked for, in the order of the question. Words that are too common are left out.
-    pub words: Vec<Asked>,
+    pub words: Vec<QueryWord>,
     /// The texts, by their row.
-    pub rows: HashMap<i64, Held, RandomState>,
+    pub rows: HashMap<i64, HeldWords, RandomState>,
 }
 
-impl Found {
+impl FoundTexts {
     /// The words that a text holds, as they were asked with.
-    pub fn words_of<'a>(&'a self, held: &Held) -> impl Iterator<Item = &'a str> {
+    pub fn words_of<'a>(&'a self, held: &HeldWords) -> impl Iterator<Item = &'a str> {
         let bits = held.words;
         let held = self.words.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0);
         held.map(|(_, asked)| asked.word.as_str())
@@ -90,10 +90,10 @@ impl Found {
     ///
     /// # Errors
     /// SQLite's errors.
-    pub fn weigh_all(&mut self, c: &Connection, of: &FullText, known: &Known) -> rusqlite::Result<()> {
+    pub fn weigh_all(&mut self, c: &Connection, of: &FullText, known: &TextIndexCache) -> rusqlite::Result<()> {
         for asked in self.words.iter().filter(|asked| asked.texts > 0) {
-            for (row, weight) in known.weights(c, of, &asked.query())?.iter() {
-                self.rows.entry(*row).or_default().bm25 += asked.worth() * weight;
+            for (row, weight) in known.find_weights(c, of, &asked.to_query())?.iter() {
+                self.rows.entry(*row).or_default().bm25 += asked.compute_worth() * weight;
             }
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Found {
 
 /// A word of a question, and the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct QueryWord {
     /// As it was asked with.
     pub word: String,
     /// The number of texts that hold it, or a word near it.
@@ -112,13 +112,13 @@ pub struct Asked {
     pub near: Vec<String>,
 }
 
-impl Asked {
+impl QueryWord {
     /// For `MATCH`.
-    fn query(&self) -> String {
+    fn to_query(&self) -> String {
         if self.near.is_empty() {
-            return quoted(&self.word);
+            return quote_word(&self.word);
         }
-        self.near.iter().map(|near| quoted(near)).collect::<Vec<_>>().join(" OR ")
+        self.near.iter().map(|near| quote_word(near)).collect::<Vec<_>>().join(" OR ")
     }
 
     /// Returns true when it is a name that some text holds letter by letter.
@@ -127,15 +127,15 @@ impl Asked {
     }
 
     /// Returns its weight: less if others replace it.
-    fn worth(&self) -> f64 {
+    fn compute_worth(&self) -> f64 {
         if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
     }
 }
 
 /// The part of a question in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Held {
-    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](Found::weigh_all).
+pub struct HeldWords {
+    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](FoundTexts::weigh_all).
     pub bm25: f64,
     /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
     pub coverage: f64,
@@ -146,8 +146,8 @@ pub struct Held {
 }
 
 /// A word that is looked for, and the texts that hold it.
-struct Term {
-    asked: Asked,
+struct SearchTerm {
+    asked: QueryWord,
     rows: Arc<[i64]>,
 }
 
@@ -159,18 +159,23 @@ struct Term {
 /// # Errors
 /// SQLite's errors.
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
-pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> rusqlite::Result<Found> {
-    let mut found = Found::default();
+pub fn search(
+    c: &Connection,
+    of: &FullText,
+    words: &QuestionWords,
+    known: &TextIndexCache,
+) -> rusqlite::Result<FoundTexts> {
+    let mut found = FoundTexts::default();
     if words.is_empty() {
         return Ok(found);
     }
-    let total = texts(c, of.table)?;
-    let terms = terms(c, of, words, known, total)?;
+    let total = count_texts(c, of.table)?;
+    let terms = find_terms(c, of, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
     let names: f64 = terms.iter().filter(|term| term.asked.is_held_name()).map(|term| rarity(term.asked.texts)).sum();
     for (at, term) in terms.iter().enumerate() {
-        let share = term.asked.worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
+        let share = term.asked.compute_worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
         for row in term.rows.iter() {
             let held = found.rows.entry(*row).or_default();
             held.coverage += share;
@@ -185,21 +190,27 @@ pub fn search(c: &Connection, of: &FullText, words: &Words, known: &Known) -> ru
 }
 
 /// The words that are looked for, in the order of the question.
-fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usize) -> rusqlite::Result<Vec<Term>> {
+fn find_terms(
+    c: &Connection,
+    of: &FullText,
+    words: &QuestionWords,
+    known: &TextIndexCache,
+    total: usize,
+) -> rusqlite::Result<Vec<SearchTerm>> {
     let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
     let mut terms = Vec::new();
     for word in words.iter() {
-        let is_common = known.is_common(c, of.table, &quoted(word), total)?;
-        let rows = if is_common { Arc::default() } else { known.matching(c, of, &quoted(word))? };
+        let is_common = known.is_common(c, of.table, &quote_word(word), total)?;
+        let rows = if is_common { Arc::default() } else { known.find_matching(c, of, &quote_word(word))? };
         let texts = if is_common { many + 1 } else { rows.len() };
-        terms.push(Term { asked: Asked { word: word.to_owned(), texts, near: Vec::new() }, rows });
+        terms.push(SearchTerm { asked: QueryWord { word: word.to_owned(), texts, near: Vec::new() }, rows });
     }
     look_near(c, of, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
         // Now it is worth finding the rarest among the common ones.
-        for Term { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
-            *rows = known.matching(c, of, &asked.query())?;
+        for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
+            *rows = known.find_matching(c, of, &asked.to_query())?;
             asked.texts = rows.len();
         }
     }
@@ -213,34 +224,34 @@ fn terms(c: &Connection, of: &FullText, words: &Words, known: &Known, total: usi
 
 /// Gives the words of scripts without spaces the clauses that hold them, and other words that no text holds the terms
 /// that are near to them.
-fn look_near(c: &Connection, of: &FullText, known: &Known, terms: &mut [Term]) -> rusqlite::Result<()> {
-    for Term { asked, rows } in terms.iter_mut().filter(|term| near::is_part_of_clauses(&term.asked.word)) {
-        asked.near = near::holding(c, of, known, &asked.word)?;
+fn look_near(c: &Connection, of: &FullText, known: &TextIndexCache, terms: &mut [SearchTerm]) -> rusqlite::Result<()> {
+    for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| near::is_part_of_clauses(&term.asked.word)) {
+        asked.near = near::find_holding(c, of, known, &asked.word)?;
         if !asked.near.is_empty() {
-            *rows = known.matching(c, of, &asked.query())?;
+            *rows = known.find_matching(c, of, &asked.to_query())?;
             asked.texts = rows.len();
         }
     }
     let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
     let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
-    let near = near::near(c, of, known, &words)?;
-    for (Term { asked, rows }, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
+    let near = near::find_near(c, of, known, &words)?;
+    for (SearchTerm { asked, rows }, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
         asked.near = near;
-        *rows = known.matching(c, of, &asked.query())?;
+        *rows = known.find_matching(c, of, &asked.to_query())?;
         asked.texts = rows.len();
     }
     Ok(())
 }
 
 /// The number of texts.
-fn texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
+fn count_texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     let count: i64 =
         c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
 /// Returns the texts that match, and the weight of the words in each.
-fn weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
+fn read_weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
     let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
@@ -249,12 +260,12 @@ fn weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(
 }
 
 /// The texts that match.
-fn matching(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
+fn find_matching(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
     let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", of.table))?;
     statement.query_map([query], |row| row.get(0))?.collect()
 }
 
 /// A word as FTS5 takes it for one, whatever it is made of.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     format!("\"{}\"", word.replace('"', "\"\""))
 }

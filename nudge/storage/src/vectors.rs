@@ -74,7 +74,7 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
 /// assert_eq!(vectors.len(), 1);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Vectors {
+pub struct VectorIndex {
     model: Box<str>,
     dims: usize,
     /// Each vector's text and part.
@@ -85,7 +85,7 @@ pub struct Vectors {
     rows: HashMap<i64, Vec<usize>, RandomState>,
 }
 
-impl Vectors {
+impl VectorIndex {
     /// Makes an empty set, for a model and so many dimensions. Vectors of two models cannot be compared.
     pub fn new(model: &str, dims: usize) -> Self {
         let (owners, numbers, rows) = (Vec::new(), Vec::new(), HashMap::default());
@@ -108,14 +108,14 @@ impl Vectors {
     }
 
     /// The number of texts that have any vector.
-    pub fn texts(&self) -> usize {
+    pub fn count_texts(&self) -> usize {
         self.rows.len()
     }
 
     /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions,
     /// that is longer, or with a number that is none.
     pub fn upsert(&mut self, id: i64, part: u32, vector: &[f32]) -> bool {
-        let Some(vector) = self.rounded(vector) else { return false };
+        let Some(vector) = self.round_vector(vector) else { return false };
         let rows = self.rows.entry(id).or_default();
         if let Some(row) = rows.iter().copied().find(|row| self.owners[*row].1 == part) {
             self.numbers[row * self.dims..][..self.dims].copy_from_slice(&vector);
@@ -145,16 +145,19 @@ impl Vectors {
         }
     }
 
-    /// The `k` texts most like a vector of length 1: [`Cosines::top`].
+    /// The `k` texts most like a vector of length 1: [`VectorCosines::top`].
     pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
-        self.cosines(vector).top(k, keep)
+        self.compute_cosines(vector).top(k, keep)
     }
 
     /// Compares a vector of length 1 with all; with none, if it has other dimensions.
-    pub fn cosines(&self, vector: &[f32]) -> Cosines<'_> {
-        let asked = self.rounded(vector).unwrap_or_default();
+    pub fn compute_cosines(&self, vector: &[f32]) -> VectorCosines<'_> {
+        let asked = self.round_vector(vector).unwrap_or_default();
         let numbers = if asked.is_empty() { &[] } else { &self.numbers[..] };
-        Cosines { of: self, rows: numbers.chunks_exact(self.dims.max(1)).map(|row| cosine(row, &asked)).collect() }
+        VectorCosines {
+            of: self,
+            rows: numbers.chunks_exact(self.dims.max(1)).map(|row| compute_cosine(row, &asked)).collect(),
+        }
     }
 
     /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error of
@@ -180,7 +183,7 @@ impl Vectors {
         for begin in (0..rows.len()).step_by(NEAR_ROWS) {
             for (at, (other, (other_id, _))) in rows.iter().enumerate().skip(begin + 1) {
                 for (one, (id, _)) in &rows[begin..at.min(begin + NEAR_ROWS)] {
-                    if cosine(one, other) >= least {
+                    if compute_cosine(one, other) >= least {
                         take(*id, *other_id);
                     }
                 }
@@ -189,7 +192,7 @@ impl Vectors {
     }
 
     /// A vector as it is in memory. `None` for one that is none of these.
-    fn rounded(&self, vector: &[f32]) -> Option<Vec<i16>> {
+    fn round_vector(&self, vector: &[f32]) -> Option<Vec<i16>> {
         let square: f32 = vector.iter().map(|x| x * x).sum();
         // If a number is NaN, the square is NaN too. Fractions are cut off, and a number beyond the largest becomes the
         // largest.
@@ -201,7 +204,7 @@ impl Vectors {
 
 /// By eights, one instruction for each two products, and four of these at a time: a plain loop over numbers of 16 bits takes
 /// twice as long.
-fn cosine(a: &[i16], b: &[i16]) -> f32 {
+fn compute_cosine(a: &[i16], b: &[i16]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     let mut sums = i32x4::ZERO;
     for (a, b) in a.iter().zip(b) {
@@ -216,14 +219,14 @@ fn cosine(a: &[i16], b: &[i16]) -> f32 {
     sum / (ONE * ONE)
 }
 
-/// The cosines of a vector and all of [`Vectors`].
+/// The cosines of a vector and all of [`VectorIndex`].
 #[derive(Debug, Clone)]
-pub struct Cosines<'a> {
-    of: &'a Vectors,
+pub struct VectorCosines<'a> {
+    of: &'a VectorIndex,
     rows: Vec<f32>,
 }
 
-impl Cosines<'_> {
+impl VectorCosines<'_> {
     /// The `k` texts with the highest, best first; of equals, the one with the higher id, which is the newer. `keep` is
     /// asked only of texts that would be among them.
     pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
@@ -254,7 +257,7 @@ impl Cosines<'_> {
     }
 
     /// Returns the cosine of a text's best part. `None` without vectors.
-    pub fn of(&self, id: i64) -> Option<f32> {
+    pub fn get_best(&self, id: i64) -> Option<f32> {
         let rows = self.of.rows.get(&id)?;
         rows.iter().filter_map(|row| self.rows.get(*row).copied()).max_by(f32::total_cmp)
     }

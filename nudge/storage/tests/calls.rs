@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use kit::{CACHE, Desk, HOUR, OLD, add, count, raw, titles};
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Once;
-use nudge_core::service::{Caller, Method, Service as _};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::{Caller, MethodSpec, Service as _};
 use nudge_core::source::Fence;
-use nudge_core::table::{NoParams, Row, Table, TableService, schema};
-use nudge_storage::{Db, Failure, Opening, rusqlite};
+use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, build_schema};
+use nudge_storage::{DatabaseOpening, Db, TransactionFailure, rusqlite};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -46,12 +46,13 @@ fn a_refused_change_changes_nothing() {
         assert!(refused.message().ends_with("report this."), "{refused}");
         assert!(!format!("{refused:?} {:?}", refused.data()).contains(&word), "{refused:?}");
     }
-    let failed = Failure::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(1), Some(word.clone())));
+    let failed =
+        TransactionFailure::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(1), Some(word.clone())));
     assert!(!format!("{failed:?}").contains(&word), "{failed:?}");
     assert_eq!(count(&db), 0);
     // A panic is no commit, and the next one may come.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        db.write(|tx| -> Result<(), Failure> {
+        db.write(|tx| -> Result<(), TransactionFailure> {
             tx.execute(insert, [])?;
             panic!("within a change");
         })
@@ -105,7 +106,7 @@ fn one_writes_and_others_read_what_was() {
     db.read(|c| {
         let of = || c.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0));
         let before = of()?;
-        add(&db, "two").map_err(Failure::from)?;
+        add(&db, "two").map_err(TransactionFailure::from)?;
         assert_eq!((before, of()?), (0, 0));
         assert!(c.execute("DELETE FROM note", []).is_err(), "it only reads");
         Ok(())
@@ -118,7 +119,7 @@ fn one_writes_and_others_read_what_was() {
 fn who_waits_too_long_is_refused() {
     let desk = Desk::new();
     desk.open(&OLD);
-    let db = Db::open(&Opening { wait: Duration::from_millis(20), ..desk.opening(&OLD) }).unwrap();
+    let db = Db::open(&DatabaseOpening { wait: Duration::from_millis(20), ..desk.opening(&OLD) }).unwrap();
     let busy = |refused: Error| {
         assert!(refused.message().ends_with("is in use by another call or process; try again."), "{refused}");
         assert_eq!(refused.code(), 50301);
@@ -149,7 +150,7 @@ fn who_waits_too_long_is_refused() {
 #[test]
 fn who_cannot_read_takes_no_place_from_others() {
     let desk = Desk::new();
-    let db = Db::open(&Opening { wait: Duration::from_millis(200), ..desk.opening(&OLD) }).unwrap();
+    let db = Db::open(&DatabaseOpening { wait: Duration::from_millis(200), ..desk.opening(&OLD) }).unwrap();
     add(&db, "one").unwrap();
     let aside = desk.folder.path().join("aside.db");
     std::fs::rename(desk.path(), &aside).unwrap();
@@ -171,7 +172,7 @@ fn a_closed_one_refuses_all() {
     let refusals = [
         add(&db, "one").map(|_| ()),
         db.read(|_| Ok(())),
-        db.changes().map(|_| ()),
+        db.read_change_number().map(|_| ()),
         db.backup(&desk.folder.path().join("mine.db")).map(|_| ()),
         db.check().map(|_| ()),
     ];
@@ -185,17 +186,17 @@ fn a_closed_one_refuses_all() {
 fn changes_of_others_are_seen() {
     let desk = Desk::new();
     let (db, other) = (desk.open(&OLD), desk.open(&OLD));
-    let first = db.changes().unwrap();
+    let first = db.read_change_number().unwrap();
     count(&other);
-    assert_eq!(db.changes().unwrap(), first);
+    assert_eq!(db.read_change_number().unwrap(), first);
     add(&other, "one").unwrap();
-    let second = db.changes().unwrap();
+    let second = db.read_change_number().unwrap();
     add(&db, "two").unwrap();
-    let third = db.changes().unwrap();
+    let third = db.read_change_number().unwrap();
     assert!(first != second && second != third, "{first} {second} {third}");
     // While somebody changes it, too.
     db.write(|_| {
-        assert_eq!(db.changes().unwrap(), third);
+        assert_eq!(db.read_change_number().unwrap(), third);
         Ok(())
     })
     .unwrap();
@@ -214,7 +215,7 @@ impl Fence for Falls {
 fn nothing_is_acknowledged_behind_a_fence_that_fell() {
     let desk = Desk::new();
     let fence = Arc::new(Falls(AtomicBool::new(false)));
-    let db = Db::open(&Opening { fence: fence.clone(), ..desk.opening(&OLD) }).unwrap();
+    let db = Db::open(&DatabaseOpening { fence: fence.clone(), ..desk.opening(&OLD) }).unwrap();
     add(&db, "one").unwrap();
     let refused = db.write(|tx| {
         fence.0.store(true, Ordering::SeqCst);
@@ -228,13 +229,13 @@ fn nothing_is_acknowledged_behind_a_fence_that_fell() {
 /// A source whose calls are made once.
 struct Notes(Db);
 
-static TABLE: Table<Notes> = Table(&[&ADD, &REFUSE]);
-static ADD: Row<Notes> = Row {
-    method: Method::new("nudge.notes.add", "Add", "Adds a note.", schema::<NoParams>),
+static TABLE: MethodTable<Notes> = MethodTable(&[&ADD, &REFUSE]);
+static ADD: TableRow<Notes> = TableRow {
+    method: MethodSpec::new("nudge.notes.add", "Add", "Adds a note.", build_schema::<NoParams>),
     run: |notes, by, params| notes.add(by, params),
 };
-static REFUSE: Row<Notes> = Row {
-    method: Method::new("nudge.notes.refuse", "Refuse", "Refuses.", schema::<NoParams>),
+static REFUSE: TableRow<Notes> = TableRow {
+    method: MethodSpec::new("nudge.notes.refuse", "Refuse", "Refuses.", build_schema::<NoParams>),
     run: |notes, by, _| {
         let refused = |_: &rusqlite::Transaction<'_>| Err::<(), _>(Error::invalid("It is refused.").into());
         notes.0.write_once(by, refused).map(|answer| answer.result)
@@ -252,15 +253,15 @@ impl Notes {
 }
 
 impl TableService for Notes {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         Some(&self.0)
     }
 }
 
 fn call(notes: &Notes, key: Option<&str>, method: &str, params: &serde_json::Value) -> Result<String> {
-    let by = Caller::named("test").with_key(key);
+    let by = Caller::with_name("test").with_key(key);
     notes.call_by(by, method, &to_raw_value(params).unwrap()).map(|result| result.get().to_owned())
 }
 
@@ -319,10 +320,10 @@ fn a_key_is_known_for_an_hour_and_among_1024() {
     let add = |key: &str| call(&notes, Some(key), "nudge.notes.add", &json!({})).unwrap();
     let keys = || notes.0.read(|c| Ok(c.query_row("SELECT count(*) FROM made", [], |row| row.get::<_, i64>(0))?));
     let first = add("first");
-    desk.clock.advance(HOUR);
+    desk.clock.advance_by(HOUR);
     add("an hour later");
     assert_eq!(add("first"), first);
-    desk.clock.advance(1);
+    desk.clock.advance_by(1);
     add("later");
     let again = add("first");
     assert_ne!(again, first, "the hour is over");
@@ -334,7 +335,7 @@ fn a_key_is_known_for_an_hour_and_among_1024() {
     let forgotten = 1_100 - usize::try_from(kept).unwrap();
     assert_eq!(add(&forgotten.to_string()), answers[forgotten]);
     assert_ne!(add("0"), answers[0]);
-    desk.clock.advance(HOUR + 1);
+    desk.clock.advance_by(HOUR + 1);
     (0..64).for_each(|number| drop(add(&format!("an hour later still {number}"))));
     assert!(keys().unwrap() <= 64, "nothing of the hour before is kept");
 }

@@ -13,8 +13,10 @@ use nudge_core::error::ErrorKind;
 use nudge_core::patience::{self, CallLimit};
 use nudge_core::source::DataDir;
 use nudge_storage::rusqlite::{self, config::DbConfig};
-use nudge_storage::search::{FullText, Known, Words, search};
-use nudge_storage::{APPLICATION_ID, App, Db, GENERATION, KEYS, Kept, Opening, generation, restore};
+use nudge_storage::search::{FullText, QuestionWords, TextIndexCache, search};
+use nudge_storage::{
+    APPLICATION_ID, DataRetention, DatabaseKind, DatabaseOpening, Db, GENERATION, KEYS, read_generation, restore_copy,
+};
 
 #[test]
 fn each_connection_is_set_up() {
@@ -30,7 +32,7 @@ fn each_connection_is_set_up() {
         let read = db.read(|c| Ok(["busy_timeout", "temp_store"].map(|name| ask(name, c).unwrap())));
         let [busy, temp] = read.unwrap();
         assert!((4_000..=5_000).contains(&busy) && temp == 2, "{busy} {temp}");
-        assert_eq!(db.journal(), "wal");
+        assert_eq!(db.journal_mode(), "wal");
     }
 }
 
@@ -41,7 +43,7 @@ fn a_read_ends_with_its_call() {
     let db = desk.open(&OLD);
     add(&db, "one").unwrap();
     let (began, reading) = std::sync::mpsc::channel();
-    let limit = CallLimit::within(Duration::from_hours(1));
+    let limit = CallLimit::from_now(Duration::from_hours(1));
     std::thread::scope(|scope| {
         let call = scope.spawn(|| {
             limit.run(|| {
@@ -74,7 +76,7 @@ fn all_files_are_this_users_alone() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
     add(&db, "one").unwrap();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "two").unwrap();
     db.backup(&desk.folder.path().join("mine.db")).unwrap();
     let mode = |name: &str| desk.folder.path().join(name).metadata().unwrap().mode() & 0o777;
@@ -95,9 +97,9 @@ fn all_files_are_this_users_alone() {
 /// Promise: see `all_files_are_this_users_alone`.
 #[cfg(unix)]
 #[test]
-fn what_was_put_in_its_place_is_refused() {
+fn a_file_put_in_its_place_is_refused() {
     let desk = Desk::new();
-    let folder = desk.folder.create().unwrap();
+    let folder = desk.folder.create_folder().unwrap();
     let elsewhere = folder.join("elsewhere.db");
     raw(&elsewhere).execute_batch("CREATE TABLE t(x)").unwrap();
     let before = fs::read(&elsewhere).unwrap();
@@ -120,7 +122,7 @@ fn what_was_put_in_its_place_is_refused() {
 #[test]
 fn a_file_that_is_no_database_is_left_alone() {
     let desk = Desk::new();
-    desk.folder.create().unwrap();
+    desk.folder.create_folder().unwrap();
     let text = "These are my notes, and no database.\n".repeat(200);
     fs::write(desk.path(), &text).unwrap();
     let refused = desk.try_open(&OLD).err().unwrap();
@@ -134,7 +136,7 @@ fn a_file_that_is_no_database_is_left_alone() {
 fn a_database_of_another_program_is_left_alone() {
     for id in [0, 0x0f05_5111, APPLICATION_ID + 1] {
         let desk = Desk::new();
-        desk.folder.create().unwrap();
+        desk.folder.create_folder().unwrap();
         let theirs = raw(&desk.path());
         theirs.pragma_update(None, "application_id", id).unwrap();
         theirs.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -167,7 +169,7 @@ fn a_newer_schema_is_left_alone() {
 
 #[test]
 fn a_migration_makes_a_copy_and_all_of_it_or_nothing() {
-    static BROKEN: App = app(&[KEYS, "CREATE TABLE a(x); CREATE TABLE a(x);"], Kept::Data);
+    static BROKEN: DatabaseKind = app(&[KEYS, "CREATE TABLE a(x); CREATE TABLE a(x);"], DataRetention::Data);
     let desk = Desk::new();
     desk.try_open(&BROKEN).err().expect("a script that fails");
     add(&desk.open(&OLD), "one").unwrap();
@@ -189,7 +191,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
     for day in 0..6 {
         add(&db, &format!("day {day}")).unwrap();
         add(&db, &format!("day {day}, later")).unwrap();
-        desk.clock.advance(24 * kit::HOUR);
+        desk.clock.advance_by(24 * kit::HOUR);
     }
     let three = ["notes-2026-11-26.3.db", "notes-2026-11-27.4.db", "notes-2026-11-28.5.db"];
     assert_eq!(desk.backups(), three, "three are kept, and there is none of the day on which it was made");
@@ -228,7 +230,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
 fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
     let desk = Desk::new();
     let day = |db: &Db, title: &str| {
-        desk.clock.advance(24 * kit::HOUR);
+        desk.clock.advance_by(24 * kit::HOUR);
         add(db, title).unwrap();
     };
     let db = desk.open(&OLD);
@@ -236,10 +238,10 @@ fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
     let before = desk.backups();
     assert_eq!(before.len(), 3);
     let ten_years = 3650 * 24 * kit::HOUR;
-    desk.clock.jump(ten_years);
+    desk.clock.jump_by(ten_years);
     (0..3).for_each(|number| day(&db, &format!("ahead {number}")));
     assert!(desk.backups().contains(&before[2]), "{:?}", desk.backups());
-    desk.clock.jump(-ten_years);
+    desk.clock.jump_by(-ten_years);
     for number in 0..3 {
         day(&db, &format!("after {number}"));
         let newest = db.newest_backup().unwrap();
@@ -253,13 +255,13 @@ fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
 fn a_clock_that_is_ahead_for_seconds_makes_no_copy() {
     let desk = Desk::new();
     let clock = Arc::new(PlausibleClock::new(desk.clock.clone(), None));
-    let db = Db::open(&Opening { clock, ..desk.opening(&OLD) }).unwrap();
+    let db = Db::open(&DatabaseOpening { clock, ..desk.opening(&OLD) }).unwrap();
     add(&db, "one").unwrap();
-    desk.clock.jump(3650 * 24 * kit::HOUR);
+    desk.clock.jump_by(3650 * 24 * kit::HOUR);
     add(&db, "two").unwrap();
     assert_eq!(desk.backups(), [""; 0]);
-    desk.clock.jump(-3650 * 24 * kit::HOUR);
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.jump_by(-3650 * 24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "three").unwrap();
     assert_eq!(desk.backups(), ["notes-2026-11-24.1.db"]);
 }
@@ -282,7 +284,7 @@ fn copies_without_a_number_are_the_oldest() {
         "nothing tells them apart but the date"
     );
     for number in 0..3 {
-        desk.clock.advance(24 * kit::HOUR);
+        desk.clock.advance_by(24 * kit::HOUR);
         add(&db, &number.to_string()).unwrap();
     }
     let four = ["notes-2026-11-24.1.db", "notes-2026-11-25.2.db", "notes-2026-11-26.3.db", "notes-2036-01-01.db"];
@@ -298,12 +300,12 @@ fn a_copy_that_fails_holds_up_no_change() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
     fs::write(desk.folder.path().join("backups"), "a file").unwrap();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "one").unwrap();
     let failed = db.backup_failed().unwrap();
     assert!(failed.message().starts_with("A backup in ") && failed.reason() == "E_UNAVAILABLE", "{failed}");
     fs::remove_file(desk.folder.path().join("backups")).unwrap();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "two").unwrap();
     assert!(db.backup_failed().is_none() && desk.backups() == ["notes-2026-11-25.1.db"]);
 }
@@ -344,7 +346,7 @@ fn damage_is_told_and_nothing_is_moved() {
     for number in 0..50 {
         add(&db, &number.to_string()).unwrap();
     }
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "the next day").unwrap();
     db.close().unwrap();
     damage(&desk, "vector");
@@ -365,7 +367,7 @@ fn damage_is_told_and_nothing_is_moved() {
     assert_eq!(count(&db), 51, "what can be read is read");
     assert!(!db.check().unwrap().is_sound());
     // A copy of what is damaged does not take the place of a good one.
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     damaged(add(&db, "it has a vector").unwrap_err());
     damaged(db.backup_failed().unwrap());
     assert_eq!(desk.backups(), ["notes-2026-11-24.1.db"]);
@@ -374,7 +376,7 @@ fn damage_is_told_and_nothing_is_moved() {
 
     // While another has it open, too.
     let other = desk.open(&OLD);
-    let kept = restore(&desk.opening(&OLD), &backup).unwrap().unwrap();
+    let kept = restore_copy(&desk.opening(&OLD), &backup).unwrap().unwrap();
     assert!(kept.to_string_lossy().ends_with("-damaged.db") && fs::read(kept).unwrap() == before, "byte for byte");
     assert_eq!(count(&other), 50);
     add(&other, "goes on").unwrap();
@@ -389,23 +391,23 @@ fn a_copy_is_put_back_over_whatever_is_there() {
     let copy = desk.folder.path().join("copy.db");
     desk.open(&OLD).backup(&copy).unwrap();
     fs::write(desk.path(), "no database".repeat(1000)).unwrap();
-    restore(&desk.opening(&OLD), &copy).unwrap();
+    restore_copy(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
     add(&desk.open(&OLD), "two").unwrap();
-    let first = restore(&desk.opening(&OLD), &copy).unwrap().unwrap();
+    let first = restore_copy(&desk.opening(&OLD), &copy).unwrap().unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
     // Once more in the same second: what was replaced first is all there is of it.
-    let second = restore(&desk.opening(&OLD), &copy).unwrap().unwrap();
+    let second = restore_copy(&desk.opening(&OLD), &copy).unwrap().unwrap();
     assert_ne!(first, second);
-    restore(&desk.opening(&OLD), &first).unwrap();
+    restore_copy(&desk.opening(&OLD), &first).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one", "two"], "a mistake can be taken back");
     // Over none, and brought up to date when it is opened.
     let new = Desk::new();
-    restore(&new.opening(&NEW), &copy).unwrap();
+    restore_copy(&new.opening(&NEW), &copy).unwrap();
     assert_eq!(titles(&new.open(&NEW)), ["one"]);
     // What it was opened as is there no more: the next process finds its way.
     let db = new.open(&NEW);
-    restore(&new.opening(&NEW), &copy).unwrap();
+    restore_copy(&new.opening(&NEW), &copy).unwrap();
     let refused = add(&db, "two").unwrap_err();
     assert!(refused.message().ends_with("was replaced by one of an earlier version; start nudge again."), "{refused}");
 }
@@ -413,9 +415,9 @@ fn a_copy_is_put_back_over_whatever_is_there() {
 /// Who remembers rows by their numbers must not come upon others.
 #[test]
 fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
-    static MARKED: App = app(&[KEYS, FIRST, GENERATION], Kept::Data);
+    static MARKED: DatabaseKind = app(&[KEYS, FIRST, GENERATION], DataRetention::Data);
     let desk = Desk::new();
-    let named = || desk.open(&MARKED).read(|c| Ok(generation(c)?)).unwrap();
+    let named = || desk.open(&MARKED).read(|c| Ok(read_generation(c)?)).unwrap();
     let at = |name: &str| desk.folder.path().join(name);
     desk.open(&MARKED).backup(&at("empty.db")).unwrap();
     let first = named();
@@ -423,11 +425,11 @@ fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
     assert_eq!(add(&desk.open(&MARKED), "one").unwrap(), 1);
     desk.open(&MARKED).backup(&at("one.db")).unwrap();
     assert_eq!(add(&desk.open(&MARKED), "two").unwrap(), 2);
-    restore(&desk.opening(&MARKED), &at("one.db")).unwrap();
+    restore_copy(&desk.opening(&MARKED), &at("one.db")).unwrap();
     let second = named();
     assert_ne!(first, second);
     assert_eq!(add(&desk.open(&MARKED), "three").unwrap(), 3, "though the copy knows of no second");
-    restore(&desk.opening(&MARKED), &at("empty.db")).unwrap();
+    restore_copy(&desk.opening(&MARKED), &at("empty.db")).unwrap();
     assert!(![first, second].contains(&named()));
     assert_eq!(add(&desk.open(&MARKED), "four").unwrap(), 4, "though the copy knows of none");
 }
@@ -436,7 +438,7 @@ fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
 fn a_file_that_has_lost_everything_is_not_begun_anew() {
     let desk = Desk::new();
     add(&desk.open(&OLD), "one").unwrap();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&desk.open(&OLD), "two").unwrap();
     let copy = desk.open(&OLD).newest_backup().unwrap();
     fs::write(desk.path(), "").unwrap();
@@ -446,7 +448,7 @@ fn a_file_that_has_lost_everything_is_not_begun_anew() {
     let refused = Db::open(&desk.opening(&OLD)).err().unwrap();
     assert!(refused.message().contains("is empty, and its newest backup is not; `nudge notes recover "), "{refused}");
     assert_eq!(fs::read(desk.path()).unwrap(), b"", "nothing was written");
-    restore(&desk.opening(&OLD), &copy).unwrap();
+    restore_copy(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
 }
 
@@ -455,7 +457,7 @@ fn only_a_sound_copy_of_the_same_kind_is_put_back() {
     let desk = Desk::new();
     add(&desk.open(&OLD), "one").unwrap();
     let refused = |path: &std::path::Path| {
-        let refused = restore(&desk.opening(&OLD), path).unwrap_err();
+        let refused = restore_copy(&desk.opening(&OLD), path).unwrap_err();
         assert_eq!(titles(&desk.open(&OLD)), ["one"]);
         refused.message().rsplit_once(".db ").map_or_else(String::new, |(_, rest)| rest.to_owned())
     };
@@ -491,19 +493,21 @@ fn a_copy_brings_rows_and_nothing_else() {
              CREATE TABLE theirs(x); CREATE INDEX note_theirs ON note(title, body);",
         )
         .unwrap();
-    restore(&desk.opening(&OLD), &copy).unwrap();
+    restore_copy(&desk.opening(&OLD), &copy).unwrap();
     assert_eq!(schema(&desk.path()), before);
     let db = desk.open(&OLD);
     add(&db, "two").unwrap();
     assert_eq!(titles(&db), ["one", "two"]);
     assert!(db.check().unwrap().is_sound());
-    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
+    let found = db
+        .read(|c| Ok(search(c, &NOTES, &QuestionWords::from_text("the worker crashed"), &TextIndexCache::default())?))
+        .unwrap();
     assert_eq!(found.rows.len(), 2, "the index was made of the rows");
     assert!(names(&desk.folder.path().join("backups")).iter().all(|name| !name.contains("recovered")));
     drop(db);
     // A table that is none.
     raw(&copy).execute_batch("DROP TABLE note; CREATE VIEW note AS SELECT * FROM endless").unwrap();
-    let refused = restore(&desk.opening(&OLD), &copy).unwrap_err();
+    let refused = restore_copy(&desk.opening(&OLD), &copy).unwrap_err();
     assert!(refused.message().contains("is not a database, or is damaged"), "{refused}");
     assert_eq!(titles(&desk.open(&OLD)), ["one", "two"], "nothing is changed");
 }
@@ -517,25 +521,29 @@ fn a_damaged_index_mends_itself() {
     let db = desk.open(&OLD);
     add(&db, "one").unwrap();
     raw(&desk.path()).execute_batch("UPDATE note_fts_data SET block = x'0000' WHERE id > 10").unwrap();
-    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
+    let found = db
+        .read(|c| Ok(search(c, &NOTES, &QuestionWords::from_text("the worker crashed"), &TextIndexCache::default())?))
+        .unwrap();
     assert!(found.rows[&1].coverage > 0.99, "{found:?}");
-    assert_eq!(db.check().unwrap(), nudge_storage::Health::default());
+    assert_eq!(db.check().unwrap(), nudge_storage::DatabaseHealth::default());
     // What can still be read, but is wrong, a check finds.
     raw(&desk.path()).execute_batch("INSERT INTO note_fts(note_fts) VALUES('delete-all')").unwrap();
     let health = db.check().unwrap();
     assert!(health.is_sound() && health.rebuilt == ["note_fts"], "{health:?}");
-    let found = db.read(|c| Ok(search(c, &NOTES, &Words::of("the worker crashed"), &Known::default())?)).unwrap();
+    let found = db
+        .read(|c| Ok(search(c, &NOTES, &QuestionWords::from_text("the worker crashed"), &TextIndexCache::default())?))
+        .unwrap();
     assert_eq!(found.rows.len(), 1);
 }
 
 #[test]
 fn a_damaged_cache_is_emptied() {
     let desk = Desk::new();
-    desk.folder.create().unwrap();
+    desk.folder.create_folder().unwrap();
     fs::write(desk.path(), "no database".repeat(1000)).unwrap();
     let db = desk.open(&CACHE);
     add(&db, "one").unwrap();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "two").unwrap();
     assert!(desk.backups().is_empty());
     // One that its source finds useless is emptied while it is open, whoever else has it open.
@@ -559,7 +567,7 @@ fn the_log_is_cut_at_the_end_and_daily() {
         add(&db, &number.to_string()).unwrap();
     }
     let before = log();
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "the next day").unwrap();
     assert!(0 < log() && log() < before, "{} < {before}", log());
     let reading = raw(&desk.path());
@@ -584,12 +592,12 @@ fn sqlite_alone_opens_the_file() {
     };
     let db = desk.open(&OLD);
     assert_eq!(open(), 1, "the connection that writes");
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "one").unwrap();
     assert_eq!(open(), 1);
     db.read(|_| {
         db.read(|_| {
-            db.changes().unwrap();
+            db.read_change_number().unwrap();
             assert_eq!(open(), 4, "two that read, and one that looks");
             Ok(())
         })?;
@@ -616,7 +624,7 @@ fn sqlite_alone_opens_the_file() {
 #[test]
 fn a_place_without_room_for_a_folder_is_refused() {
     let folder = DataDir::new("/proc/self/nudge");
-    let refused = Db::open(&Opening::new(&folder, &OLD)).err().unwrap();
+    let refused = Db::open(&DatabaseOpening::new(&folder, &OLD)).err().unwrap();
     assert!(refused.message().starts_with("The folder /proc/self/nudge cannot be made ("), "{refused}");
 }
 
@@ -626,7 +634,7 @@ fn a_place_without_room_for_a_folder_is_refused() {
 fn names_are_no_addresses() {
     let place = tempfile::tempdir().unwrap();
     let folder = DataDir::new(place.path().join("file:x?mode=memory&cache=shared#%41"));
-    let db = Db::open(&Opening { wait: Duration::ZERO, ..Opening::new(&folder, &OLD) }).unwrap();
+    let db = Db::open(&DatabaseOpening { wait: Duration::ZERO, ..DatabaseOpening::new(&folder, &OLD) }).unwrap();
     add(&db, "one").unwrap();
     db.backup(&folder.path().join("file:mine?mode=memory.db")).unwrap();
     assert_eq!(names(folder.path())[..3], [".notes.db.log-owner", "file:mine?mode=memory.db", "notes.db"]);

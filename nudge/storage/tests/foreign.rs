@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::Links;
-use nudge_storage::foreign::{Foreign, Limits, Log, Unfit};
+use nudge_core::foreign::LinkPolicy;
+use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use nudge_storage::rusqlite::{Connection, config::DbConfig};
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ForeignLimits {
+    ForeignLimits {
         file_bytes: 16 << 20,
         value_bytes: 1 << 20,
         all_bytes: 4 << 20,
@@ -30,12 +30,17 @@ fn made(folder: &Path, script: &str) -> PathBuf {
 }
 
 /// The texts of the column `x` of the table `t`.
-fn texts(path: &Path, limits: &Limits) -> Result<Vec<String>, Unfit> {
+fn texts(path: &Path, limits: &ForeignLimits) -> Result<Vec<String>, UnfitDatabase> {
     let mut texts = Vec::new();
-    Foreign::open(path, Links::Refused, Log::Read, limits)?.rows("t", &["x"], None, &mut |row| {
-        texts.push(row.get(0).unwrap());
-        ControlFlow::Continue(())
-    })?;
+    ForeignDatabase::open(path, LinkPolicy::Refused, ForeignLog::Read, limits)?.for_each_row(
+        "t",
+        &["x"],
+        None,
+        &mut |row| {
+            texts.push(row.get(0).unwrap());
+            ControlFlow::Continue(())
+        },
+    )?;
     Ok(texts)
 }
 
@@ -59,12 +64,15 @@ fn only_ordinary_tables_are_read() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let unfit = texts(&made(folder.path(), &script), &limits()).unwrap_err();
-        assert!(matches!(unfit, Unfit::NoTable | Unfit::NotADatabase | Unfit::Damaged), "{script}: {unfit:?}");
+        assert!(
+            matches!(unfit, UnfitDatabase::NoTable | UnfitDatabase::NotADatabase | UnfitDatabase::Damaged),
+            "{script}: {unfit:?}"
+        );
     }
 }
 
 #[test]
-fn what_is_read_has_limits() {
+fn every_read_has_limits() {
     let folder = tempfile::tempdir().unwrap();
     let path = made(folder.path(), "CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one'), ('two')");
     assert_eq!(texts(&path, &limits()).unwrap(), ["one", "two"]);
@@ -73,18 +81,18 @@ fn what_is_read_has_limits() {
     let long = "INSERT INTO t VALUES(printf('%1000d', 1))";
     Connection::open(&path).unwrap().execute_batch(long).unwrap();
     for less in [
-        Limits { file_bytes: 4_096, ..limits() },
-        Limits { value_bytes: 500, ..limits() },
-        Limits { all_bytes: 100, ..limits() },
-        Limits { steps: 10_000, ..limits() },
-        Limits { until: Instant::now(), ..limits() },
+        ForeignLimits { file_bytes: 4_096, ..limits() },
+        ForeignLimits { value_bytes: 500, ..limits() },
+        ForeignLimits { all_bytes: 100, ..limits() },
+        ForeignLimits { steps: 10_000, ..limits() },
+        ForeignLimits { until: Instant::now(), ..limits() },
     ] {
-        assert!(matches!(texts(&path, &less), Err(Unfit::TooMuch)), "{less:?}");
+        assert!(matches!(texts(&path, &less), Err(UnfitDatabase::TooMuch)), "{less:?}");
     }
     let mut found = 0;
     let only: (&str, &dyn nudge_storage::rusqlite::ToSql) = ("x", &"x7");
-    let file = Foreign::open(&path, Links::Refused, Log::Ignored, &limits()).unwrap();
-    file.rows("t", &["x"], Some(only), &mut |_| {
+    let file = ForeignDatabase::open(&path, LinkPolicy::Refused, ForeignLog::Ignored, &limits()).unwrap();
+    file.for_each_row("t", &["x"], Some(only), &mut |_| {
         found += 1;
         ControlFlow::Continue(())
     })
@@ -96,7 +104,7 @@ fn what_is_read_has_limits() {
     Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
     texts(&path, &limits()).unwrap_err();
     fs::write(&path, "no database".repeat(100)).unwrap();
-    assert!(matches!(texts(&path, &limits()), Err(Unfit::NotADatabase)));
+    assert!(matches!(texts(&path, &limits()), Err(UnfitDatabase::NotADatabase)));
 }
 
 /// A file that its own program has open is read with its log; a change that is not finished is waited for.
@@ -111,8 +119,8 @@ fn a_file_in_use_is_read_and_nothing_is_made_beside_it() {
     drop(c);
     assert_eq!(texts(&path, &limits()).unwrap(), ["one", "two"]);
     fs::write(folder.path().join("theirs.db-journal"), "journal").unwrap();
-    let soon = Limits { until: Instant::now() + Duration::from_millis(50), ..limits() };
-    assert!(matches!(texts(&path, &soon), Err(Unfit::InUse)));
+    let soon = ForeignLimits { until: Instant::now() + Duration::from_millis(50), ..limits() };
+    assert!(matches!(texts(&path, &soon), Err(UnfitDatabase::InUse)));
     fs::remove_file(folder.path().join("theirs.db-journal")).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no file was made");
 }
@@ -126,7 +134,7 @@ fn no_pipe_is_waited_for_and_no_link_followed() {
     pipe(&at("pipe"));
     std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
     for odd in ["pipe", "zero", "missing"] {
-        assert!(matches!(texts(&at(odd), &limits()), Err(Unfit::File(_))), "{odd}");
+        assert!(matches!(texts(&at(odd), &limits()), Err(UnfitDatabase::File(_))), "{odd}");
     }
     let path = made(folder.path(), "CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one')");
     pipe(&at("theirs.db-wal"));

@@ -14,9 +14,9 @@ use kit::{CACHE, Desk, FORGETTING, NEW, OLD, add, count, titles};
 use libtest_mimic::{Arguments, Trial};
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::error::Error;
-use nudge_core::service::{Call, Caller};
+use nudge_core::service::{CallIdentity, Caller};
 use nudge_core::source::DataDir;
-use nudge_storage::{App, Db, Opening, mark_compaction};
+use nudge_storage::{DatabaseKind, DatabaseOpening, Db, mark_compaction};
 
 /// In the environment of a process that plays a role.
 const ROLE: &str = "NUDGE_STORAGE_ROLE";
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 /// What a started process does. It prints a line for each thing that it has done.
 fn play(role: &str, args: &[&str]) {
     let folder = DataDir::new(args[0]);
-    let open = |app: &'static App| Db::open(&Opening::new(&folder, app));
+    let open = |app: &'static DatabaseKind| Db::open(&DatabaseOpening::new(&folder, app));
     match (role, &args[1..]) {
         ("write", [mode, tag]) => {
             let db = open(if *mode == "full" { &OLD } else { &CACHE }).unwrap();
@@ -76,7 +76,7 @@ fn play(role: &str, args: &[&str]) {
             told(open(app).and_then(|db| add(&db, title)).map(|_| ()));
         }
         ("add at once", [title]) => {
-            let opening = Opening { wait: Duration::ZERO, ..Opening::new(&folder, &OLD) };
+            let opening = DatabaseOpening { wait: Duration::ZERO, ..DatabaseOpening::new(&folder, &OLD) };
             told(Db::open(&opening).and_then(|db| add(&db, title)).map(|_| ()));
         }
         ("old", []) => {
@@ -141,8 +141,8 @@ fn told(done: Result<(), Error>) {
 
 /// Adds a note on behalf of a key, and returns the answer.
 fn once(db: &Db, key: &str) -> String {
-    let mut by = Caller::named("test").with_key(Some(key));
-    by.call = Some(Call::new("nudge.notes.add", key));
+    let mut by = Caller::with_name("test").with_key(Some(key));
+    by.call = Some(CallIdentity::new("nudge.notes.add", key));
     let add = |tx: &nudge_storage::rusqlite::Transaction<'_>| {
         tx.execute("INSERT INTO note(title, body) VALUES(?1 || ':' || random(), '')", [key])?;
         Ok(tx.query_row("SELECT title FROM note WHERE id = last_insert_rowid()", [], |row| row.get::<_, String>(0))?)
@@ -205,7 +205,7 @@ fn kills_lose_nothing_that_was_not_flushed() {
 }
 
 /// Four writers, of which one after the other is killed in the midst of it.
-fn kills(mode: &str, app: &'static App) {
+fn kills(mode: &str, app: &'static DatabaseKind) {
     let kills = std::env::var("NUDGE_STORAGE_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let desk = Desk::new();
     let (sender, acks) = channel();
@@ -274,7 +274,7 @@ fn migrations_at_once() {
     for _ in 0..5 {
         let desk = Desk::new();
         // The other processes have the system's clock.
-        desk.clock.jump(SystemClock.now() - kit::NOON);
+        desk.clock.jump_by(SystemClock.now() - kit::NOON);
         add(&desk.open(&OLD), "old").unwrap();
         at_once(&desk, "new");
         let db = desk.open(&NEW);
@@ -412,15 +412,15 @@ fn locks_outlast_all_that_is_done_to_the_file() {
     let db = desk.open(&OLD);
     add(&db, "before").unwrap();
     // The first copy of a new day is made within the change.
-    desk.clock.advance(24 * kit::HOUR);
+    desk.clock.advance_by(24 * kit::HOUR);
     db.write(|tx| {
         tx.execute("INSERT INTO note(title, body) VALUES('within', '')", [])?;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 assert_eq!(count(&db), 1);
-                db.changes().unwrap();
+                db.read_change_number().unwrap();
                 db.backup(&desk.folder.path().join("mine.db")).unwrap();
-                assert_eq!((db.newest_backup().is_some(), db.journal().as_str()), (true, "wal"));
+                assert_eq!((db.newest_backup().is_some(), db.journal_mode().as_str()), (true, "wal"));
                 assert!(desk.path().metadata().unwrap().len() > 0);
                 // A second one in the same process, which also ends.
                 assert_eq!(count(&desk.open(&OLD)), 1);
@@ -481,7 +481,7 @@ fn a_log_that_was_copied_with_its_file_is_replayed() {
     let (desk, other) = (Desk::new(), Desk::new());
     add(&desk.open(&OLD), "before").unwrap();
     let written = write_and_die(&desk);
-    other.folder.create().unwrap();
+    other.folder.create_folder().unwrap();
     for name in kit::names(desk.folder.path()).iter().filter(|name| *name != "backups") {
         std::fs::copy(desk.folder.path().join(name), other.folder.path().join(name)).unwrap();
     }

@@ -23,7 +23,7 @@ fn reopened(desk: &Desk, db: &nudge_storage::Db) -> Vec<String> {
 /// Promise (storage): An acknowledged change is in the file that has the name, also after another file was moved over
 /// it. No log is replayed onto another file (Unix).
 #[test]
-fn what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy() {
+fn a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
     let copy = desk.folder.path().join("copy.db");
@@ -32,9 +32,9 @@ fn what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy() {
     }
     db.backup(&copy).unwrap();
     let lost = add(&db, "not in the copy").unwrap();
-    let seen = db.changes().unwrap();
+    let seen = db.read_change_number().unwrap();
     fs::rename(&copy, desk.path()).unwrap();
-    assert_ne!(db.changes().unwrap(), seen, "whoever remembers rows hears of it");
+    assert_ne!(db.read_change_number().unwrap(), seen, "whoever remembers rows hears of it");
     assert_eq!((count(&db), db.epoch()), (20, 1), "who reads sees the file that is there");
     for number in 0..30 {
         assert!(add(&db, &format!("after {number}")).unwrap() > lost, "a number is never another's");
@@ -46,7 +46,7 @@ fn what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy() {
     assert_eq!(all, 21, "what was replaced is kept, with what its log held");
 }
 
-/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
+/// Promise: see `a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy`.
 #[test]
 fn a_change_goes_on_in_the_file_that_took_the_place_meanwhile() {
     let desk = Desk::new();
@@ -67,9 +67,9 @@ fn a_change_goes_on_in_the_file_that_took_the_place_meanwhile() {
     assert_eq!((calls, reopened(&desk, &db)), (2, vec!["before".to_owned(), "within".into()]));
 }
 
-/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
+/// Promise: see `a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy`.
 #[test]
-fn where_all_was_removed_what_is_acknowledged_is_there() {
+fn acknowledged_writes_are_there_after_all_files_were_removed() {
     for whole_folder in [true, false] {
         let desk = Desk::new();
         let db = desk.open(&OLD);
@@ -128,9 +128,9 @@ fn what_is_no_database_is_refused_until_one_is_there_again() {
     assert_eq!(reopened(&desk, &db), ["after", "before"]);
 }
 
-/// Promise: see `what_is_acknowledged_after_a_copy_was_moved_over_it_is_in_the_copy`.
+/// Promise: see `a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy`.
 #[test]
-fn whoever_ends_first_leaves_no_log_for_the_next() {
+fn a_server_that_ends_first_leaves_no_log_for_the_next() {
     let desk = Desk::new();
     let (db, other) = (desk.open(&OLD), desk.open(&OLD));
     add(&db, "before").unwrap();

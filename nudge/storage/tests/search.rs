@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::{Found, FullText, Known, Words, head, search, trigrams};
-use nudge_storage::vectors::{Vectors, decode, encode, unit};
+use nudge_storage::search::{FoundTexts, FullText, QuestionWords, TextIndexCache, head, search, trigrams};
+use nudge_storage::vectors::{VectorIndex, decode, encode, unit};
 use proptest::prelude::*;
 
 static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
@@ -29,14 +29,14 @@ fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
     c
 }
 
-fn found(c: &Connection, text: &str) -> Found {
-    let mut found = search(c, &NOTES, &Words::of(text), &Known::default()).unwrap();
-    found.weigh_all(c, &NOTES, &Known::default()).unwrap();
+fn found(c: &Connection, text: &str) -> FoundTexts {
+    let mut found = search(c, &NOTES, &QuestionWords::from_text(text), &TextIndexCache::default()).unwrap();
+    found.weigh_all(c, &NOTES, &TextIndexCache::default()).unwrap();
     found
 }
 
 /// The rows that hold most of the question, best first.
-fn best(found: &Found) -> Vec<i64> {
+fn best(found: &FoundTexts) -> Vec<i64> {
     let mut rows: Vec<_> = found.rows.iter().collect();
     rows.sort_by(|a, b| (b.1.coverage, b.1.bm25, b.0).partial_cmp(&(a.1.coverage, a.1.bm25, a.0)).unwrap());
     rows.into_iter().map(|(row, _)| *row).collect()
@@ -134,7 +134,7 @@ fn misspelt_words_find_what_is_meant() {
     assert_eq!(found(&full, "failed").rows.len(), 0, "{:?}", found(&full, "failed"));
     // A word that texts hold is not stretched.
     assert!(found(&c, "size").words[0].near.is_empty());
-    let grams = trigrams(&c, "note_grams", &Words::of("migratoin"), &Known::default()).unwrap();
+    let grams = trigrams(&c, "note_grams", &QuestionWords::from_text("migratoin"), &TextIndexCache::default()).unwrap();
     let best = grams.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(best.0, 3);
 }
@@ -177,7 +177,7 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(words("alpha beta unheard"), ["beta 50", "unheard 0"]);
     let sixteen: Vec<_> = (0..20).map(|number| format!("t{number}x")).collect();
     assert_eq!(words(&sixteen.join(" ")).len(), 16);
-    let grams = trigrams(&c, "note_grams", &Words::of("alpha t7x"), &Known::default()).unwrap();
+    let grams = trigrams(&c, "note_grams", &QuestionWords::from_text("alpha t7x"), &TextIndexCache::default()).unwrap();
     assert_eq!(grams.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [8]);
 }
 
@@ -186,9 +186,9 @@ fn words_that_nearly_all_hold_are_left_out() {
 fn what_is_remembered_of_the_indexes() {
     let text = |number: usize, held: bool| format!("t{number}x: {} other", if held { "alpha" } else { "" });
     let c = notes((0..100).map(|number| text(number, number < 34)));
-    let known = Known::default();
+    let known = TextIndexCache::default();
     let words = |question: &str| {
-        let words = search(&c, &NOTES, &Words::of(question), &known).unwrap().words;
+        let words = search(&c, &NOTES, &QuestionWords::from_text(question), &known).unwrap().words;
         words.into_iter().map(|asked| format!("{} {}", asked.word, asked.texts)).collect::<Vec<_>>()
     };
     let add = |text: String| {
@@ -213,7 +213,7 @@ fn what_is_remembered_of_the_indexes() {
 fn what_more_than_a_third_holds_is_common() {
     for (held, wanted) in [(30, 3), (31, 2)] {
         let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < held { "alpha" } else { "" })));
-        let found = search(&c, &NOTES, &Words::of("alpha t7x t8x"), &Known::default()).unwrap();
+        let found = search(&c, &NOTES, &QuestionWords::from_text("alpha t7x t8x"), &TextIndexCache::default()).unwrap();
         assert_eq!(found.words.len(), wanted, "{held} of 90");
     }
 }
@@ -222,8 +222,8 @@ fn what_more_than_a_third_holds_is_common() {
 #[test]
 fn a_tenth_more_texts_are_not_counted_again() {
     let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < 31 { "alpha" } else { "" })));
-    let known = Known::default();
-    let words = || search(&c, &NOTES, &Words::of("alpha t7x t8x"), &known).unwrap().words.len();
+    let known = TextIndexCache::default();
+    let words = || search(&c, &NOTES, &QuestionWords::from_text("alpha t7x t8x"), &known).unwrap().words.len();
     for (texts, wanted) in [(90_i64, 2), (100, 2), (101, 3)] {
         let there: i64 = c.query_row("SELECT count(*) FROM note", [], |row| row.get(0)).unwrap();
         (there..texts).for_each(|_| {
@@ -237,9 +237,9 @@ fn a_tenth_more_texts_are_not_counted_again() {
 #[test]
 fn remembered_weights_are_those_of_the_moment() {
     let c = notes(TEXTS);
-    let known = Known::default();
-    let ask = |known: &Known| {
-        let mut found = search(&c, &NOTES, &Words::of("body size migratoin scheduler"), known).unwrap();
+    let known = TextIndexCache::default();
+    let ask = |known: &TextIndexCache| {
+        let mut found = search(&c, &NOTES, &QuestionWords::from_text("body size migratoin scheduler"), known).unwrap();
         found.weigh_all(&c, &NOTES, known).unwrap();
         let mut rows: Vec<_> = found.rows.into_iter().map(|(row, held)| (row, held.bm25, held.coverage)).collect();
         rows.sort_by_key(|(row, ..)| *row);
@@ -252,7 +252,7 @@ fn remembered_weights_are_those_of_the_moment() {
     ] {
         assert_eq!(ask(&known), ask(&known));
         c.execute(change, []).unwrap();
-        assert_eq!(ask(&known), ask(&Known::default()), "{change}");
+        assert_eq!(ask(&known), ask(&TextIndexCache::default()), "{change}");
     }
 }
 
@@ -298,8 +298,8 @@ fn nothing_that_is_asked_is_syntax() {
         "\"a\" + \"b\" *",
     ] {
         found(&c, hostile);
-        search(&c, &NOTES, &Words::of_query(hostile), &Known::default()).unwrap();
-        trigrams(&c, "note_grams", &Words::of_query(hostile), &Known::default()).unwrap();
+        search(&c, &NOTES, &QuestionWords::of_query(hostile), &TextIndexCache::default()).unwrap();
+        trigrams(&c, "note_grams", &QuestionWords::of_query(hostile), &TextIndexCache::default()).unwrap();
     }
     assert_eq!(found(&c, "migration").rows.len(), 1, "the table is there");
 }
@@ -314,11 +314,11 @@ proptest! {
     ) {
         let c = notes(texts.iter().map(|text| text.replace(':', " ")));
         for (row, text) in (1..).zip(&texts) {
-            let words = Words::of_query(text);
-            let found = search(&c, &NOTES, &words, &Known::default()).unwrap();
+            let words = QuestionWords::of_query(text);
+            let found = search(&c, &NOTES, &words, &TextIndexCache::default()).unwrap();
             let all = found.rows.values().all(|held| (0.0..=1.0 + 1e-9).contains(&held.coverage) && held.bm25 >= 0.0);
             prop_assert!(all, "{:?}", found);
-            trigrams(&c, "note_grams", &words, &Known::default()).unwrap();
+            trigrams(&c, "note_grams", &words, &TextIndexCache::default()).unwrap();
             if text.is_ascii() && !words.is_empty() {
                 let held = found.rows.get(&row);
                 // A word that is left out for others is not held, but not asked for either.
@@ -335,7 +335,7 @@ proptest! {
         asked in prop::array::uniform4(0.1_f32..1.0),
         k in 0..8_usize,
     ) {
-        let mut vectors = Vectors::new("tiny@1", 4);
+        let mut vectors = VectorIndex::new("tiny@1", 4);
         let mut all = HashMap::new();
         for (id, part, vector, what) in steps {
             if what == 0 {
@@ -355,8 +355,8 @@ proptest! {
             let best = by_id.entry(*id).or_insert(f32::MIN);
             *best = best.max(cosine);
         }
-        let cosines = vectors.cosines(&asked);
-        let known: HashMap<i64, f32> = (0..12).filter_map(|id| Some((id, cosines.of(id)?))).collect();
+        let cosines = vectors.compute_cosines(&asked);
+        let known: HashMap<i64, f32> = (0..12).filter_map(|id| Some((id, cosines.get_best(id)?))).collect();
         prop_assert_eq!(known.len(), by_id.len());
         for (id, cosine) in &known {
             prop_assert!((cosine - by_id[id]).abs() <= rounding(4), "{cosine} {}", by_id[id]);
@@ -375,10 +375,10 @@ proptest! {
     ) {
         let (one, other): (Vec<_>, Vec<_>) = pairs.into_iter().map(|(a, b)| (a, if is_same { a } else { b })).unzip();
         let (Some(one), Some(other)) = (unit(&one), unit(&other)) else { return Ok(()) };
-        let mut vectors = Vectors::new("tiny@1", one.len());
+        let mut vectors = VectorIndex::new("tiny@1", one.len());
         prop_assert!(vectors.upsert(1, 0, &one));
         let exact: f64 = one.iter().zip(&other).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-        let known = f64::from(vectors.cosines(&other).of(1).unwrap());
+        let known = f64::from(vectors.compute_cosines(&other).get_best(1).unwrap());
         prop_assert!((known - exact).abs() <= f64::from(rounding(one.len())), "{known} {exact}");
     }
 }
@@ -391,7 +391,7 @@ proptest! {
         least in 0.0_f32..1.0,
     ) {
         let units: Vec<_> = vectors.iter().filter_map(|vector| unit(vector)).collect();
-        let mut vectors = Vectors::new("tiny@1", 4);
+        let mut vectors = VectorIndex::new("tiny@1", 4);
         for (id, vector) in (0..).zip(&units) {
             prop_assert!(vectors.upsert(id, 0, vector));
         }
@@ -417,17 +417,17 @@ fn rounding(dims: usize) -> f32 {
 
 #[test]
 fn what_is_no_vector_of_the_model_is_not_taken() {
-    let mut vectors = Vectors::new("tiny@1", 2);
+    let mut vectors = VectorIndex::new("tiny@1", 2);
     for not in
         [&[1.0][..], &[1.0, 0.0, 0.0], &[], &[f32::NAN, 0.0], &[1.0, f32::INFINITY], &[1.0, 0.5], &[f32::MAX, 0.0]]
     {
         assert!(!vectors.upsert(1, 0, not), "{not:?}");
-        assert!(vectors.is_empty() && vectors.texts() == 0 && vectors.top(&[1.0, 0.0], 1, |_| true).is_empty());
+        assert!(vectors.is_empty() && vectors.count_texts() == 0 && vectors.top(&[1.0, 0.0], 1, |_| true).is_empty());
     }
     assert!(
         vectors.upsert(1, 0, &[0.0, 1.0]) && vectors.upsert(1, 1, &[1.0, 0.0]) && vectors.upsert(2, 0, &[0.6, 0.8])
     );
-    assert_eq!((vectors.len(), vectors.texts(), vectors.is_empty(), vectors.model()), (3, 2, false, "tiny@1"));
+    assert_eq!((vectors.len(), vectors.count_texts(), vectors.is_empty(), vectors.model()), (3, 2, false, "tiny@1"));
     let near = vectors.top(&[1.0, 0.0], 5, |_| true);
     assert_eq!((near.len(), near[0], near[1].0), (2, (1, 1.0), 2));
     assert!((near[1].1 - 0.6).abs() < rounding(2));
@@ -436,7 +436,7 @@ fn what_is_no_vector_of_the_model_is_not_taken() {
 /// Two hundred of another kind are nearer: each of the kind that was asked for is found all the same.
 #[test]
 fn what_is_filtered_out_hides_nothing() {
-    let mut vectors = Vectors::new("tiny@1", 384);
+    let mut vectors = VectorIndex::new("tiny@1", 384);
     let near = |distance: f32| {
         let mut vector = vec![0.0; 384];
         (vector[0], vector[1]) = (1.0, distance);
@@ -455,5 +455,5 @@ fn what_is_filtered_out_hides_nothing() {
     // Vectors of another model say nothing.
     assert!(!vectors.upsert(1, 0, &[1.0, 0.0]) && !vectors.upsert(1, 0, &[f32::NAN; 384]));
     assert_eq!(vectors.top(&[1.0, 0.0], 10, |_| true), []);
-    assert_eq!((vectors.model(), vectors.cosines(&[1.0]).of(1)), ("tiny@1", None));
+    assert_eq!((vectors.model(), vectors.compute_cosines(&[1.0]).get_best(1)), ("tiny@1", None));
 }

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use nudge::context::detect::{Git, git_with};
+use nudge::context::detect::{GitAnswer, git_with};
 
 use super::lab::{Lab, PLAIN};
 
@@ -15,7 +15,7 @@ fn fifo(lab: &Lab, path: &str) {
 }
 
 /// Asks on another thread, so that a reader that blocks fails the test.
-fn ask(lab: &Lab, path: &str) -> Git {
+fn ask(lab: &Lab, path: &str) -> GitAnswer {
     let (send, receive) = std::sync::mpsc::channel();
     let (env, cwd) = (lab.env(), lab.path(path));
     std::thread::spawn(move || send.send(git_with(&env, &cwd)));
@@ -32,16 +32,16 @@ fn fifos_are_not_opened() {
         lab.head("ref: refs/heads/dev");
         fifo(&lab, &format!("r/.git/{file}"));
         let answer = ask(&lab, "r");
-        assert!(matches!(answer, Git::Unsure(_)), "{file}: {answer:?}");
+        assert!(matches!(answer, GitAnswer::Unsure(_)), "{file}: {answer:?}");
     }
     let lab = Lab::new();
     lab.dir("r");
     fifo(&lab, "r/.git");
-    assert_eq!(ask(&lab, "r"), Git::Outside);
+    assert_eq!(ask(&lab, "r"), GitAnswer::Outside);
     let lab = Lab::new();
     lab.repo("");
     fifo(&lab, "home/.gitconfig");
-    assert!(matches!(ask(&lab, "r"), Git::Unsure(_)));
+    assert!(matches!(ask(&lab, "r"), GitAnswer::Unsure(_)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn large_files_are_not_read() {
         grown.expect("a sparse file");
         let begun = Instant::now();
         let answer = ask(&lab, "r");
-        assert!(matches!(answer, Git::Unsure(_)), "{file}: {answer:?}");
+        assert!(matches!(answer, GitAnswer::Unsure(_)), "{file}: {answer:?}");
         assert!(begun.elapsed() < Duration::from_secs(2));
     }
 }
@@ -67,7 +67,7 @@ fn includes_do_not_fan_out() {
     let lab = Lab::new();
     lab.repo(&"[include]path=more\n".repeat(100));
     lab.write("r/.git/more", "[include]path=more\n".repeat(100));
-    assert!(matches!(ask(&lab, "r"), Git::Unsure(_)));
+    assert!(matches!(ask(&lab, "r"), GitAnswer::Unsure(_)));
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn odd_folders() {
     let env = lab.env();
     lab.write("file", "");
     lab.link("loop", "loop");
-    assert_eq!(git_with(&env, &lab.path("nowhere")), Git::Outside);
-    assert_eq!(git_with(&env, &lab.path("file")), Git::Outside);
-    assert_eq!(git_with(&env, &lab.path("file/x")), Git::Outside);
-    assert!(matches!(git_with(&env, &lab.path("loop")), Git::Unsure(_)));
+    assert_eq!(git_with(&env, &lab.path("nowhere")), GitAnswer::Outside);
+    assert_eq!(git_with(&env, &lab.path("file")), GitAnswer::Outside);
+    assert_eq!(git_with(&env, &lab.path("file/x")), GitAnswer::Outside);
+    assert!(matches!(git_with(&env, &lab.path("loop")), GitAnswer::Unsure(_)));
     let _ = git_with(&env, std::path::Path::new(""));
     let _ = git_with(&env, std::path::Path::new("/"));
     let _ = git_with(&env, std::path::Path::new("a\0b"));

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nudge::context::detect::{Git, GitEnv, git_with};
+use nudge::context::detect::{GitAnswer, GitEnv, git_with};
 
 /// An object name of no object: refs need none.
 pub const OBJECT: &str = "1111111111111111111111111111111111111111";
@@ -189,11 +189,11 @@ impl Lab {
     }
 
     /// Compares an answer with git's.
-    pub fn judge(&self, cwd: &Path, answer: Git) -> Result<bool, String> {
+    pub fn judge(&self, cwd: &Path, answer: GitAnswer) -> Result<bool, String> {
         let info = match answer {
-            Git::Unsure(_) => return Ok(false),
-            Git::Outside => None,
-            Git::Inside(info) => Some(info),
+            GitAnswer::Unsure(_) => return Ok(false),
+            GitAnswer::Outside => None,
+            GitAnswer::Inside(info) => Some(info),
         };
         let answer = info.map_or(Truth::Refuses, |info| Truth::Answers {
             root: info.root,

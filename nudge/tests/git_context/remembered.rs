@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use nudge::context::detect::{Detector, Git, git_with};
+use nudge::context::detect::{GitAnswer, GitDetector, git_with};
 
 use super::lab::{Lab, OBJECT};
 use super::shapes::URL;
@@ -75,15 +75,15 @@ fn every_change_is_seen() {
         let lab = Lab::new();
         lab.repo(URL);
         let cwd = lab.dir("r/a/b");
-        let mut detector = Detector::with_env(lab.env());
+        let mut detector = GitDetector::with_env(lab.env());
         for (name, change) in CHANGES {
             change(&lab);
             let fresh = git_with(&lab.env(), &cwd);
-            assert_eq!(detector.git(&cwd), fresh, "{name}");
+            assert_eq!(detector.detect(&cwd), fresh, "{name}");
             std::thread::sleep(pause);
             // Fills the cache, then answers from it.
             for _ in 0..2 {
-                assert_eq!(detector.git(&cwd), fresh, "{name}, again");
+                assert_eq!(detector.detect(&cwd), fresh, "{name}, again");
             }
         }
     }
@@ -94,11 +94,11 @@ fn each_change_agrees_with_git() {
     let lab = Lab::new();
     lab.repo(URL);
     let cwd = lab.dir("r/a/b");
-    let mut detector = Detector::with_env(lab.env());
+    let mut detector = GitDetector::with_env(lab.env());
     for (name, change) in CHANGES {
         change(&lab);
         std::thread::sleep(Duration::from_millis(25));
-        let answer = detector.git(&cwd);
+        let answer = detector.detect(&cwd);
         if let Err(difference) = lab.judge(&cwd, answer) {
             panic!("{name}:\n{difference}");
         }
@@ -112,12 +112,12 @@ fn quick_changes_are_seen() {
     let cwd = lab.repo(URL);
     lab.refer("r/.git", "refs/heads/even");
     lab.refer("r/.git", "refs/heads/oddd");
-    let mut detector = Detector::with_env(lab.env());
+    let mut detector = GitDetector::with_env(lab.env());
     for round in 0..300 {
         let name = if round % 2 == 0 { "even" } else { "oddd" };
         lab.head(&format!("ref: refs/heads/{name}\n"));
-        match detector.git(&cwd) {
-            Git::Inside(info) => assert_eq!(info.branch.as_deref(), Some(name), "{round}"),
+        match detector.detect(&cwd) {
+            GitAnswer::Inside(info) => assert_eq!(info.branch.as_deref(), Some(name), "{round}"),
             other => panic!("{other:?}"),
         }
     }
@@ -127,18 +127,18 @@ fn quick_changes_are_seen() {
 fn many_folders() {
     let lab = Lab::new();
     lab.repo(URL);
-    let mut detector = Detector::with_env(lab.env());
+    let mut detector = GitDetector::with_env(lab.env());
     let folders: Vec<_> = (0..20).map(|n| lab.dir(&format!("r/d{n}"))).collect();
     for _ in 0..3 {
         for folder in &folders {
-            let root = match detector.git(folder) {
-                Git::Inside(info) => info.root,
+            let root = match detector.detect(folder) {
+                GitAnswer::Inside(info) => info.root,
                 other => panic!("{other:?}"),
             };
             assert_eq!(root, lab.path("r"));
         }
     }
-    assert_eq!(detector.git(Path::new("/nowhere")), Git::Outside);
+    assert_eq!(detector.detect(Path::new("/nowhere")), GitAnswer::Outside);
 }
 
 /// Prints the figures of the report:
@@ -166,8 +166,8 @@ fn speed() {
         times.sort_unstable();
         times[times.len() / 2]
     };
-    let mut detector = Detector::with_env(env.clone());
+    let mut detector = GitDetector::with_env(env.clone());
     let uncached = median(&mut || drop(git_with(&env, &cwd)));
-    let cached = median(&mut || drop(detector.git(&cwd)));
+    let cached = median(&mut || drop(detector.detect(&cwd)));
     println!("uncached {uncached:?}, cached {cached:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use nudge::{Caller, Clock, Config, Entry, Export, Log, ManualClock, Nudge, Result, Service};
+use nudge::{Caller, ChangeLog, Clock, Config, ExportHints, LogEntry, ManualClock, Nudge, Result, Service};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ pub struct Records {
     pub limit: usize,
 }
 
-impl Log for Records {
-    fn append(&self, entry: &Entry<'_>) -> Result<()> {
+impl ChangeLog for Records {
+    fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         self.all.lock().unwrap().push(entry.to_json());
         Ok(())
     }
@@ -64,7 +64,7 @@ impl RecordedStore {
     }
 
     pub fn keyed(&self, key: Option<&str>, method: &str, params: &Value) -> Result<Value> {
-        self.by(Caller::named("tester/1").with_key(key), method, params)
+        self.by(Caller::with_name("tester/1").with_key(key), method, params)
     }
 
     pub fn by(&self, caller: Caller<'_>, method: &str, params: &Value) -> Result<Value> {
@@ -79,7 +79,7 @@ impl RecordedStore {
 
     /// Everything a caller can see, but for what belongs to the process.
     pub fn seen(&self) -> (Value, Value) {
-        let mut export = serde_json::to_value(self.store.export(&Export::default()).unwrap()).unwrap();
+        let mut export = serde_json::to_value(self.store.export(&ExportHints::default()).unwrap()).unwrap();
         let payload = export["payload"].as_object_mut().unwrap();
         payload.remove("session_id");
         payload.remove("created_at");

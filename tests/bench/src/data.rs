@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nudge::{Bump, Config, Context, ContextSpec, HintMeta, HintValue, ManualClock, Nudge, Os, ScopeSpec, SetHint};
+use nudge::{BumpHint, Config, Context, ContextSpec, HintMeta, HintValue, ManualClock, Nudge, Os, ScopeSpec, SetHint};
 
 pub const COMPONENTS: usize = 100;
 pub const SCOPES: usize = 40;
@@ -151,12 +151,13 @@ pub fn store(seeds: &[Seed]) -> Nudge {
     let nudge = Nudge::with_clock(config(), clock.clone());
     let mut now = EPOCH_MS;
     for seed in seeds {
-        clock.advance(seed.updated_at - now);
+        clock.advance_by(seed.updated_at - now);
         now = seed.updated_at;
         let (component, key) = (seed.set.component.clone(), seed.set.key.clone());
         let variant = nudge.set(seed.set.clone()).expect("a seed is valid").hint.variant().to_owned();
         if seed.uses > 0 {
-            let bump = Bump { component, key, delta: Some(seed.uses), variant: Some(variant), ..Bump::default() };
+            let bump =
+                BumpHint { component, key, delta: Some(seed.uses), variant: Some(variant), ..BumpHint::default() };
             nudge.bump(bump).expect("it was just set");
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nudge_code::SOURCE;
 use nudge_core::service::Service as _;
-use nudge_core::source::{DataDir, Host, Source};
+use nudge_core::source::{DataDir, Source, SourceHost};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -79,8 +79,8 @@ pub struct Code(pub Arc<dyn Source>);
 impl Code {
     /// The source, as a process that answers one call has it: everything is read when this returns.
     pub fn open(caches: &Path) -> Self {
-        let host = Host::alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
-        let opened = (SOURCE.open)(Host { cache: DataDir::new(caches), ..host });
+        let host = SourceHost::new_alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
+        let opened = (SOURCE.open)(SourceHost { cache: DataDir::new(caches), ..host });
         Self(opened.expect("the folder is there"))
     }
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use nudge_core::embed::{Embedder, Loaded, Models, NoModels};
+use nudge_core::embed::{LoadedModel, ModelProvider, NoModels, TextEmbedder};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source, StopFlag};
+use nudge_core::source::{Source, SourceHost, StopFlag};
 use nudge_records::SOURCE;
 use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::vectors::{encode, unit};
@@ -105,7 +105,7 @@ fn near_meaning(id: u64) -> Vec<f32> {
 /// A model that knows the questions and takes no time.
 struct Known(HashMap<String, Vec<f32>>);
 
-impl Embedder for Known {
+impl TextEmbedder for Known {
     fn id(&self) -> &str {
         MODEL
     }
@@ -118,7 +118,7 @@ impl Embedder for Known {
         256
     }
 
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         text.split(' ').count()
     }
 
@@ -189,14 +189,14 @@ impl Desk {
 
     /// The source on it, with a model that knows the questions, or with none.
     pub fn open(&self, has_model: bool) -> Records {
-        let models: Arc<dyn Models> = if has_model {
+        let models: Arc<dyn ModelProvider> = if has_model {
             let known = Texts::questions().into_iter().zip(0..).map(|(text, at)| (text, meaning(at)));
-            Arc::new(Loaded(Arc::new(Known(known.collect()))))
+            Arc::new(LoadedModel(Arc::new(Known(known.collect()))))
         } else {
             Arc::new(NoModels)
         };
-        let host = Host::alone(self.folder(), &SOURCE, &[]).expect("the defaults are allowed");
-        let opened = (SOURCE.open)(Host { models, ..host });
+        let host = SourceHost::new_alone(self.folder(), &SOURCE, &[]).expect("the defaults are allowed");
+        let opened = (SOURCE.open)(SourceHost { models, ..host });
         Records::at_work(opened.expect("the folder is there"))
     }
 }
@@ -245,7 +245,7 @@ impl Records {
     /// A new record with a key, as those of every client but the command line are. A text that looks like a credential
     /// is refused.
     pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
-        let by = Caller::named("bench").with_key(Some(key));
+        let by = Caller::with_name("bench").with_key(Some(key));
         self.source.call_by(by, "nudge.records.upsert", &Self::raw(params))
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nudge_brain::SOURCE;
 use nudge_core::error::ErrorKind;
 use nudge_core::service::Service as _;
-use nudge_core::source::{Host, Source, StopFlag};
+use nudge_core::source::{Source, SourceHost, StopFlag};
 use nudge_storage::rusqlite::Connection;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ pub fn write_notes(folder: &Path, notes: usize) {
 pub fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
     let root = folder.join("brain");
     let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
-    let host = Host::alone(at, &SOURCE, &given).expect("the setting is allowed");
+    let host = SourceHost::new_alone(at, &SOURCE, &given).expect("the setting is allowed");
     (SOURCE.open)(host).expect("the folder is there")
 }
 

@@ -15,14 +15,14 @@ use std::time::Duration;
 use foldhash::quality::FixedState;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
-use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::once::{Calls, Done, Known, Once, Recordable};
+use nudge_core::explain::{MatchExplain, ScoreParts};
+use nudge_core::once::{CallMemory, CallRecord, MadeCall, OnceByKey, RecordableResult};
 use nudge_core::safety::refusal;
-use nudge_core::service::{Caller, Method};
-use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, Host, Resources, Source, SourceSpec, StopFlag, Touch};
-use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
-use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::settings::{ServeFlag, Setting, SettingKind};
+use nudge_core::source::{ChangeEvent, Source, SourceHost, SourceResources, SourceSpec, StopFlag, TouchedResource};
+use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
+use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::text::one_line;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -37,12 +37,12 @@ pub static SOURCE: SourceSpec = SourceSpec {
     guide: "Notes of the demo: nudge_demo_add keeps one, nudge_demo_get tells it.",
     settings: &[Setting {
         name: "demo.max",
-        kind: Kind::Count,
+        kind: SettingKind::Count,
         default: "1000",
-        flag: Flag::Value("N"),
+        flag: ServeFlag::Value("N"),
         about: "Most notes of the demo",
     }],
-    resources: Some(&Resources {
+    resources: Some(&SourceResources {
         list_uri: "nudge://demo",
         list_title: "Notes",
         list_about: "Every note of the demo.",
@@ -67,33 +67,46 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(Demo::open(host)?)),
 };
 
-static TABLE: Table<Demo> = Table(&[
-    &Row {
-        method: Method::new("nudge.demo.add", "Add a note", "Keeps a note.", schema::<Add>).tool(),
-        run: |demo, by, params| answer(params, |params| demo.add(by, params)),
+static TABLE: MethodTable<Demo> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new("nudge.demo.add", "Add a note", "Keeps a note.", build_schema::<Add>).tool(),
+        run: |demo, by, params| answer_typed(params, |params| demo.add(by, params)),
     },
-    &Row {
-        method: Method::new("nudge.demo.get", "Get a note", "Tells a note.", schema::<Get>).tool().reads().quick(),
-        run: |demo, _, params| answer(params, |params| demo.get(&params)),
+    &TableRow {
+        method: MethodSpec::new("nudge.demo.get", "Get a note", "Tells a note.", build_schema::<Get>)
+            .tool()
+            .read_only()
+            .quick(),
+        run: |demo, _, params| answer_typed(params, |params| demo.get(&params)),
     },
-    &Row {
-        method: Method::new("nudge.demo.list", "List notes", "Every note.", schema::<NoParams>).tool().reads().quick(),
-        run: |demo, _, params| answer(params, |_: NoParams| Ok(Listed { notes: demo.notes.lock().clone() })),
+    &TableRow {
+        method: MethodSpec::new("nudge.demo.list", "List notes", "Every note.", build_schema::<NoParams>)
+            .tool()
+            .read_only()
+            .quick(),
+        run: |demo, _, params| answer_typed(params, |_: NoParams| Ok(Listed { notes: demo.notes.lock().clone() })),
     },
-    &Row {
-        method: Method::new("nudge.demo.wait", "Wait", "Takes 300 ms, and holds up nobody.", schema::<NoParams>)
-            .reads(),
+    &TableRow {
+        method: MethodSpec::new(
+            "nudge.demo.wait",
+            "Wait",
+            "Takes 300 ms, and holds up nobody.",
+            build_schema::<NoParams>,
+        )
+        .read_only(),
         run: |_, _, params| {
-            answer(params, |_: NoParams| {
+            answer_typed(params, |_: NoParams| {
                 std::thread::sleep(Duration::from_millis(300));
                 Ok(json!({"waited_ms": 300}))
             })
         },
     },
-    &Row {
-        method: Method::new("nudge.demo.hang", "Hang", "Never ends, whoever waits.", schema::<NoParams>).reads().tool(),
+    &TableRow {
+        method: MethodSpec::new("nudge.demo.hang", "Hang", "Never ends, whoever waits.", build_schema::<NoParams>)
+            .read_only()
+            .tool(),
         run: |_, _, params| {
-            answer(params, |_: NoParams| -> Result<Value> {
+            answer_typed(params, |_: NoParams| -> Result<Value> {
                 loop {
                     std::thread::park();
                 }
@@ -147,7 +160,7 @@ struct Added {
     count: usize,
 }
 
-impl Recordable for Added {
+impl RecordableResult for Added {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
@@ -158,12 +171,12 @@ impl Recordable for Added {
 struct Line<'a> {
     note: Note,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    done: Option<Done<'a>>,
+    done: Option<CallRecord<'a>>,
 }
 
 struct Demo {
     host: Kept,
-    calls: Calls,
+    calls: CallMemory,
     /// Locked while a note is written and flushed: one writer at a time.
     file: Mutex<File>,
     /// Locked for moments alone, so that reads never wait for the disk.
@@ -182,13 +195,13 @@ struct Kept {
 }
 
 impl Demo {
-    fn open(host: Host<'_>) -> Result<Self> {
+    fn open(host: SourceHost<'_>) -> Result<Self> {
         let broken = |error: std::io::Error| Error::unavailable(format!("demo.jsonl cannot be used ({error})."));
-        let path = host.data.create()?.join("demo.jsonl");
+        let path = host.data.create_folder()?.join("demo.jsonl");
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(broken)?;
-        let (calls, mut notes) = (Calls::default(), Vec::new());
+        let (calls, mut notes) = (CallMemory::default(), Vec::new());
         // A line that was cut off was never acknowledged, and the next must not be written to its end.
         let whole = text.rfind('\n').map_or(0, |at| at + 1);
         file.set_len(whole as u64).map_err(broken)?;
@@ -196,8 +209,8 @@ impl Demo {
             line.done.iter().for_each(|done| calls.restore(done));
             put(&mut notes, line.note);
         }
-        let Host { fence, changes, clock, settings, .. } = host;
-        let kept = Kept { fence, changes, clock, max: settings.count("demo.max") };
+        let SourceHost { fence, changes, clock, settings, .. } = host;
+        let kept = Kept { fence, changes, clock, max: settings.get_count("demo.max") };
         let (file, notes) = (Mutex::new(file), Mutex::new(notes));
         Ok(Self { host: kept, calls, file, notes, ticks: AtomicU64::new(0), rounds: AtomicU64::new(0) })
     }
@@ -207,8 +220,8 @@ impl Demo {
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(Error::invalid("`name` must have 1 character or more, and no control characters."));
         }
-        refusal::check(None, &name, "name")?;
-        refusal::check(None, &text, "text")?;
+        refusal::check_text(None, &name, "name")?;
+        refusal::check_text(None, &text, "text")?;
         let note = Note { name, text, tags, urgent };
         let mut file = self.file.lock();
         let (is_new, count) = {
@@ -220,8 +233,8 @@ impl Demo {
             return Err(Error::quota("notes", self.host.max, "There are enough notes; raise demo.max."));
         }
         let added = Added { note: note.clone(), count };
-        let known = by.key.map(|_| Known::new(by.call, &added, None)).transpose()?;
-        let done = by.key.zip(known.as_ref()).map(|(key, known)| known.done(key));
+        let known = by.key.map(|_| MadeCall::new(by.call, &added, None)).transpose()?;
+        let done = by.key.zip(known.as_ref()).map(|(key, known)| known.to_record(key));
         let mut line = serde_json::to_vec(&Line { note: note.clone(), done })
             .map_err(|_| Error::invalid("The note cannot be written as JSON."))?;
         line.push(b'\n');
@@ -235,15 +248,15 @@ impl Demo {
             written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))
         })?;
         if let (Some(key), Some(known)) = (by.key, known) {
-            self.calls.note(key, known);
+            self.calls.remember(key, known);
         }
         put(&mut self.notes.lock(), note.clone());
-        self.host.changes.tell(&[ChangeEvent {
+        self.host.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what: if is_new { "add" } else { "set" },
-            at: rfc3339::text(self.host.clock.now()),
+            at: rfc3339::format_time(self.host.clock.now()),
             by: by.name.into(),
-            touched: vec![Touch { resource: note.name.as_str().into(), count_changed: is_new }],
+            touched: vec![TouchedResource { resource: note.name.as_str().into(), count_changed: is_new }],
             detail: Map::from_iter([("name".to_owned(), note.name.into())]),
         }]);
         Ok(added)
@@ -265,7 +278,7 @@ fn put(notes: &mut Vec<Note>, note: Note) {
 fn offer(note: &Note, word: Option<&str>) -> Offer {
     let line = one_line(&format!("note {}: {}", note.name, note.text), 300);
     let why = word.map_or_else(|| "it is a note".to_owned(), |word| format!("it mentions {word}"));
-    let parts = Parts::from([("note", 0.5), ("word", if word.is_some() { 0.1 } else { 0.0 })]);
+    let parts = ScoreParts::from([("note", 0.5), ("word", if word.is_some() { 0.1 } else { 0.0 })]);
     Offer {
         id: note.name.as_str().into(),
         name: note.name.clone(),
@@ -275,42 +288,45 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
         must: note.urgent,
         paths: Vec::new(),
         why: why.clone(),
-        explain: MatchExplain { matched: true, score: parts.sum(), parts, reasons: vec![why] },
+        explain: MatchExplain { matched: true, score: parts.total(), parts, reasons: vec![why] },
         // Strings alone: writing them cannot fail.
-        more: More { method: "nudge.demo.get", params: to_raw_value(&json!({"name": note.name})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"note": note})).unwrap_or_default()),
+        more: MoreCall {
+            method: "nudge.demo.get",
+            params: to_raw_value(&json!({"name": note.name})).unwrap_or_default(),
+        },
+        item: SourceItem(to_raw_value(&json!({"note": note})).unwrap_or_default()),
     }
 }
 
 impl TableService for Demo {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         Some(&self.calls)
     }
 }
 
 impl Source for Demo {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let notes = self.notes.lock();
         let offers = notes.iter().filter(|note| !request.is_needless(SOURCE.name, &note.name));
         let offers = offers.filter_map(|note| match request.moment {
-            Moment::Start => Some(offer(note, None)),
-            Moment::Failure => None,
-            Moment::Tool | Moment::Stop => note.urgent.then(|| offer(note, None)),
-            Moment::Prompt | Moment::Recall => {
+            SuggestMoment::Start => Some(offer(note, None)),
+            SuggestMoment::Failure => None,
+            SuggestMoment::Tool | SuggestMoment::Stop => note.urgent.then(|| offer(note, None)),
+            SuggestMoment::Prompt | SuggestMoment::Recall => {
                 let mut texts = [&note.name, &note.text].into_iter().chain(&note.tags);
                 texts.find_map(|text| request.terms.first_in(text)).map(|word| offer(note, Some(&word)))
             }
         });
-        Offers { offers: offers.take(request.limit).collect(), ..Offers::default() }
+        SourceOffers { offers: offers.take(request.limit).collect(), ..SourceOffers::default() }
     }
 
     fn in_use(&self) -> bool {
         !self.notes.lock().is_empty()
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         let (ticks, rounds) = (self.ticks.load(Ordering::Relaxed), self.rounds.load(Ordering::Relaxed));
         let told = json!({"notes": self.notes.lock().len(), "ticks": ticks, "rounds": rounds});
         Map::from_iter([("demo".to_owned(), told)])

@@ -8,7 +8,7 @@ mod data;
 use std::hint::black_box;
 
 use data::Random;
-use nudge::{Context, Export, HintMeta, Import, ImportMode, Nudge, Os, Query, ScopeSpec, SetHint, View};
+use nudge::{Context, ExportHints, HintMeta, ImportHints, ImportMode, Nudge, Os, QueryHints, ScopeSpec, SetHint, View};
 use nudge_core::safety::secrets::SecretGuard;
 use serde_json::value::RawValue;
 
@@ -92,7 +92,7 @@ fn query(tags: &[&str], count: usize) {
     let nudge = data::store(&data::seeds(HINTS));
     for _ in 0..count {
         let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
-        let query = Query { context: data::place(), tags, ..Query::default() };
+        let query = QueryHints { context: data::place(), tags, ..QueryHints::default() };
         black_box(nudge.query(query).expect("the query is valid"));
     }
 }
@@ -112,13 +112,13 @@ const PAYLOAD: usize = 400;
 const COUNTED: usize = 10;
 
 fn exported(nudge: &Nudge) -> String {
-    let payload = nudge.export(&Export::default()).expect("the whole store").payload;
+    let payload = nudge.export(&ExportHints::default()).expect("the whole store").payload;
     serde_json::to_string(&payload).expect("an export is JSON")
 }
 
 fn import(count: usize) {
     let payload = RawValue::from_string(exported(&data::store(&data::seeds(PAYLOAD)))).expect("the export is JSON");
-    let params = Import { payload, mode: ImportMode::Merge, allow_secret: false };
+    let params = ImportHints { payload, mode: ImportMode::Merge, allow_secret: false };
     for _ in 0..count * COUNTED / PAYLOAD {
         black_box(Nudge::new(data::config()).import(&params).expect("the export can be imported"));
     }

@@ -43,7 +43,7 @@ impl Driver for Library {
 
     fn advance(&mut self, ms: u64) -> Result<(), String> {
         let (_, clock) = self.running.as_ref().ok_or("not started")?;
-        clock.advance(i64::try_from(ms).map_err(|e| e.to_string())?);
+        clock.advance_by(i64::try_from(ms).map_err(|e| e.to_string())?);
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! The methods as files for programs: one `OpenRPC` document, and the JSON Schema of the params of each.
 
-use nudge::{ErrorKind, Method};
+use nudge::{ErrorKind, MethodSpec};
 use serde_json::{Map, Value, json};
 
 use crate::HOW;
 
 /// `openrpc.json`.
-pub fn document(methods: &[&Method]) -> String {
+pub fn document(methods: &[&MethodSpec]) -> String {
     let errors = ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0);
     let errors: Vec<_> = errors.map(|kind| json!({"code": kind.code(), "message": kind.reason()})).collect();
     let methods: Vec<_> = methods.iter().map(|method| row(method)).collect();
@@ -24,7 +24,7 @@ pub fn document(methods: &[&Method]) -> String {
     }))
 }
 
-fn row(method: &Method) -> Value {
+fn row(method: &MethodSpec) -> Value {
     let schema = (method.params)();
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
     let properties = schema["properties"].as_object().into_iter().flatten();
@@ -46,7 +46,7 @@ fn row(method: &Method) -> Value {
 }
 
 /// The schema of a method's params, by the name of its file.
-pub fn schemas(methods: &[&Method]) -> Vec<(String, String)> {
+pub fn schemas(methods: &[&MethodSpec]) -> Vec<(String, String)> {
     methods.iter().map(|method| (format!("{}.json", method.name), text(&(method.params)()))).collect()
 }
 

@@ -8,7 +8,7 @@ use napi::bindgen_prelude::{JsValue, Object, check_status};
 use napi::{Env, sys};
 use napi_derive::napi;
 
-use crate::handles::{Handle, with_handle};
+use crate::handles::{StoreHandle, with_handle};
 
 /// Said when a number stands for nothing any more.
 const UNKNOWN: f64 = -1.0;
@@ -48,7 +48,7 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
         }
     }
     let [store, view, pair] = numbers;
-    let look = |handle: &mut Handle| handle.get(view, pair);
+    let look = |handle: &mut StoreHandle| handle.get(view, pair);
     let found = catch_unwind(|| with_handle(store, look).ok().flatten().unwrap_or(UNKNOWN));
     let mut result = ptr::null_mut();
     // SAFETY: `env` as above; the texts end with a zero byte; `result` is written before it is returned,

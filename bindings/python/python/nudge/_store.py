@@ -254,7 +254,7 @@ class Store(Telling):
         return result
 
     def list_components(self) -> t.ComponentsResult:
-        """Lists the components with how many hints each has.
+        """Lists the components with the number of their hints.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -327,7 +327,7 @@ class Store(Telling):
         return result
 
     def why(self, component: str, key: str, context: ContextLike | None = None) -> t.WhyResult:
-        """Explains what `get` returns, or why it returns nothing.
+        """Explains the result of `get`, or why there is none.
 
         Every variant is there, with each condition and each part of its score.
 
@@ -340,7 +340,7 @@ class Store(Telling):
         return result
 
     def deletions(self) -> t.DeletionsResult:
-        """Lists what was deleted or replaced last, newest first.
+        """Lists the last deletions and replacements, newest first.
 
         >>> nudge.Store().deletions()
         {'deletions': []}
@@ -349,7 +349,7 @@ class Store(Telling):
         return result
 
     def undo(self, id: int | None = None) -> t.UndoResult:
-        """Brings back what was deleted or replaced.
+        """Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
 
         The last, when `id` is None.
 
@@ -364,7 +364,7 @@ class Store(Telling):
         return result
 
     def stats(self) -> t.StatsResult:
-        """Tells how often hints were asked for and suggested, and what came of it.
+        """Tells how often hints were asked for and suggested, and the outcomes.
 
         In process `get` does not count as asked for; `call` and `query` do.
 
@@ -375,7 +375,7 @@ class Store(Telling):
         return result
 
     def status(self) -> t.StatusResult:
-        """Tells what is stored, and the limits.
+        """Tells the stored numbers and the limits.
 
         >>> nudge.Store(max_hints=10).status()["limits"]["hints"]
         10

@@ -31,7 +31,7 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.SuggestResult:
-        """Tells what an agent should be told now, unasked.
+        """Suggests the hints to tell an agent now, unasked.
 
         At the start, for a `prompt`, after `command` failed with `error`, or, for what cannot wait, after a `tool` was
         used or before a turn ends (`stop`).
@@ -73,7 +73,7 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.DigestResult:
-        """Tells what `suggest` does, as one text for a prompt.
+        """Returns what `suggest` returns, as one text for a prompt.
 
         It is a heading and a line for each hint, or `""`. It has at most `max_bytes` (2,000), and `limit` lines: 14 at
         a start, 6 at a prompt, 3 at a failure when None. The other options are those of `suggest`.
@@ -97,7 +97,7 @@ class Telling(Sources):
         return result
 
     def told(self, client_session: str, ticket: str) -> t.ToldResult:
-        """Confirms that what `suggest` or `digest` lent under a ticket was shown.
+        """Confirms that the lines that `suggest` or `digest` lent under a ticket were shown.
 
         `told` is how many lines count as told by it.
 
@@ -119,7 +119,7 @@ class Telling(Sources):
         max_bytes: int | None = None,
         sources: Sequence[str] = (),
     ) -> t.RecallResult:
-        """Finds what a question in words brings to mind.
+        """Finds the hints that fit a question in words.
 
         Of all sources, or of those named; nothing counts as told.
 

@@ -14,30 +14,30 @@ use serde_json::Value;
 const TREE_LIMIT: usize = 4096;
 
 /// A document.
-pub(super) struct Json {
+pub(super) struct JsonDocument {
     root: CstRootNode,
     /// The large values of the outermost object that are still text, by name. In the tree each is one literal.
     texts: Vec<(String, String)>,
 }
 
 /// Why a text is no document: line and column, counted from 1, and the reason.
-pub(super) struct Broken(pub usize, pub usize, pub String);
+pub(super) struct JsonSyntaxError(pub usize, pub usize, pub String);
 
-impl Json {
-    pub(super) fn parse(text: &str) -> Result<Self, Broken> {
+impl JsonDocument {
+    pub(super) fn parse(text: &str) -> Result<Self, JsonSyntaxError> {
         // An editor may leave white space in an empty file.
         let text = if text.trim().is_empty() { "{}\n" } else { text };
-        let parsed = parse_to_ast(text, &CollectOptions::default(), &options())
-            .map_err(|error| Broken(error.line_display(), error.column_display(), error.kind().to_string()))?;
-        let no_object = || Broken(1, 1, "it holds no object".into());
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &parse_options())
+            .map_err(|error| JsonSyntaxError(error.line_display(), error.column_display(), error.kind().to_string()))?;
+        let no_object = || JsonSyntaxError(1, 1, "it holds no object".into());
         let outer = parsed.value.as_ref().and_then(|value| value.as_object()).ok_or_else(no_object)?;
         // Programs differ in which of two they read.
         let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
         for object in std::iter::once(outer).chain(inner) {
             let mut seen = BTreeSet::new();
             if let Some(property) = object.properties.iter().find(|property| !seen.insert(property.name.as_str())) {
-                let (line, column) = super::position(text, property.name.range().start);
-                return Err(Broken(line, column, format!("`{}` stands there twice", property.name.as_str())));
+                let (line, column) = super::to_line_column(text, property.name.range().start);
+                return Err(JsonSyntaxError(line, column, format!("`{}` stands there twice", property.name.as_str())));
             }
         }
         let (mut short, mut end, mut texts) = (String::new(), 0, Vec::new());
@@ -51,13 +51,13 @@ impl Json {
             }
         }
         short += &text[end..];
-        Ok(Self { root: tree(&short, &texts).ok_or_else(no_object)?, texts })
+        Ok(Self { root: parse_tree(&short, &texts).ok_or_else(no_object)?, texts })
     }
 
     /// Returns the value at `path`; a number is an index into a list.
     pub(super) fn get(&self, path: &[&str]) -> Option<Value> {
-        if let Some((text, rest)) = path.split_first().and_then(|(name, rest)| Some((self.text(name)?, rest))) {
-            let mut value: Value = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?.value?.into();
+        if let Some((text, rest)) = path.split_first().and_then(|(name, rest)| Some((self.find_text(name)?, rest))) {
+            let mut value: Value = parse_to_ast(text, &CollectOptions::default(), &parse_options()).ok()?.value?.into();
             for name in rest {
                 value = match &mut value {
                     Value::Array(list) => list.get_mut(name.parse::<usize>().ok()?)?.take(),
@@ -78,19 +78,19 @@ impl Json {
 
     /// Puts `value` at `path`, which ends with `last`; `None` when something on the way is no object.
     pub(super) fn set(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
-        let object = self.object(way, last)?;
+        let object = self.open_object(way, last)?;
         match object.get(last) {
-            Some(property) => property.set_value(input(value)),
-            None => drop(object.append(last, input(value))),
+            Some(property) => property.set_value(to_cst_input(value)),
+            None => drop(object.append(last, to_cst_input(value))),
         }
         Some(())
     }
 
     /// Appends `value` to the list `last` at `way`, which is created when missing; `None` when something else is there.
     pub(super) fn append(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
-        let array = self.object(way, last)?.array_value_or_create(last)?;
+        let array = self.open_object(way, last)?.array_value_or_create(last)?;
         array.ensure_multiline();
-        array.append(input(value));
+        array.append(to_cst_input(value));
         Some(())
     }
 
@@ -98,9 +98,9 @@ impl Json {
     pub(super) fn remove(&mut self, way: &[&str], last: &str) -> Option<()> {
         match (last.parse::<usize>(), way.split_last()) {
             (Ok(at), Some((name, way))) => {
-                self.object(way, name)?.array_value(name)?.elements().get(at)?.clone().remove();
+                self.open_object(way, name)?.array_value(name)?.elements().get(at)?.clone().remove();
             }
-            _ => self.object(way, last)?.get(last)?.remove(),
+            _ => self.open_object(way, last)?.get(last)?.remove(),
         }
         Some(())
     }
@@ -115,17 +115,17 @@ impl Json {
         self.root.to_string()
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    fn find_text(&self, name: &str) -> Option<&str> {
         self.texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
     /// Returns the object at `way`, creating objects on the way, to change the part below `last`. A number is an index
     /// into an existing list.
-    fn object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
+    fn open_object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
         let outermost = way.first().unwrap_or(&last);
-        if self.text(outermost).is_some() {
+        if self.find_text(outermost).is_some() {
             // From now on all of it is a tree: a name that is changed is hardly ever large.
-            self.root = tree(&self.to_text(), &[])?;
+            self.root = parse_tree(&self.to_text(), &[])?;
             self.texts.clear();
         }
         let mut object = self.root.object_value_or_create()?;
@@ -141,10 +141,10 @@ impl Json {
 }
 
 /// Parses a tree; the values of `texts` come in as literals.
-fn tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
+fn parse_tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
     #[cfg(test)]
     TREES.with(|bytes| bytes.set(bytes.get() + text.len()));
-    let root = CstRootNode::parse(text, &options()).ok()?;
+    let root = CstRootNode::parse(text, &parse_options()).ok()?;
     let object = root.object_value()?;
     for (name, text) in texts {
         if let Some(CstNode::Leaf(leaf)) = object.get(name).and_then(|property| property.value()) {
@@ -161,7 +161,7 @@ thread_local! {
 }
 
 /// Returns the JSON syntax that clients read: comments and trailing commas, nothing looser.
-fn options() -> ParseOptions {
+fn parse_options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -176,15 +176,15 @@ fn options() -> ParseOptions {
     }
 }
 
-fn input(value: &Value) -> CstInputValue {
+fn to_cst_input(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(yes) => CstInputValue::Bool(*yes),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(list) => CstInputValue::Array(list.iter().map(input).collect()),
+        Value::Array(list) => CstInputValue::Array(list.iter().map(to_cst_input).collect()),
         Value::Object(map) => {
-            CstInputValue::Object(map.iter().map(|(name, value)| (name.clone(), input(value))).collect())
+            CstInputValue::Object(map.iter().map(|(name, value)| (name.clone(), to_cst_input(value))).collect())
         }
     }
 }

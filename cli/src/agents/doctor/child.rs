@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge_os::process::{self, Program};
+use nudge_os::process::{self, ChildProgram};
 use serde_json::{Value, json};
 
 /// Time limit of a server's greeting, a tool call or a hook.
@@ -22,8 +22,8 @@ const TAIL_BYTES: usize = 4 << 10;
 const PROTOCOL: &str = "2025-06-18";
 
 /// A child process. If it does not end by itself when dropped, it is killed, with all processes that it started.
-pub struct Running {
-    program: process::Running,
+pub struct ChildProcess {
+    program: process::RunningProgram,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -35,18 +35,18 @@ pub struct Running {
 }
 
 /// A server's description of itself.
-pub struct Hello {
+pub struct ServerHello {
     pub name: String,
     pub version: String,
     pub tools: Vec<String>,
 }
 
-impl Running {
+impl ChildProcess {
     /// Starts a program.
     ///
     /// # Errors
     /// The system's error, when it cannot be started.
-    pub fn start(mut program: Program) -> Result<Self, String> {
+    pub fn start(mut program: ChildProgram) -> Result<Self, String> {
         let mut program = program.start().map_err(|error| format!("it cannot be started: {error}"))?;
         let (sender, lines) = channel();
         let mut stdout = program.child.stdout.take().map(|stdout| BufReader::new(stdout.take(MAX_BYTES)));
@@ -80,25 +80,25 @@ impl Running {
     ///
     /// # Errors
     /// The reason, in words.
-    pub fn hello(&mut self) -> Result<Hello, String> {
+    pub fn shake_hands(&mut self) -> Result<ServerHello, String> {
         let client = json!({"name": "nudge-doctor", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
-        let info = self.ask(1, "initialize", &params)?["serverInfo"].take();
-        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        let tools = self.ask(2, "tools/list", &json!({}))?;
+        let info = self.send_request(1, "initialize", &params)?["serverInfo"].take();
+        self.send_message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let tools = self.send_request(2, "tools/list", &json!({}))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let tools = tools["tools"].as_array().into_iter().flatten().map(|tool| text(&tool["name"])).collect();
         self.is_server = true;
-        Ok(Hello { name: text(&info["name"]), version: text(&info["version"]), tools })
+        Ok(ServerHello { name: text(&info["name"]), version: text(&info["version"]), tools })
     }
 
     /// Calls a tool and returns the text of its result.
     ///
     /// # Errors
     /// The reason, in words, or the tool's own error.
-    pub fn tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
+    pub fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.deadline = Instant::now() + PATIENCE;
-        let result = self.ask(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
+        let result = self.send_request(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
         if result["isError"] == true {
             let error: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -108,17 +108,17 @@ impl Running {
     }
 
     /// Writes a message. A failure is ignored: how the process ends will explain it.
-    fn send(&mut self, message: &Value) {
+    fn send_message(&mut self, message: &Value) {
         if let Some(stdin) = self.stdin.as_mut() {
             let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
     /// Sends a request and returns its result.
-    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Result<Value, String> {
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    fn send_request(&mut self, id: u64, method: &str, params: &Value) -> Result<Value, String> {
+        self.send_message(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
-            let line = match self.line() {
+            let line = match self.read_line() {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(format!("no answer to {method} within {} s", PATIENCE.as_secs()));
@@ -145,36 +145,36 @@ impl Running {
     ///
     /// # Errors
     /// The reason, in words.
-    pub fn answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
-        self.send(given);
+    pub fn read_answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
+        self.send_message(given);
         drop(self.stdin.take());
         let mut said = String::new();
         loop {
-            match self.line() {
+            match self.read_line() {
                 Ok(line) => said += &line,
                 Err(RecvTimeoutError::Timeout) => return Err(format!("no end within {} s", PATIENCE.as_secs())),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         let took = begun.elapsed();
-        match self.ended(FAREWELL) {
+        match self.wait_for_end(FAREWELL) {
             Some(status) if status.success() => Ok((said, took)),
             _ => Err(format!("it failed{}", self.how_it_ended())),
         }
     }
 
-    fn line(&self) -> Result<String, RecvTimeoutError> {
+    fn read_line(&self) -> Result<String, RecvTimeoutError> {
         self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now()))
     }
 
-    fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
+    fn wait_for_end(&mut self, patience: Duration) -> Option<ExitStatus> {
         self.program.wait_until(Instant::now() + patience).ok().flatten()
     }
 
     /// Describes the exit status, with the last line of stderr.
     fn how_it_ended(&mut self) -> String {
         let mut out = String::new();
-        if let Some(status) = self.ended(FAREWELL) {
+        if let Some(status) = self.wait_for_end(FAREWELL) {
             let _ = write!(out, " ({status})");
         }
         let _ = self.silent.recv_timeout(FAREWELL);
@@ -187,10 +187,10 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         drop(self.stdin.take());
         // A process that has not ended then is ended with `program`.
-        let _ = self.ended(if self.is_server { FAREWELL } else { Duration::ZERO });
+        let _ = self.wait_for_end(if self.is_server { FAREWELL } else { Duration::ZERO });
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nudge::SecretGuard;
 use nudge_client::RuntimeDir;
-use nudge_os::process::Program;
+use nudge_os::process::ChildProgram;
 use nudge_os::programs;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const MAX_CHARS: usize = 200;
 const MIN_SECRET_BYTES: usize = 6;
 
 /// The command of an entry.
-pub struct Launch {
+pub struct LaunchCommand {
     pub command: String,
     pub args: Vec<String>,
     env: Vec<(String, String)>,
@@ -26,9 +26,9 @@ pub fn is_remote(entry: &Value) -> bool {
     ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
 }
 
-impl Launch {
+impl LaunchCommand {
     /// Reads an entry in the format of any client; `None` when it has no command.
-    pub fn of(entry: &Value) -> Option<Self> {
+    pub fn from_entry(entry: &Value) -> Option<Self> {
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
@@ -55,42 +55,42 @@ impl Launch {
         let given = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let usual = || Some(RuntimeDir::find(None).ok()??.path().to_owned());
         let here = given.or_else(usual).unwrap_or_else(|| "/tmp/nudge".into());
-        self.variable("NUDGE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty() && Path::new(dir) != here)
+        self.find_variable("NUDGE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty() && Path::new(dir) != here)
     }
 
     /// Returns the names of the variables that the entry sets.
-    pub fn variables(&self) -> impl Iterator<Item = &str> {
+    pub fn variable_names(&self) -> impl Iterator<Item = &str> {
         self.env.iter().map(|(name, _)| name.as_str())
     }
 
-    fn variable(&self, name: &str) -> Option<&str> {
+    fn find_variable(&self, name: &str) -> Option<&str> {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the path of the program, looked up in PATH where necessary.
-    pub fn program(&self) -> Option<PathBuf> {
-        let path = self.variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
+    pub fn find_program(&self) -> Option<PathBuf> {
+        let path = self.find_variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
         find_as_client(&self.command, &path.unwrap_or_default())
     }
 
     /// Returns the server, to be started in the session of `runtime`.
-    pub fn server(&self, path: &Path, runtime: &Path) -> Program {
-        let mut program = Program::new(path);
+    pub fn to_server(&self, path: &Path, runtime: &Path) -> ChildProgram {
+        let mut program = ChildProgram::new(path);
         program.args(&self.args);
-        apart(&mut program);
+        remove_own_variables(&mut program);
         for (name, value) in &self.env {
             program.env(name, value);
         }
         program.env("NUDGE_RUNTIME_DIR", runtime);
-        private(&mut program, runtime);
+        isolate_state(&mut program, runtime);
         program
     }
 
     /// Shortens a text of the process and replaces the values of its variables, which may be secret.
-    pub fn shown(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let secrets = self.env.iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
         let text = secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")));
-        shown(&text)
+        shorten_foreign(&text)
     }
 }
 
@@ -104,47 +104,47 @@ fn find_as_client(command: &str, path: &OsStr) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The reason, in words, when it has no command or there is no such program.
-pub fn handler(handler: &Value) -> Result<Program, String> {
+pub fn to_program(handler: &Value) -> Result<ChildProgram, String> {
     let line = handler["command"].as_str().ok_or("it names no command")?;
-    let Some(args) = handler["args"].as_array() else { return shell(line) };
+    let Some(args) = handler["args"].as_array() else { return shell_program(line) };
     let path = find_as_client(line, &std::env::var_os("PATH").unwrap_or_default());
-    let mut program = Program::new(&path.ok_or_else(|| format!("there is no program {line}"))?);
+    let mut program = ChildProgram::new(&path.ok_or_else(|| format!("there is no program {line}"))?);
     program.args(args.iter().filter_map(Value::as_str));
     Ok(program)
 }
 
 /// Adapts a hook to run in the session of `runtime`.
-pub fn hook(mut program: Program, runtime: &Path, patience_ms: u64) -> Program {
-    apart(&mut program);
+pub fn adapt_hook(mut program: ChildProgram, runtime: &Path, patience_ms: u64) -> ChildProgram {
+    remove_own_variables(&mut program);
     program.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
     program
 }
 
 #[cfg(windows)]
-fn shell(line: &str) -> Result<Program, String> {
-    let mut program = Program::new(&programs::find("cmd").ok_or("there is no cmd")?);
+fn shell_program(line: &str) -> Result<ChildProgram, String> {
+    let mut program = ChildProgram::new(&programs::find_program("cmd").ok_or("there is no cmd")?);
     // The line is passed unquoted, as `cmd` has its own quoting rules.
     program.arg("/C").raw_arg(line);
     Ok(program)
 }
 
 #[cfg(not(windows))]
-fn shell(line: &str) -> Result<Program, String> {
-    let mut program = Program::new(&programs::find("sh").ok_or("there is no sh")?);
+fn shell_program(line: &str) -> Result<ChildProgram, String> {
+    let mut program = ChildProgram::new(&programs::find_program("sh").ok_or("there is no sh")?);
     program.args(["-c", line]);
     Ok(program)
 }
 
 /// Keeps a child from the kept hints of the user's sessions, whatever its settings say, and has it store for every
 /// folder.
-fn private(program: &mut Program, runtime: &Path) {
+fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
     // The flag `--keep` of an entry counts more than the variable.
     program.env("XDG_STATE_HOME", runtime.with_file_name("state"));
 }
 
 /// Removes all `NUDGE_` variables, which could lead the child to the user's session.
-fn apart(program: &mut Program) {
+fn remove_own_variables(program: &mut ChildProgram) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
             program.env_remove(name);
@@ -153,7 +153,7 @@ fn apart(program: &mut Program) {
 }
 
 /// Shortens a foreign text; one that looks like it holds a credential is not shown at all.
-pub fn shown(text: &str) -> String {
+pub fn shorten_foreign(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return "[what it says looks like a credential]".into();
     }
@@ -175,22 +175,26 @@ mod tests {
             json!({"type": "local", "command": ["/n", "serve", "-x"], "environment": env, "enabled": true}),
             json!({"command": {"path": "/n", "args": ["serve", "-x"], "env": env}}),
         ] {
-            let launch = Launch::of(&entry).unwrap();
+            let launch = LaunchCommand::from_entry(&entry).unwrap();
             assert_eq!((launch.command.as_str(), launch.args.join(" ").as_str()), ("/n", "serve -x"), "{entry}");
-            assert_eq!((launch.variable("TOKEN"), launch.variable("N")), (Some("opensesame"), Some("5")), "{entry}");
-            assert_eq!(launch.shown("not opensesame, 5"), "not [TOKEN], 5");
+            assert_eq!(
+                (launch.find_variable("TOKEN"), launch.find_variable("N")),
+                (Some("opensesame"), Some("5")),
+                "{entry}"
+            );
+            assert_eq!(launch.redact("not opensesame, 5"), "not [TOKEN], 5");
         }
         for entry in [json!({"url": "http://localhost"}), json!({"command": []}), json!({"command": {}}), json!(null)] {
-            assert!(Launch::of(&entry).is_none(), "{entry}");
+            assert!(LaunchCommand::from_entry(&entry).is_none(), "{entry}");
         }
     }
 
     #[test]
     fn texts_of_others_are_cut_and_keep_their_secrets() {
-        assert_eq!(shown("short"), "short");
-        assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
+        assert_eq!(shorten_foreign("short"), "short");
+        assert_eq!(shorten_foreign(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
         // The parts are joined here, so that the source holds nothing that looks like a credential.
         let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
-        assert!(!shown(&format!("bad key {token}")).contains(&token));
+        assert!(!shorten_foreign(&format!("bad key {token}")).contains(&token));
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::launch::{Launch, shown};
+use super::launch::{LaunchCommand, shorten_foreign};
 use nudge_os::programs;
 
 /// The reason why a command is not started.
@@ -20,10 +20,10 @@ pub enum NotStarted {
 
 impl NotStarted {
     /// Describes the reason in words.
-    pub fn told(&self) -> String {
+    pub fn to_words(&self) -> String {
         match self {
-            Self::Missing(name) => format!("{} is not there, or cannot be run", shown(name)),
-            Self::Unclear(what) => format!("{} is not started: it is not plainly nudge", shown(what)),
+            Self::Missing(name) => format!("{} is not there, or cannot be run", shorten_foreign(name)),
+            Self::Unclear(what) => format!("{} is not started: it is not plainly nudge", shorten_foreign(what)),
         }
     }
 }
@@ -32,22 +32,22 @@ impl NotStarted {
 ///
 /// # Errors
 /// The reason why it is not started.
-pub fn server(launch: &Launch, exe: &Path) -> Result<PathBuf, NotStarted> {
-    if let Some(name) = launch.variables().find(|name| !name.starts_with("NUDGE_")) {
+pub fn find_server_program(launch: &LaunchCommand, exe: &Path) -> Result<PathBuf, NotStarted> {
+    if let Some(name) = launch.variable_names().find(|name| !name.starts_with("NUDGE_")) {
         return Err(NotStarted::Unclear(format!("{} with a variable {name}", launch.command)));
     }
     if launch.args != ["serve"] {
         // The arguments are not shown, as they may hold a secret.
         return Err(NotStarted::Unclear(format!("{} with other words than `serve`", launch.command)));
     }
-    program(&launch.command, exe)
+    find_program(&launch.command, exe)
 }
 
 /// Returns the program of a hook, if its only argument is `hook`.
 ///
 /// # Errors
 /// The reason why it is not started.
-pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
+pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
     let line = handler["command"].as_str().unwrap_or_default();
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
@@ -57,7 +57,7 @@ pub fn hook(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
             None => Some(path).filter(|path| is_plain(path, "")),
         }),
     };
-    program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
+    find_program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
 }
 
 /// Returns true when a shell takes a path literally; `more` are further harmless characters.
@@ -67,11 +67,11 @@ fn is_plain(path: &str, more: &str) -> bool {
 }
 
 /// Returns this binary, or the `nudge` in PATH, when the command is one of them.
-fn program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
+fn find_program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
     let found = if is_name {
-        programs::find(command).ok_or_else(|| NotStarted::Missing(command.into()))?
+        programs::find_program(command).ok_or_else(|| NotStarted::Missing(command.into()))?
     } else {
         path.to_owned()
     };
@@ -79,7 +79,7 @@ fn program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     // A relative path depends on the folder, which is the project's.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;
-    let known = programs::find("nudge").into_iter().chain([exe.to_owned()]);
+    let known = programs::find_program("nudge").into_iter().chain([exe.to_owned()]);
     // The known path is returned, as the given one could be a link that is changed before the start.
     known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
 }
@@ -100,7 +100,7 @@ mod tests {
             std::os::unix::fs::symlink(&exe, &path).unwrap();
             path.display().to_string()
         };
-        let is_started = |line: String| hook(&json!({"command": line}), &exe).is_ok();
+        let is_started = |line: String| find_hook_program(&json!({"command": line}), &exe).is_ok();
         assert!(is_started(format!("{} hook", at("plain"))));
         for name in ["a b", "a;b", "~", "é(1)"] {
             assert!(is_started(format!("\"{}\" hook", at(name))), "{name}");
@@ -109,7 +109,7 @@ mod tests {
         for name in ["$(x)", "`x`", "a\"b", "a\\b", "a!b", "a\nb", "a*b", "$HOME"] {
             let path = at(name);
             assert!(!is_started(format!("\"{path}\" hook")) && !is_started(format!("{path} hook")), "{name}");
-            assert!(hook(&json!({"command": path, "args": ["hook"]}), &exe).is_ok(), "no shell reads it");
+            assert!(find_hook_program(&json!({"command": path, "args": ["hook"]}), &exe).is_ok(), "no shell reads it");
         }
     }
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use nudge::{Error, ErrorKind};
 use serde_json::Value;
 
-use super::super::clients::{Client, ClientFolders, Hooks};
-use super::super::config::{Config, Form};
+use super::super::clients::{ClientFolders, ClientHooks, ClientSpec};
+use super::super::config::{ConfigFile, ConfigFormat};
 use super::super::plan;
 use super::plain::NotStarted;
-use super::{Check, advice, launch};
+use super::{DoctorCheck, launch, split_advice};
 
 /// The plugin's server entry, built in because only the client knows the plugin's folder.
 const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
@@ -17,7 +17,7 @@ const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
 /// A client's settings: the user's, or those of a project.
 pub struct ClientSettings<'a> {
-    pub client: &'static Client,
+    pub client: &'static ClientSpec,
     pub place: &'a ClientFolders,
     /// The user's folders, when `place` is a project's: the user's hooks run, too.
     pub users: Option<&'a ClientFolders>,
@@ -72,54 +72,64 @@ impl ClientSettings<'_> {
     ///
     /// # Errors
     /// The failed check.
-    pub fn entry(&self) -> Result<ServerEntry, Check> {
+    pub fn find_entry(&self) -> Result<ServerEntry, DoctorCheck> {
         let server = (self.client.server)(self.place);
         let config = self.read("configured", &server.file, server.form)?;
         if let Some(value) = config.get(server.path) {
             let stands = server.file.display().to_string();
             if is_off(&value) {
                 let told = format!("the entry `nudge` of {stands} is switched off");
-                return Err(Check::bad("configured", told, "switch it on there"));
+                return Err(DoctorCheck::new_failed("configured", told, "switch it on there"));
             }
-            let is_ours = plan::fits(Some(&value), &server.entry);
-            let install = self.install(is_ours && self.is_foreign());
+            let is_ours = plan::is_fitting(Some(&value), &server.entry);
+            let install = self.advise_install(is_ours && self.is_foreign());
             return Ok(ServerEntry { file: server.file, value, stands, install, is_ours, by_plugin: false });
         }
-        if let Some(file) = self.plugin() {
-            let value = parsed(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
+        if let Some(file) = self.find_plugin() {
+            let value = parse_built_in(PLUGIN_SERVER)["mcpServers"]["nudge"].take();
             let stands = format!("by the plugin that {} switches on", file.display());
-            let install = self.install(true);
+            let install = self.advise_install(true);
             return Ok(ServerEntry { file, value, stands, install, is_ours: true, by_plugin: true });
         }
-        Err(Check::bad("configured", format!("{} has no entry `nudge`", server.file.display()), self.init()))
+        Err(DoctorCheck::new_failed(
+            "configured",
+            format!("{} has no entry `nudge`", server.file.display()),
+            self.init_command(),
+        ))
     }
 
     /// Finds the hooks; `None` for a client that has none.
     ///
     /// # Errors
     /// The failed check.
-    pub fn hooked(&self) -> Result<Option<HookEntries>, Check> {
+    pub fn find_hooks(&self) -> Result<Option<HookEntries>, DoctorCheck> {
         let Some(hooks) = self.client.hooks else { return Ok(None) };
         let hooks = hooks(self.place);
-        let config = self.read("hook", &hooks.file, Form::Json)?;
-        let mut found = self.found(&config, hooks);
-        if let (None, Some(file)) = (&found.handler, self.plugin()) {
-            let hook = parsed(PLUGIN_HOOKS)["hooks"][found.events[0].0][0]["hooks"][0].take();
+        let config = self.read("hook", &hooks.file, ConfigFormat::Json)?;
+        let mut found = self.read_hooks(&config, hooks);
+        if let (None, Some(file)) = (&found.handler, self.find_plugin()) {
+            let hook = parse_built_in(PLUGIN_HOOKS)["hooks"][found.events[0].0][0]["hooks"][0].take();
             (found.file, found.handler, found.missing, found.is_ours) = (file, Some(hook), Vec::new(), true);
-            found.install = self.install(true);
+            found.install = self.advise_install(true);
         }
         Ok(Some(found))
     }
 
     /// Checks that the client may use the tools without asking each time: a client without a user refuses them
     /// otherwise.
-    pub fn allowed(&self) -> Check {
+    pub fn check_permission(&self) -> DoctorCheck {
         let title = self.client.title;
         if self.is_foreign() {
-            return Check::none("allowed", "each user's own: `nudge doctor` without --project looks at yours");
+            return DoctorCheck::new_skipped(
+                "allowed",
+                "each user's own: `nudge doctor` without --project looks at yours",
+            );
         }
-        let Some(permission) = self.client.permission(self.place) else {
-            return Check::none("allowed", format!("{title} itself decides whether it asks before it uses a tool"));
+        let Some(permission) = self.client.find_permission(self.place) else {
+            return DoctorCheck::new_skipped(
+                "allowed",
+                format!("{title} itself decides whether it asks before it uses a tool"),
+            );
         };
         let config = match self.read("allowed", &permission.file, permission.form) {
             Ok(config) => config,
@@ -127,37 +137,46 @@ impl ClientSettings<'_> {
         };
         let file = permission.file.display();
         if permission.is_elsewhere(&config) {
-            return Check::none("allowed", format!("{title}'s own settings say whether it asks; {file} does not"));
+            return DoctorCheck::new_skipped(
+                "allowed",
+                format!("{title}'s own settings say whether it asks; {file} does not"),
+            );
         }
-        let missing = permission.missing(&config).len();
+        let missing = permission.find_missing(&config).len();
         if missing == 0 {
-            return Check::good("allowed", format!("without asking, says {file}"));
+            return DoctorCheck::new_passed("allowed", format!("without asking, says {file}"));
         }
         let told = format!("{title} asks before it uses the tools, and where nobody can be asked it refuses them");
-        let fix = permission.contradicted(&config).map(|value| format!("say {value} in {file}"));
-        Check::bad("allowed", format!("{told}: {file} lacks the permission"), fix.unwrap_or_else(|| self.init()))
+        let fix = permission.find_contradiction(&config).map(|value| format!("say {value} in {file}"));
+        DoctorCheck::new_failed(
+            "allowed",
+            format!("{told}: {file} lacks the permission"),
+            fix.unwrap_or_else(|| self.init_command()),
+        )
     }
 
-    fn found(&self, config: &Config, hooks: Hooks) -> HookEntries {
+    fn read_hooks(&self, config: &ConfigFile, hooks: ClientHooks) -> HookEntries {
         let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
-            let at = plan::ours(&config.get(&["hooks", event])?, hooks.grouped, plan::Scan::For(*matcher))?;
+            let at =
+                plan::find_handler(&config.get(&["hooks", event])?, hooks.grouped, plan::GroupScan::For(*matcher))?;
             let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
-            Some(Handler { event, value: config.get(&path)?, at })
+            Some(HookHandler { event, value: config.get(&path)?, at })
         };
         let events: Vec<_> = hooks.events.iter().map(|(event, _)| *event).collect();
         let found: Vec<_> = hooks.events.iter().filter_map(handler).collect();
         let first = found.first().map(|found| found.value.clone());
-        let same = |found: &&Handler| first.as_ref().is_some_and(|first| plan::fits(Some(&found.value), first));
+        let same =
+            |found: &&HookHandler| first.as_ref().is_some_and(|first| plan::is_fitting(Some(&found.value), first));
         let good: Vec<_> = found.iter().filter(same).map(|found| found.event).collect();
-        let is_ours = plan::fits(first.as_ref(), &hooks.handler);
+        let is_ours = plan::is_fitting(first.as_ref(), &hooks.handler);
         HookEntries {
             missing: events.into_iter().filter(|event| !good.contains(event)).collect(),
-            twice: first.as_ref().and_then(|_| self.twice(&hooks.file)),
+            twice: first.as_ref().and_then(|_| self.advise_on_doubles(&hooks.file)),
             switched_off: config.get(&["disableAllHooks"]) == Some(true.into()),
             asks: hooks.trust.as_ref().is_some_and(|trust| !is_trusted(trust, &hooks.file, &found)),
             is_ours,
-            init: self.init(),
-            install: self.install(is_ours && self.is_foreign()),
+            init: self.init_command(),
+            install: self.advise_install(is_ours && self.is_foreign()),
             file: hooks.file,
             events: hooks.events,
             handler: first,
@@ -165,63 +184,68 @@ impl ClientSettings<'_> {
     }
 
     /// Returns advice when hooks are in `file` and somewhere else, too.
-    fn twice(&self, file: &Path) -> Option<String> {
+    fn advise_on_doubles(&self, file: &Path) -> Option<String> {
         let users_plugin = || self.client.plugin_file(self.users?);
-        if self.plugin().or_else(users_plugin).is_some() {
-            return Some(format!("{} --undo: the plugin brings the hooks, too", self.init()));
+        if self.find_plugin().or_else(users_plugin).is_some() {
+            return Some(format!("{} --undo: the plugin brings the hooks, too", self.init_command()));
         }
         let users = self.client.hooks?(self.users?);
         // In the user's home both are one file. A broken file of the user's is reported by a run without --project.
         if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
             return None;
         }
-        let config = Config::read(&users.file, Form::Json).ok()?;
-        let ours = |event: &str| plan::ours(&config.get(&["hooks", event])?, users.grouped, plan::Scan::Any);
+        let config = ConfigFile::read(&users.file, ConfigFormat::Json).ok()?;
+        let ours =
+            |event: &str| plan::find_handler(&config.get(&["hooks", event])?, users.grouped, plan::GroupScan::Any);
         users.events.iter().find_map(|(event, _)| ours(event))?;
         let file = users.file.display();
-        Some(format!("also in {file}: they run twice; `{} --undo` takes these out", self.init()))
+        Some(format!("also in {file}: they run twice; `{} --undo` takes these out", self.init_command()))
     }
 
-    fn plugin(&self) -> Option<PathBuf> {
+    fn find_plugin(&self) -> Option<PathBuf> {
         self.client.plugin_file(self.place)
     }
 
-    fn read(&self, name: &'static str, file: &Path, form: Form) -> Result<Config, Check> {
+    fn read(&self, name: &'static str, file: &Path, form: ConfigFormat) -> Result<ConfigFile, DoctorCheck> {
         self.place.read(file, form).map_err(|error: Error| {
-            let (told, advice) = advice(error.message());
+            let (told, advice) = split_advice(error.message());
             let fix = match error.kind() {
-                ErrorKind::Invalid => format!("correct it there, then `{}`", self.init()),
+                ErrorKind::Invalid => format!("correct it there, then `{}`", self.init_command()),
                 _ => advice.to_owned(),
             };
-            Check::bad(name, launch::shown(told), fix)
+            DoctorCheck::new_failed(name, launch::shorten_foreign(told), fix)
         })
     }
 
     /// The command that puts the settings right.
-    pub fn init(&self) -> String {
+    pub fn init_command(&self) -> String {
         let project = if self.is_foreign() { " --project" } else { "" };
         format!("nudge init {}{project}", self.client.name)
     }
 
     /// Returns advice that gets the right binary started; `by_name` when the settings are right to name just `nudge`.
-    fn install(&self, by_name: bool) -> String {
-        if by_name { format!("put {} into a folder of PATH, before others", self.exe.display()) } else { self.init() }
+    fn advise_install(&self, by_name: bool) -> String {
+        if by_name {
+            format!("put {} into a folder of PATH, before others", self.exe.display())
+        } else {
+            self.init_command()
+        }
     }
 
     /// Returns advice about a command that was not started.
-    pub fn held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
+    pub fn advise_on_held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
             NotStarted::Missing(_) => install.to_owned(),
             // `nudge init` keeps such an entry or refuses to replace it, so the user has to take it out first.
             NotStarted::Unclear(_) => {
-                format!("look at it in {}, take it out there, then `{}`", file.display(), self.init())
+                format!("look at it in {}, take it out there, then `{}`", file.display(), self.init_command())
             }
         }
     }
 
     /// Returns advice for an entry that does not work although its command and arguments are right, for instance
     /// because of its variables.
-    pub fn correct(entry: &ServerEntry) -> String {
+    pub fn advise_correction(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
     }
 }
@@ -232,7 +256,7 @@ fn is_off(value: &Value) -> bool {
 }
 
 /// A handler that runs Nudge, in the list of an event.
-struct Handler {
+struct HookHandler {
     event: &'static str,
     value: Value,
     /// The path to it within the list.
@@ -240,9 +264,9 @@ struct Handler {
 }
 
 /// Returns true when the user's consent is noted for every hook of Nudge's.
-fn is_trusted(trust: &Path, hooks: &Path, found: &[Handler]) -> bool {
-    let Ok(config) = Config::read(trust, Form::Toml) else { return false };
-    found.iter().all(|Handler { event, at, .. }| {
+fn is_trusted(trust: &Path, hooks: &Path, found: &[HookHandler]) -> bool {
+    let Ok(config) = ConfigFile::read(trust, ConfigFormat::Toml) else { return false };
+    found.iter().all(|HookHandler { event, at, .. }| {
         // The indices of the group and the handler.
         let at: Vec<_> = at.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
         let name = format!("{}:{}:{}", hooks.display(), snake_case(event), at.join(":"));
@@ -261,7 +285,7 @@ fn snake_case(name: &str) -> String {
 }
 
 /// Parses a built-in document.
-fn parsed(text: &str) -> Value {
+fn parse_built_in(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -271,9 +295,9 @@ mod tests {
 
     #[test]
     fn what_the_plugin_brings_is_understood() {
-        let server = launch::Launch::of(&parsed(PLUGIN_SERVER)["mcpServers"]["nudge"]).unwrap();
+        let server = launch::LaunchCommand::from_entry(&parse_built_in(PLUGIN_SERVER)["mcpServers"]["nudge"]).unwrap();
         assert_eq!(server.command, "nudge");
-        let hooks = parsed(PLUGIN_HOOKS);
+        let hooks = parse_built_in(PLUGIN_HOOKS);
         for (event, groups) in hooks["hooks"].as_object().unwrap() {
             assert_eq!(groups[0]["hooks"][0]["command"], "nudge hook", "{event}");
         }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Moment, command};
+use super::{HookMoment, find_command};
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";
@@ -17,9 +17,9 @@ const NOTHING: [&str; 2] = ["(none)", "0"];
 
 /// Reads how a command ended; `None` where the text does not say it: it was cancelled, goes on in the background, or its
 /// text was summarized.
-pub(super) fn ended(given: &Map<String, Value>) -> Option<Moment> {
+pub(super) fn read_end(given: &Map<String, Value>) -> Option<HookMoment> {
     let said = given.get("tool_response")?.get("llmContent")?.as_str()?;
-    let command = command(given, SHELL)?;
+    let command = find_command(given, SHELL)?;
     if !["Output: ", "Command: "].iter().any(|first| said.starts_with(first)) {
         return None;
     }
@@ -45,9 +45,9 @@ pub(super) fn ended(given: &Map<String, Value>) -> Option<Moment> {
         return None;
     }
     if exit_code == 0 {
-        return Some(Moment::Worked { command });
+        return Some(HookMoment::Worked { command });
     }
-    Some(Moment::Failed { command, error: output(rest), exit_code: Some(exit_code) })
+    Some(HookMoment::Failed { command, error: read_output(rest), exit_code: Some(exit_code) })
 }
 
 /// True when the client says that the command could not be run at all.
@@ -56,14 +56,14 @@ fn failed_to_run(given: &Map<String, Value>) -> bool {
 }
 
 /// Returns the command's own output, without the client's labels.
-fn output(said: &str) -> String {
+fn read_output(said: &str) -> String {
     let from = said.strip_prefix("Output: ").or_else(|| said.split_once("\nOutput: ").map(|(_, output)| output));
     let text = from.unwrap_or(said);
     text.strip_suffix("\nError: (none)").unwrap_or(text).to_owned()
 }
 
 /// The folder in which the tool ran: the client's, or the one that the call names. `None` where that is not plain.
-pub(super) fn folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
+pub(super) fn find_folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
     let input = given.get("tool_input")?;
     let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or_default();
     let plain = !Path::new(named).components().any(|part| part == Component::ParentDir);
@@ -74,10 +74,10 @@ pub(super) fn folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> 
 mod tests {
     use serde_json::json;
 
-    use super::super::{Event, read};
+    use super::super::{HookEvent, read};
     use super::*;
 
-    fn event(input: &Value, response: &Value) -> Option<Event> {
+    fn event(input: &Value, response: &Value) -> Option<HookEvent> {
         let event = json!({"session_id": "g", "transcript_path": "/t", "cwd": "/w", "timestamp": "2026-01-01T00:00:00Z",
             "hook_event_name": "AfterTool", "tool_name": "run_shell_command", "tool_input": input,
             "tool_response": response});
@@ -88,8 +88,8 @@ mod tests {
         let response = json!({"llmContent": text, "returnDisplay": "x"});
         match event(&json!({"command": "npm test", "description": "Run it"}), &response).map(|event| event.moment) {
             None => "nothing".into(),
-            Some(Moment::Worked { command }) => format!("{command}: worked"),
-            Some(Moment::Failed { command, error, exit_code }) => format!("{command}: {exit_code:?} {error}"),
+            Some(HookMoment::Worked { command }) => format!("{command}: worked"),
+            Some(HookMoment::Failed { command, error, exit_code }) => format!("{command}: {exit_code:?} {error}"),
             Some(other) => panic!("{other:?}"),
         }
     }
@@ -142,7 +142,7 @@ mod tests {
         let with = |input: Value| event(&input, &failed);
         let found = with(json!({"command": "make"})).unwrap();
         assert_eq!((found.session.as_deref(), found.cwd.as_deref()), (Some("g"), Some(Path::new("/w"))));
-        assert_eq!(found.answer.with("t")["hookSpecificOutput"]["hookEventName"], "AfterTool");
+        assert_eq!(found.answer.build_output("t")["hookSpecificOutput"]["hookEventName"], "AfterTool");
         assert_eq!(with(json!({"command": "make", "dir_path": "web"})).unwrap().cwd.unwrap(), Path::new("/w/web"));
         assert_eq!(with(json!({"command": "make", "directory": "/x"})).unwrap().cwd.unwrap(), Path::new("/x"));
         assert_eq!(with(json!({"command": "make", "dir_path": "../x"})), None);

@@ -8,10 +8,10 @@ use nudge_client::process_cwd;
 use nudge_core::clock::{Clock as _, SystemClock};
 use serde_json::{Map, Value, json};
 
-use crate::agents::checkout::{Checkout, Others};
-use crate::args::Global;
-use crate::cmd::{CommandOutput, RunningSession, parsed};
-use crate::context::Inference;
+use crate::agents::checkout::{AgentCheckout, Others};
+use crate::args::GlobalFlags;
+use crate::cmd::{CommandOutput, RunningSession, parse_value};
+use crate::context::ContextInference;
 use crate::{output, seed};
 
 /// How long a hint may be of no use to anybody before that is said.
@@ -21,22 +21,22 @@ const DOUBTFUL: u64 = 3;
 
 /// A fault of a hint, with advice.
 #[derive(Debug, PartialEq, Eq)]
-struct Finding {
+struct HintFinding {
     component: String,
     key: String,
     what: String,
     fix: String,
 }
 
-pub fn run(global: &Global) -> Result<CommandOutput> {
+pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let export: Value = parsed(&session.call("nudge.export", &Map::new())?)?;
+    let export: Value = parse_value(&session.call("nudge.export", &Map::new())?)?;
     let top = process_cwd().and_then(|cwd| seed::top_of(&cwd));
-    let repo = top.as_deref().and_then(|top| Inference::default().repository(top));
+    let repo = top.as_deref().and_then(|top| ContextInference::default().find_repository(top));
     let here = top.as_deref().zip(repo.as_deref());
-    let hints = stored(&export["payload"]);
-    let others = Checkout::around(top.as_deref()).others();
-    let found = findings(&hints, here, SystemClock.now(), &others, &|path| path.symlink_metadata().is_ok());
+    let hints = read_exported(&export["payload"]);
+    let others = AgentCheckout::from_cwd(top.as_deref()).find_changed();
+    let found = find_faults(&hints, here, SystemClock.now(), &others, &|path| path.symlink_metadata().is_ok());
     if global.json {
         let rows: Vec<_> = found
             .iter()
@@ -49,11 +49,11 @@ pub fn run(global: &Global) -> Result<CommandOutput> {
         return Ok(format!("{count} hints, all of which could be of use\n").into());
     }
     let rows = found.iter().map(|one| [one.component.as_str(), &one.key, &one.what, &one.fix]);
-    Ok(output::findings(rows).into())
+    Ok(output::render_findings(rows).into())
 }
 
 /// A hint as it is exported.
-struct Stored<'a> {
+struct ExportedHint<'a> {
     component: &'a str,
     key: &'a str,
     hint: &'a Value,
@@ -61,7 +61,7 @@ struct Stored<'a> {
     is_one_of_several: bool,
 }
 
-fn stored<'a>(payload: &'a Value) -> Vec<Stored<'a>> {
+fn read_exported<'a>(payload: &'a Value) -> Vec<ExportedHint<'a>> {
     let mut all = Vec::new();
     for (component, content) in payload["components"].as_object().into_iter().flatten() {
         let variants = content["variants"].as_object();
@@ -70,20 +70,24 @@ fn stored<'a>(payload: &'a Value) -> Vec<Stored<'a>> {
         let further = variants.into_iter().flatten();
         let further =
             further.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint)));
-        let of =
-            |(key, hint): (&'a String, &'a Value)| Stored { component, key, hint, is_one_of_several: several(key) };
+        let of = |(key, hint): (&'a String, &'a Value)| ExportedHint {
+            component,
+            key,
+            hint,
+            is_one_of_several: several(key),
+        };
         all.extend(first.chain(further).map(of));
     }
     all
 }
 
-impl Stored<'_> {
-    fn delete(&self) -> String {
+impl ExportedHint<'_> {
+    fn delete_command(&self) -> String {
         let which = if self.is_one_of_several { " --variant ID (`nudge ls` has it)" } else { "" };
-        format!("nudge delete {} {}{which}", quoted(self.component), quoted(self.key))
+        format!("nudge delete {} {}{which}", quote_name(self.component), quote_name(self.key))
     }
 
-    fn value(&self) -> Option<HintValue> {
+    fn read_value(&self) -> Option<HintValue> {
         serde_json::from_value(self.hint["value"].clone()).ok()
     }
 
@@ -95,23 +99,23 @@ impl Stored<'_> {
 }
 
 /// A name as a shell takes it for one word.
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
 /// Finds the faults, in the order of the names; of one hint the first of these.
-fn findings(
-    hints: &[Stored<'_>],
+fn find_faults(
+    hints: &[ExportedHint<'_>],
     here: Option<(&Path, &str)>,
     now: Millis,
     others: &Others,
     is_there: &dyn Fn(&Path) -> bool,
-) -> Vec<Finding> {
-    let mut seen: BTreeMap<String, &Stored<'_>> = BTreeMap::new();
+) -> Vec<HintFinding> {
+    let mut seen: BTreeMap<String, &ExportedHint<'_>> = BTreeMap::new();
     let mut found = Vec::new();
     for one in hints {
-        let (hint, value) = (one.hint, one.value());
+        let (hint, value) = (one.hint, one.read_value());
         let same = value.as_ref().and_then(HintValue::command_line).map(|line| {
             format!("{}\0{}", line.split_whitespace().collect::<Vec<_>>().join(" "), hint["meta"]["scope"])
         });
@@ -127,8 +131,9 @@ fn findings(
             let is_gone = |path: &&String| !is_there(&top.join(path)) && !is_there_below(top, hint, path, is_there);
             let gone = paths.iter().find(is_gone).map(|path| format!("{path} is not in this clone"));
             let target = || {
-                let folders: Vec<_> = below(hint).map(|folder| top.join(folder)).chain([top.to_owned()]).collect();
-                let gone = nudge_seed::gone(&folders, value.as_ref()?.command_line()?)?;
+                let folders: Vec<_> =
+                    folders_below(hint).map(|folder| top.join(folder)).chain([top.to_owned()]).collect();
+                let gone = nudge_seed::find_gone(&folders, value.as_ref()?.command_line()?)?;
                 Some(format!("{} has no {}", gone.file, gone.target))
             };
             gone.or_else(target)
@@ -141,30 +146,30 @@ fn findings(
         let age = hint["created_at"].as_str().and_then(parse_time).map(|at| now.saturating_sub(at));
         let is_unused = hint["use_count"].as_u64().unwrap_or_default() == 0 && age.is_some_and(|age| age > UNUSED_MS);
         let unused = is_unused.then(|| "never used in 30 days".to_owned());
-        let what = gone.or_else(|| unreachable(hint, is_there)).or(doubtful).or(other).or(double).or(unused);
-        found.extend(what.map(|what| Finding {
+        let what = gone.or_else(|| find_unreachable(hint, is_there)).or(doubtful).or(other).or(double).or(unused);
+        found.extend(what.map(|what| HintFinding {
             component: one.component.to_owned(),
             key: one.key.to_owned(),
             what,
-            fix: one.delete(),
+            fix: one.delete_command(),
         }));
     }
     found
 }
 
 /// The folders below the top that a hint is for, where its scope names some.
-fn below(hint: &Value) -> impl Iterator<Item = &str> {
+fn folders_below(hint: &Value) -> impl Iterator<Item = &str> {
     let globs = hint["meta"]["scope"]["cwd_glob"].as_array().into_iter().flatten().filter_map(Value::as_str);
     globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
 }
 
 /// Returns true when a path is there in such a folder.
 fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
-    below(hint).any(|folder| is_there(&top.join(folder).join(path)))
+    folders_below(hint).any(|folder| is_there(&top.join(folder).join(path)))
 }
 
 /// A scope of folders none of which is on this machine.
-fn unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
+fn find_unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
     let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
     let literal =
         |glob: &&str| glob.find(['*', '?', '[', '{']).map_or(glob.len(), |at| glob[..at].rfind('/').unwrap_or(0));
@@ -204,7 +209,7 @@ mod tests {
         let is_there = |path: &Path| ["/r/build.sh", "/r/web/web.sh"].iter().any(|there| path == Path::new(there));
         let now = parse_time("2026-11-24T00:00:00.000Z").unwrap();
         let others = Others::from([("a/edited".to_owned(), "Makefile".to_owned())]);
-        let found = findings(&stored(&payload), Some((Path::new("/r"), "h/o/shop")), now, &others, &is_there);
+        let found = find_faults(&read_exported(&payload), Some((Path::new("/r"), "h/o/shop")), now, &others, &is_there);
         let lines: Vec<_> = found.iter().map(|one| format!("{}: {} | {}", one.key, one.what, one.fix)).collect();
         for expected in [
             "gone: old.sh is not in this clone | nudge delete a gone --variant ID (`nudge ls` has it)",

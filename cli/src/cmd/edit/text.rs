@@ -10,12 +10,12 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::invalid;
+use super::invalid_error;
 use crate::output;
 
 /// A stored hint.
 #[derive(Deserialize)]
-pub struct Hint {
+pub struct EditedHint {
     /// The value as raw JSON text.
     value: Box<RawValue>,
     /// All other fields.
@@ -23,7 +23,7 @@ pub struct Hint {
     pub fields: Map<String, Value>,
 }
 
-impl Hint {
+impl EditedHint {
     pub fn variant(&self) -> &str {
         self.fields.get("variant").and_then(Value::as_str).unwrap_or_default()
     }
@@ -35,11 +35,11 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
 }
 
 /// Builds the text to edit: JSON below a comment, without the scope, which is part of the hint's identity.
-pub fn document(hint: &Hint) -> String {
+pub fn build_document(hint: &EditedHint) -> String {
     let mut meta = hint.fields.get("meta").cloned().unwrap_or_default();
     let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
     let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
-    let name = |name: &str| output::visible(field(name).as_str().unwrap_or_default());
+    let name = |name: &str| output::make_visible(field(name).as_str().unwrap_or_default());
     let mut out = String::new();
     let _ = writeln!(out, "// {}/{}, version {}", name("component"), name("key"), field("version"));
     match scope {
@@ -49,13 +49,13 @@ pub fn document(hint: &Hint) -> String {
         None => out.push_str("// applies everywhere\n"),
     }
     out.push_str("// Lines that begin with // are ignored; an empty file changes nothing.\n");
-    out.push_str(&pretty(&format!("{{\"value\":{},\"meta\":{meta}}}", hint.value)));
+    out.push_str(&indent_json(&format!("{{\"value\":{},\"meta\":{meta}}}", hint.value)));
     out.push('\n');
     out
 }
 
 /// Adds line breaks and indentation to JSON without changing any token.
-fn pretty(json: &str) -> String {
+fn indent_json(json: &str) -> String {
     let (mut out, mut depth, mut in_string, mut escaped) = (String::with_capacity(json.len() * 2), 0, false, false);
     let line = |out: &mut String, depth: usize| {
         let _ = write!(out, "\n{:1$}", "", depth * 2);
@@ -98,14 +98,14 @@ fn pretty(json: &str) -> String {
 }
 
 /// Converts the edited text to the params of `nudge.set_hint`.
-pub fn params(text: &[u8], hint: &Hint, allow_secret: bool) -> Result<Box<RawValue>> {
-    let text = str::from_utf8(text).map_err(|_| invalid("The text is not UTF-8; edit it again."))?;
+pub fn to_set_params(text: &[u8], hint: &EditedHint, allow_secret: bool) -> Result<Box<RawValue>> {
+    let text = str::from_utf8(text).map_err(|_| invalid_error("The text is not UTF-8; edit it again."))?;
     let body = without_comments(text);
-    let not_json = |error: serde_json::Error| invalid(format!("The text is not JSON: {error}; edit it again."));
+    let not_json = |error: serde_json::Error| invalid_error(format!("The text is not JSON: {error}; edit it again."));
     let body: &RawValue = serde_json::from_str(&body).map_err(not_json)?;
     let members: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(body.get()).ok();
     if members.is_none_or(|members| members.is_empty()) {
-        return Err(invalid("The text must be an object with `value` and `meta`; edit it again."));
+        return Err(invalid_error("The text must be an object with `value` and `meta`; edit it again."));
     }
     let mut address = json!({
         "component": hint.fields.get("component"),
@@ -142,7 +142,7 @@ fn without_comments(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn hint(value: &str) -> Hint {
+    fn hint(value: &str) -> EditedHint {
         let json = format!(
             r#"{{"component":"a","key":"k","version":3,"variant":"v","value":{value},"meta":{{"priority":5,"scope":{{"os":["linux"]}}}}}}"#
         );
@@ -154,16 +154,16 @@ mod tests {
         let value =
             r#"{"z":1.50,"a":[1e+20,-0.0,{},[],{"q":"\\\"{[,:"}],"huge":123456789012345678901234567890,"s":"\u00e9"}"#;
         let hint = hint(value);
-        let text = document(&hint);
+        let text = build_document(&hint);
         assert!(
             text.contains("\n    \"z\": 1.50,\n    \"a\": [\n      1e+20,\n      -0.0,\n      {},\n      [],"),
             "{text}"
         );
         let edited = text.replace("\"priority\": 5", "\"priority\": 6");
-        let sent = params(edited.as_bytes(), &hint, true).unwrap();
+        let sent = to_set_params(edited.as_bytes(), &hint, true).unwrap();
         let sent: BTreeMap<String, Box<RawValue>> = serde_json::from_str(sent.get()).unwrap();
-        assert_eq!(pretty(sent["value"].get()), pretty(value));
-        assert_eq!(pretty(sent["meta"].get()), "{\n  \"priority\": 6\n}");
+        assert_eq!(indent_json(sent["value"].get()), indent_json(value));
+        assert_eq!(indent_json(sent["meta"].get()), "{\n  \"priority\": 6\n}");
         let rest = ["component", "key", "if_match_version", "variant", "allow_secret"].map(|name| sent[name].get());
         assert_eq!(rest, ["\"a\"", "\"k\"", "3", "\"v\"", "true"]);
     }
@@ -172,10 +172,10 @@ mod tests {
     fn what_is_no_object_is_refused() {
         let hint = hint("\"x\"");
         for bad in ["[]", "{}", "\"x\"", "{", "// only this", "{\"value\":1} x"] {
-            assert!(params(bad.as_bytes(), &hint, false).is_err(), "{bad}");
+            assert!(to_set_params(bad.as_bytes(), &hint, false).is_err(), "{bad}");
         }
-        assert!(params(b"{\"value\":\"\xff\"}", &hint, false).is_err());
-        assert!(params("\u{feff}// x\n{\"value\":1}\n".as_bytes(), &hint, false).is_ok());
+        assert!(to_set_params(b"{\"value\":\"\xff\"}", &hint, false).is_err());
+        assert!(to_set_params("\u{feff}// x\n{\"value\":1}\n".as_bytes(), &hint, false).is_ok());
     }
 
     #[test]

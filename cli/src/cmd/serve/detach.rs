@@ -5,11 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result, Service as _};
-use nudge_client::{Remote, RuntimeDir, ServerFile};
+use nudge_client::{RemoteServer, RuntimeDir, ServerFile};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::tell;
+use super::super::print_note;
 use super::{CommandOutput, ServeArgs};
 
 const PRIMARY: &str = "PRIMARY";
@@ -21,21 +21,21 @@ const START_POLL: Duration = Duration::from_millis(5);
 /// Starts the server with the same arguments, which were checked already.
 pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     let dir = args.settings.dir;
-    let program = std::env::current_exe().map_err(|_| failed("the program cannot find itself"))?;
+    let program = std::env::current_exe().map_err(|_| detach_error("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     if let Err(error) = dir.open_log() {
         // The server reports this too, but its stderr is not shown.
-        tell(&format!("there will be no log: {}", error.message()));
+        print_note(&format!("there will be no log: {}", error.message()));
     }
     let mut command = Command::new(program);
     // With `--json` the last line of stderr keeps the kind of the error.
     command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    apart(&mut command);
-    let mut server = command.spawn().map_err(|error| failed(&format!("it cannot be run ({error})")))?;
+    set_apart(&mut command);
+    let mut server = command.spawn().map_err(|error| detach_error(&format!("it cannot be run ({error})")))?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        if let Some((file, role)) = place(&dir, server.id()) {
+        if let Some((file, role)) = find_role(&dir, server.id()) {
             let (pid, port) = (server.id(), file.port);
             let text = match role {
                 _ if json => json!({"pid": pid, "port": port, "role": role}).to_string(),
@@ -54,20 +54,20 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
         }
         if Instant::now() > deadline {
             let _ = server.kill();
-            return Err(failed("it does not answer"));
+            return Err(detach_error("it does not answer"));
         }
         std::thread::sleep(START_POLL);
     }
 }
 
 /// Returns the role that the process has taken, and the server of its session; `None` while it is starting.
-fn place(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
-    let file = dir.read_server_file().filter(|file| Remote::is_alive(dir, file))?;
+fn find_role(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
+    let file = dir.read_server_file().filter(|file| RemoteServer::is_alive(dir, file))?;
     if file.pid == process {
         return Some((file, PRIMARY));
     }
     let params = RawValue::from_string("{}".into()).ok()?;
-    let status = Remote::connect(dir).and_then(|primary| primary.call("nudge.status", &params)).ok()?;
+    let status = RemoteServer::connect(dir).and_then(|primary| primary.call("nudge.status", &params)).ok()?;
     let status: Value = serde_json::from_str(status.get()).ok()?;
     status["proxies"].as_array()?.contains(&process.into()).then_some((file, PROXY))
 }
@@ -79,10 +79,11 @@ fn last_words(server: &mut Child) -> Error {
         let _ = stderr.read_to_string(&mut said);
     }
     let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str::<Value>(last).map_or_else(|_| failed("it ends at once"), |error| Error::from_json(&error))
+    serde_json::from_str::<Value>(last)
+        .map_or_else(|_| detach_error("it ends at once"), |error| Error::from_json(&error))
 }
 
-fn failed(what: &str) -> Error {
+fn detach_error(what: &str) -> Error {
     let message = format!("The server cannot be started in the background: {what}; try `nudge serve` to see why.");
     Error::unavailable(message)
 }
@@ -97,7 +98,7 @@ pub(in crate::cmd) fn leave_the_terminal() {
 }
 
 #[cfg(windows)]
-pub(in crate::cmd) fn apart(command: &mut Command) {
+pub(in crate::cmd) fn set_apart(command: &mut Command) {
     use std::os::windows::process::CommandExt as _;
 
     const DETACHED_PROCESS: u32 = 0x8;
@@ -106,4 +107,4 @@ pub(in crate::cmd) fn apart(command: &mut Command) {
 }
 
 #[cfg(not(windows))]
-pub(in crate::cmd) fn apart(_: &mut Command) {}
+pub(in crate::cmd) fn set_apart(_: &mut Command) {}

@@ -7,18 +7,18 @@ use nudge_core::service::DocumentPages;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::{CommandOutput, Form, print, unwritten};
-use super::answer;
-use crate::args::{Global, SourceVerb};
+use super::super::{CommandOutput, TextForm, print_text, unwritten};
+use super::ask_source;
+use crate::args::{GlobalFlags, SourceVerb};
 
 /// Prints all pages as one document. When the reader has gone, the rest is not asked for.
-pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &Global) -> Result<CommandOutput> {
+pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut cursor = Value::from(0);
     let mut is_first = true;
     loop {
         call.params.insert(pages.cursor.into(), cursor);
-        let page = answer(call.clone(), global)?;
-        let page = Page::read(&page, pages)?;
+        let page = ask_source(call.clone(), global)?;
+        let page = DocumentPage::read(&page, pages)?;
         let mut text = if std::mem::take(&mut is_first) { page.beginning(pages) } else { String::new() };
         if !page.rows.is_empty() {
             text.extend((!text.ends_with('[')).then_some(','));
@@ -27,7 +27,7 @@ pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &Global)
         if page.next.is_none() {
             text.push_str("]}\n");
         }
-        let is_read = print(&text, Form::Json).map_err(|error| unwritten(&error))?;
+        let is_read = print_text(&text, TextForm::Json).map_err(|error| unwritten(&error))?;
         match page.next {
             Some(next) if is_read => cursor = next,
             _ => return Ok(String::new().into()),
@@ -36,7 +36,7 @@ pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &Global)
 }
 
 /// A page of a document.
-struct Page<'a> {
+struct DocumentPage<'a> {
     /// The members beside the list.
     others: BTreeMap<&'a str, &'a RawValue>,
     /// The list without its brackets.
@@ -44,7 +44,7 @@ struct Page<'a> {
     next: Option<Value>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> DocumentPage<'a> {
     fn read(page: &'a RawValue, pages: &DocumentPages) -> Result<Self> {
         let broken = || Error::unavailable("The server answered something else than an export; update it.");
         let mut others: BTreeMap<&str, &RawValue> = serde_json::from_str(page.get()).map_err(|_| broken())?;

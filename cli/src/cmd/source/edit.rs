@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use nudge::{Error, Result};
-use nudge_core::service::Edited;
+use nudge_core::service::EditSpec;
 use serde_json::{Map, Value};
 
-use super::super::{CommandOutput, editor, parsed};
-use super::{answer, shown};
-use crate::args::{Global, SourceVerb};
+use super::super::{CommandOutput, editor, parse_value};
+use super::{ask_source, show_result};
+use crate::args::{GlobalFlags, SourceVerb};
 use crate::{output, sources};
 
 /// Reads the record, opens it in the editor, and stores the differences.
-pub fn run(call: &SourceVerb, edited: &Edited, global: &Global) -> Result<CommandOutput> {
+pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result<CommandOutput> {
     let flags = || {
         let names = edited.fields.iter().map(|name| format!("`{name}`"));
         names.collect::<Vec<_>>().join(", ")
@@ -20,31 +20,31 @@ pub fn run(call: &SourceVerb, edited: &Edited, global: &Global) -> Result<Comman
     if !editor::is_there() {
         return Err(Error::invalid(format!("There is no terminal for an editor; give what changes by {}.", flags())));
     }
-    let read = sources::method(edited.read).unwrap_or(call.method);
-    let one = parsed(&answer(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;
-    let before = document(&one, edited);
-    let was = fields(&before, edited)?;
+    let read = sources::find_method(edited.read).unwrap_or(call.method);
+    let one = parse_value(&ask_source(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;
+    let before = build_document(&one, edited);
+    let was = parse_fields(&before, edited)?;
     let number = &call.params[edited.id];
-    editor::edit(
+    editor::edit_text(
         &format!("{}-{number}.md", call.source.name),
         &before,
         |_| false,
         |after| {
             let text = str::from_utf8(after).map_err(|_| Error::invalid("The text is not UTF-8; edit it again."))?;
-            let mut params = fields(text, edited)?;
+            let mut params = parse_fields(text, edited)?;
             params.retain(|name, value| was.get(name) != Some(value));
             if params.is_empty() {
-                return Ok(editor::unchanged());
+                return Ok(editor::report_unchanged());
             }
             params.insert(edited.id.into(), number.clone());
             params.insert(edited.version.1.into(), one[edited.version.0].clone());
-            shown(&answer(SourceVerb { params, ..call.clone() }, global)?, global)
+            show_result(&ask_source(SourceVerb { params, ..call.clone() }, global)?, global)
         },
     )
 }
 
 /// The text to edit.
-fn document(one: &Value, edited: &Edited) -> String {
+fn build_document(one: &Value, edited: &EditSpec) -> String {
     let (lines, rest) = edited.fields.split_at(edited.fields.len() - 1);
     let text = |name: &str| one[name].as_str().unwrap_or_default();
     let mut out = format!(
@@ -52,14 +52,14 @@ fn document(one: &Value, edited: &Edited) -> String {
         one[edited.version.0], one[edited.id], rest[0]
     );
     for name in lines {
-        let _ = writeln!(out, "{name}: {}", output::visible(text(name)));
+        let _ = writeln!(out, "{name}: {}", output::make_visible(text(name)));
     }
     let _ = writeln!(out, "\n{}", text(rest[0]));
     out
 }
 
 /// Reads the fields from a text.
-fn fields(text: &str, edited: &Edited) -> Result<Map<String, Value>> {
+fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
     let (lines, last) = edited.fields.split_at(edited.fields.len() - 1);
     let mut found = Map::new();
     let mut rest = text.trim_start_matches('\u{feff}');
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    const EDITED: Edited = Edited {
+    const EDITED: EditSpec = EditSpec {
         read: "nudge.x.get",
         id: "id",
         fields: &["title", "kind", "body"],
@@ -107,15 +107,15 @@ mod tests {
     #[test]
     fn what_is_not_touched_is_as_it_was() {
         for body in ["", "x", "x\n", "\n\n# x\r\ny: z\n\n", "title: other", " \t"] {
-            let text = document(&one("A: title # of", body), &EDITED);
-            let read = fields(&text, &EDITED).unwrap();
+            let text = build_document(&one("A: title # of", body), &EDITED);
+            let read = parse_fields(&text, &EDITED).unwrap();
             assert_eq!(Value::from(read), json!({"title": "A: title # of", "kind": "issue", "body": body}), "{text}");
         }
     }
 
     #[test]
     fn a_text_is_read_with_line_ends_of_any_kind_and_without_what_is_left_out() {
-        let read = |text: &str| fields(text, &EDITED).map(Value::from).unwrap();
+        let read = |text: &str| parse_fields(text, &EDITED).map(Value::from).unwrap();
         assert_eq!(read("\u{feff}# x\r\n title : a\r\n\r\nb\r\n"), json!({"title": "a", "body": "b"}));
         assert_eq!(read("kind: spec"), json!({"kind": "spec"}));
         assert_eq!(read("\nonly a body"), json!({"body": "only a body"}));
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_no_form_is_refused() {
         for bad in ["a title", "titel: x\n\nb", "title: a\ntitle: b\n", "body: x\n"] {
-            assert!(fields(bad, &EDITED).is_err(), "{bad}");
+            assert!(parse_fields(bad, &EDITED).is_err(), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nudge_client::{Duplex, LocalListener};
+use nudge_client::{DuplexStream, LocalListener};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -33,7 +33,7 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The sockets on which a server listens.
-pub struct Listeners {
+pub struct ServerListeners {
     /// The port, on each loopback address.
     pub tcp: Vec<TcpListener>,
     /// The listeners of further ports, as they are opened.
@@ -43,31 +43,31 @@ pub struct Listeners {
 }
 
 /// An accepted connection.
-pub struct Accepted {
+pub struct AcceptedConnection {
     /// The bytes of the connection.
-    pub stream: Box<dyn Duplex>,
+    pub stream: Box<dyn DuplexStream>,
     /// The other end of the connection.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// The connection's place, free again when this is dropped.
     pub place: OwnedSemaphorePermit,
 }
 
 /// The other end of a connection.
-pub enum Peer {
+pub enum ConnectionPeer {
     /// A process of this user's: the system says so.
     Local(LocalPeer),
     /// Anybody on this machine.
-    Stranger(Stranger),
+    Stranger(StrangerPeer),
 }
 
-impl Peer {
+impl ConnectionPeer {
     /// Returns true for a process of this user's.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 
     /// Names the caller that the calls on this connection count for. `proxy` is the process that a PROXY says it is.
-    pub fn caller(&self, proxy: Option<u32>) -> CallerId {
+    pub fn caller_id(&self, proxy: Option<u32>) -> CallerId {
         match self {
             Self::Local(LocalPeer { pid, number, .. }) => match (proxy, pid) {
                 (Some(said), pid) => CallerId::Proxy(pid.unwrap_or(said)),
@@ -84,7 +84,7 @@ impl Peer {
     }
 
     /// The two ends of a connection over TCP, the other first.
-    pub fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+    pub fn tcp_ends(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
             Self::Local(_) => None,
             Self::Stranger(stranger) => stranger.ends,
@@ -101,12 +101,12 @@ impl Peer {
     /// Notes that a request was let in: the connection keeps its place.
     pub fn is_let_in(&self) {
         if let Self::Stranger(stranger) = self {
-            stranger.all.held().remove(&stranger.number);
+            stranger.all.lock_held().remove(&stranger.number);
         }
     }
 
     /// Resolves when the connection must be closed.
-    pub async fn dismissed(&self) {
+    pub async fn wait_for_dismissal(&self) {
         let Self::Stranger(stranger) = self else { return std::future::pending().await };
         let silent = async {
             sleep(FIRST_HEAD_TIMEOUT).await;
@@ -141,7 +141,7 @@ struct CountedConnection {
 }
 
 impl LocalProcesses {
-    fn enter(self: &Arc<Self>, pid: Option<u32>, most: usize) -> LocalPeer {
+    fn add_connection(self: &Arc<Self>, pid: Option<u32>, most: usize) -> LocalPeer {
         let counted = pid.map(|pid| {
             let mut all = self.lock();
             let count = all.entry(pid).or_default();
@@ -176,46 +176,46 @@ fn next_number() -> u64 {
 
 /// The connections that have shown no token, by age.
 #[derive(Default)]
-pub struct Strangers {
+pub struct StrangerPeers {
     held: Mutex<BTreeMap<u64, Arc<Notify>>>,
 }
 
 /// A connection over TCP.
-pub struct Stranger {
+pub struct StrangerPeer {
     number: u64,
     gives_way: Arc<Notify>,
     spoke: AtomicBool,
     ends: Option<(SocketAddr, SocketAddr)>,
-    all: Arc<Strangers>,
+    all: Arc<StrangerPeers>,
 }
 
-impl Strangers {
-    fn enter(self: &Arc<Self>, ends: Option<(SocketAddr, SocketAddr)>) -> Stranger {
+impl StrangerPeers {
+    fn add_connection(self: &Arc<Self>, ends: Option<(SocketAddr, SocketAddr)>) -> StrangerPeer {
         let number = next_number();
         let gives_way = Arc::<Notify>::default();
-        self.held().insert(number, Arc::clone(&gives_way));
-        Stranger { number, gives_way, spoke: AtomicBool::new(false), ends, all: Arc::clone(self) }
+        self.lock_held().insert(number, Arc::clone(&gives_way));
+        StrangerPeer { number, gives_way, spoke: AtomicBool::new(false), ends, all: Arc::clone(self) }
     }
 
     fn dismiss_oldest(&self) {
-        if let Some((_, oldest)) = self.held().pop_first() {
+        if let Some((_, oldest)) = self.lock_held().pop_first() {
             oldest.notify_one();
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+    fn lock_held(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Stranger {
+impl Drop for StrangerPeer {
     fn drop(&mut self) {
-        self.all.held().remove(&self.number);
+        self.all.lock_held().remove(&self.number);
     }
 }
 
 /// A handle on all accepted connections.
-pub struct Connections {
+pub struct OpenConnections {
     tcp: Arc<Semaphore>,
     local: Arc<Semaphore>,
     /// The number of places of each.
@@ -224,21 +224,21 @@ pub struct Connections {
     channels: UnboundedSender<LocalListener>,
 }
 
-impl Connections {
+impl OpenConnections {
     /// Accepts connections until `stopped` becomes true, and hands each to `serve`.
-    pub fn accept(
-        listeners: Listeners,
+    pub fn start_accepting(
+        listeners: ServerListeners,
         stopped: &watch::Receiver<bool>,
-        serve: impl Fn(Accepted) + Clone + Send + 'static,
+        serve: impl Fn(AcceptedConnection) + Clone + Send + 'static,
     ) -> Self {
-        let places = places();
+        let places = count_places();
         let (tcp, local) = (Arc::new(Semaphore::new(places)), Arc::new(Semaphore::new(places)));
-        let strangers = Arc::<Strangers>::default();
+        let strangers = Arc::<StrangerPeers>::default();
         let accept = {
             let (tcp, serve, stopped) = (Arc::clone(&tcp), serve.clone(), stopped.clone());
             move |listener| {
                 let accepting = accept_tcp(listener, Arc::clone(&tcp), Arc::clone(&strangers), serve.clone());
-                tokio::spawn(until(stopped.clone(), accepting));
+                tokio::spawn(run_until_stopped(stopped.clone(), accepting));
             }
         };
         listeners.tcp.into_iter().for_each(&accept);
@@ -248,10 +248,10 @@ impl Connections {
                 let _ = TcpListener::from_std(listener).map(&accept);
             }
         };
-        tokio::spawn(until(stopped.clone(), accepting));
+        tokio::spawn(run_until_stopped(stopped.clone(), accepting));
         let (channels, renewed) = unbounded_channel();
         let accepting = accept_local(listeners.local, renewed, Arc::clone(&local), places / LOCAL_SHARE, serve);
-        tokio::spawn(until(stopped.clone(), accepting));
+        tokio::spawn(run_until_stopped(stopped.clone(), accepting));
         Self { tcp, local, places, channels }
     }
 
@@ -262,7 +262,7 @@ impl Connections {
     }
 
     /// Waits until all connections have answered and closed, for `patience` at the most.
-    pub async fn drained(&self, patience: Duration) {
+    pub async fn wait_until_drained(&self, patience: Duration) {
         let all = u32::try_from(self.places).unwrap_or(u32::MAX);
         let both = async {
             let _tcp = self.tcp.acquire_many(all).await;
@@ -272,14 +272,19 @@ impl Connections {
     }
 }
 
-async fn until(mut stopped: watch::Receiver<bool>, accepting: impl Future<Output = ()>) {
+async fn run_until_stopped(mut stopped: watch::Receiver<bool>, accepting: impl Future<Output = ()>) {
     tokio::select! {
         () = accepting => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
 }
 
-async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<Strangers>, serve: impl Fn(Accepted)) {
+async fn accept_tcp(
+    listener: TcpListener,
+    free: Arc<Semaphore>,
+    strangers: Arc<StrangerPeers>,
+    serve: impl Fn(AcceptedConnection),
+) {
     loop {
         let Ok((stream, theirs)) = listener.accept().await else {
             // The system is out of descriptors, or the peer has gone already: the listener itself still works.
@@ -294,7 +299,11 @@ async fn accept_tcp(listener: TcpListener, free: Arc<Semaphore>, strangers: Arc<
         // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
         if stream.set_nodelay(true).is_ok() {
             let ends = stream.local_addr().ok().map(|ours| (theirs, ours));
-            serve(Accepted { stream: Box::new(stream), peer: Peer::Stranger(strangers.enter(ends)), place });
+            serve(AcceptedConnection {
+                stream: Box::new(stream),
+                peer: ConnectionPeer::Stranger(strangers.add_connection(ends)),
+                place,
+            });
         }
     }
 }
@@ -305,7 +314,7 @@ async fn accept_local(
     mut renewed: UnboundedReceiver<LocalListener>,
     free: Arc<Semaphore>,
     most: usize,
-    serve: impl Fn(Accepted),
+    serve: impl Fn(AcceptedConnection),
 ) {
     let processes = Arc::<LocalProcesses>::default();
     loop {
@@ -325,14 +334,18 @@ async fn accept_local(
             }
         };
         match accepted {
-            Ok((stream, pid)) => serve(Accepted { stream, peer: Peer::Local(processes.enter(pid, most)), place }),
+            Ok((stream, pid)) => serve(AcceptedConnection {
+                stream,
+                peer: ConnectionPeer::Local(processes.add_connection(pid, most)),
+                place,
+            }),
             Err(_) => sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
 /// The number of connections over TCP, and of those over the local channel.
-pub fn places() -> usize {
+pub fn count_places() -> usize {
     places_among(open_files())
 }
 
@@ -368,33 +381,33 @@ mod tests {
     #[test]
     fn a_process_has_its_share_of_the_local_channel() {
         let all = Arc::<LocalProcesses>::default();
-        let enter = |pid| Peer::Local(all.enter(pid, 2));
+        let enter = |pid| ConnectionPeer::Local(all.add_connection(pid, 2));
         let mut peers = [1, 1, 1, 2].map(|pid| enter(Some(pid)));
-        assert_eq!(peers.each_ref().map(Peer::is_over_its_share), [false, false, true, false]);
+        assert_eq!(peers.each_ref().map(ConnectionPeer::is_over_its_share), [false, false, true, false]);
         peers[0] = enter(None);
         assert!(enter(Some(1)).is_over_its_share(), "two are open");
         drop(peers);
         assert!(!enter(Some(1)).is_over_its_share() && !enter(None).is_over_its_share() && all.lock().is_empty());
-        assert_eq!(enter(Some(1)).caller(None), CallerId::Process(1));
+        assert_eq!(enter(Some(1)).caller_id(None), CallerId::Process(1));
         assert_eq!(
-            (enter(Some(1)).caller(Some(3)), enter(None).caller(Some(3))),
+            (enter(Some(1)).caller_id(Some(3)), enter(None).caller_id(Some(3))),
             (CallerId::Proxy(1), CallerId::Proxy(3))
         );
     }
 
     #[test]
     fn the_oldest_that_was_not_let_in_gives_way() {
-        let all = Arc::<Strangers>::default();
-        let [first, second, third] = [(); 3].map(|()| Peer::Stranger(all.enter(None)));
+        let all = Arc::<StrangerPeers>::default();
+        let [first, second, third] = [(); 3].map(|()| ConnectionPeer::Stranger(all.add_connection(None)));
         first.is_let_in();
         drop(second);
-        assert_eq!(all.held().len(), 1);
+        assert_eq!(all.lock_held().len(), 1);
         all.dismiss_oldest();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(third.dismissed());
+        runtime.block_on(third.wait_for_dismissal());
         // Nobody is left.
         all.dismiss_oldest();
         drop((first, third));
-        assert!(all.held().is_empty());
+        assert!(all.lock_held().is_empty());
     }
 }

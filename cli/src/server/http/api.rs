@@ -17,12 +17,12 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use nudge::{Caller, Error, Result, Service};
 use nudge_core::patience;
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::request::Head;
-use crate::running::{parsed_as, raw};
+use super::request::CallerHeaders;
+use crate::running::{parsed_as, to_raw};
 use crate::server::work::WorkDesk;
 
 const LIST: &str = "nudge.records.list";
@@ -32,7 +32,7 @@ const LISTED: u64 = 1_000;
 
 /// A route below `/api`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
+pub enum ApiRoute {
     /// `/api/projects`
     Projects,
     /// `/api/records`
@@ -43,9 +43,9 @@ pub enum Api {
     Search,
 }
 
-impl Api {
+impl ApiRoute {
     /// The route of a path.
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         match path.strip_prefix("/api/")? {
             "projects" => Some(Self::Projects),
             "records" => Some(Self::Records),
@@ -59,7 +59,7 @@ impl Api {
     }
 
     /// The methods of HTTP that it takes, also as its `Allow` says them.
-    pub fn methods(self) -> (&'static [Method], &'static str) {
+    pub fn allowed_methods(self) -> (&'static [Method], &'static str) {
         match self {
             Self::Projects => (&[Method::GET], "GET"),
             Self::Records => (&[Method::GET, Method::POST], "GET, POST"),
@@ -70,9 +70,9 @@ impl Api {
 }
 
 /// A request that was let in.
-pub struct Asked {
+pub struct ApiRequest {
     /// The route.
-    pub api: Api,
+    pub api: ApiRoute,
     /// The method of HTTP, one of the route's.
     pub method: Method,
     /// The text behind the `?`.
@@ -82,34 +82,39 @@ pub struct Asked {
 }
 
 /// Answers a request.
-pub async fn answer(desk: &WorkDesk, service: Arc<dyn Service>, head: Head, asked: Asked) -> (StatusCode, Bytes) {
-    let work = move || head.caller().and_then(|caller| asked.answer(&*service, caller));
-    let (status, body) = match desk.run(Lane::Work, work).await.flatten() {
+pub async fn answer_api(
+    desk: &WorkDesk,
+    service: Arc<dyn Service>,
+    head: CallerHeaders,
+    asked: ApiRequest,
+) -> (StatusCode, Bytes) {
+    let work = move || head.read_caller().and_then(|caller| asked.call_service(&*service, caller));
+    let (status, body) = match desk.run(CallLane::Work, work).await.flatten() {
         Ok(answer) => answer,
-        Err(error) => (status(&error), json!({"error": error.to_json()})),
+        Err(error) => (to_status(&error), json!({"error": error.to_json()})),
     };
     // A value can be written.
     (status, serde_json::to_vec(&body).unwrap_or_default().into())
 }
 
 /// The status of a refusal: its code begins with it.
-fn status(error: &Error) -> StatusCode {
+fn to_status(error: &Error) -> StatusCode {
     let status = u16::try_from(error.code() / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
     // A method that does not exist: a server without records.
     status.filter(|status| status.is_client_error() || status.is_server_error()).unwrap_or(StatusCode::NOT_FOUND)
 }
 
-impl Asked {
-    fn answer(&self, service: &dyn Service, by: Caller<'_>) -> Result<(StatusCode, Value)> {
+impl ApiRequest {
+    fn call_service(&self, service: &dyn Service, by: Caller<'_>) -> Result<(StatusCode, Value)> {
         let call = |name: &str, params: &Map<String, Value>| -> Result<Value> {
-            parsed_as(&service.call_by(by, name, &raw(params)?)?)
+            parsed_as(&service.call_by(by, name, &to_raw(params)?)?)
         };
         let of = |id: i64| Map::from_iter([("id".to_owned(), id.into())]);
         let part = |mut whole: Value, name: &str| (StatusCode::OK, whole[name].take());
         match (self.api, &self.method) {
-            (Api::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
-            (Api::Search, _) => {
-                let mut params = self.params()?;
+            (ApiRoute::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
+            (ApiRoute::Search, _) => {
+                let mut params = self.read_params()?;
                 // A search without a context asks every project alike.
                 if !params.contains_key("context") {
                     params.entry("project").or_insert("*".into());
@@ -117,34 +122,34 @@ impl Asked {
                 params.entry("whole").or_insert(true.into());
                 Ok(part(call("nudge.records.search", &params)?, "results"))
             }
-            (Api::Records, &Method::GET) => self.list(call).map(|records| (StatusCode::OK, records)),
-            (Api::Records, _) => {
-                let params = self.params()?;
+            (ApiRoute::Records, &Method::GET) => self.list_all(call).map(|records| (StatusCode::OK, records)),
+            (ApiRoute::Records, _) => {
+                let params = self.read_params()?;
                 if params.contains_key("id") {
                     return Err(Error::invalid("A new record has no `id` yet; `PUT /api/records/ID` changes one."));
                 }
-                saved(call(UPSERT, &params)?)
+                answer_upsert(call(UPSERT, &params)?)
             }
-            (Api::Record(id), &Method::PUT) => {
-                let mut params = self.params()?;
+            (ApiRoute::Record(id), &Method::PUT) => {
+                let mut params = self.read_params()?;
                 if params.get("id").is_some_and(|given| *given != id) {
                     return Err(Error::invalid("`id` in the body is another than in the path; leave it out."));
                 }
                 params.insert("id".into(), id.into());
-                saved(call(UPSERT, &params)?)
+                answer_upsert(call(UPSERT, &params)?)
             }
-            (Api::Record(id), &Method::DELETE) => Ok((StatusCode::OK, call("nudge.records.delete", &of(id))?)),
-            (Api::Record(id), _) => Ok((StatusCode::OK, call("nudge.records.get", &of(id))?)),
+            (ApiRoute::Record(id), &Method::DELETE) => Ok((StatusCode::OK, call("nudge.records.delete", &of(id))?)),
+            (ApiRoute::Record(id), _) => Ok((StatusCode::OK, call("nudge.records.get", &of(id))?)),
         }
     }
 
     /// The whole list, as the plugin knows no pages.
-    fn list(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
-        let mut params = self.narrowed()?;
+    fn list_all(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
+        let mut params = self.read_filters()?;
         params.insert("limit".into(), LISTED.into());
         let mut all = Vec::new();
         loop {
-            patience::check()?;
+            patience::check_limit()?;
             let mut listed = call(LIST, &params)?;
             if let Value::Array(records) = listed["records"].take() {
                 all.extend(records);
@@ -157,7 +162,7 @@ impl Asked {
     }
 
     /// Reads the filters for a list from the query.
-    fn narrowed(&self) -> Result<Map<String, Value>> {
+    fn read_filters(&self) -> Result<Map<String, Value>> {
         let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
         let pairs = self.query.as_deref().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         for pair in pairs {
@@ -177,17 +182,17 @@ impl Asked {
         Ok(params)
     }
 
-    fn params(&self) -> Result<Map<String, Value>> {
+    fn read_params(&self) -> Result<Map<String, Value>> {
         serde_json::from_slice(&self.body).map_err(|_| Error::invalid("The body must be a JSON object in UTF-8."))
     }
 }
 
 /// The answer to an upsert.
-fn saved(mut done: Value) -> Result<(StatusCode, Value)> {
+fn answer_upsert(mut done: Value) -> Result<(StatusCode, Value)> {
     if done["written"] == false {
         let message = "Nothing was written, as `near` says nearly the same: change one of these by PUT, or send it again \
                        with `distinct: true`.";
-        return Err(Error::conflict(message).with("near", done["near"].take()));
+        return Err(Error::conflict(message).with_data("near", done["near"].take()));
     }
     let status = if done["created"] == true { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, done["record"].take()))
@@ -200,10 +205,10 @@ mod tests {
     #[test]
     fn a_path_is_one_of_four_routes() {
         for (path, api) in [
-            ("/api/projects", Some(Api::Projects)),
-            ("/api/records", Some(Api::Records)),
-            ("/api/records/12", Some(Api::Record(12))),
-            ("/api/search", Some(Api::Search)),
+            ("/api/projects", Some(ApiRoute::Projects)),
+            ("/api/records", Some(ApiRoute::Records)),
+            ("/api/records/12", Some(ApiRoute::Record(12))),
+            ("/api/search", Some(ApiRoute::Search)),
             ("/api", None),
             ("/api/", None),
             ("/api/records/", None),
@@ -213,15 +218,15 @@ mod tests {
             ("/api/records/99999999999999999999", None),
             ("/API/records", None),
         ] {
-            assert_eq!(Api::of(path), api, "{path}");
+            assert_eq!(ApiRoute::from_path(path), api, "{path}");
         }
     }
 
     #[test]
     fn a_query_narrows_by_three_words() {
         let read = |query: &str| {
-            let (api, method, body) = (Api::Records, Method::GET, Bytes::new());
-            Asked { api, method, query: Some(query.into()), body }.narrowed().map(Value::from)
+            let (api, method, body) = (ApiRoute::Records, Method::GET, Bytes::new());
+            ApiRequest { api, method, query: Some(query.into()), body }.read_filters().map(Value::from)
         };
         assert_eq!(read("").unwrap(), json!({"project": "*"}));
         assert_eq!(read("project=&kind=&status=").unwrap(), json!({"project": "*"}));
@@ -237,7 +242,7 @@ mod tests {
         for (error, expected) in
             [(Error::not_found("x"), 404), (Error::conflict("x"), 409), (Error::unavailable("x"), 503)]
         {
-            assert_eq!(status(&error).as_u16(), expected);
+            assert_eq!(to_status(&error).as_u16(), expected);
         }
     }
 }

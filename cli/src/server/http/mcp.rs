@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionTransport,
@@ -29,10 +29,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
-use super::reply::json;
-use super::rpc::{self, Fault, FaultData};
-use crate::server::mcp::stdio::{RawArguments, id, taken_apart};
-use crate::server::mcp::{CallerLeft, Tools};
+use super::reply::json_response;
+use super::rpc::{self, FaultData, RpcFault};
+use crate::server::mcp::stdio::{RawArguments, find_request_id, taken_apart};
+use crate::server::mcp::{CallerLeft, ClientTools};
 use crate::server::session::calls::MAX_INLINE_BYTES;
 use crate::server::work::{CallerId, WorkDesk};
 
@@ -51,17 +51,17 @@ type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// The handler of `/mcp`.
 pub struct McpHttp {
-    service: StreamableHttpService<Tools, Sessions>,
+    service: StreamableHttpService<ClientTools, LimitedSessions>,
     free_streams: Arc<Semaphore>,
 }
 
 impl McpHttp {
     /// Serves every client with `tools`. Streams and sessions end when `stopped` becomes true.
-    pub fn new(tools: Tools, stopped: watch::Receiver<bool>) -> Self {
+    pub fn new(tools: ClientTools, stopped: watch::Receiver<bool>) -> Self {
         Self::with_idle(tools, stopped, SESSION_IDLE)
     }
 
-    fn with_idle(tools: Tools, mut stopped: watch::Receiver<bool>, idle: Duration) -> Self {
+    fn with_idle(tools: ClientTools, mut stopped: watch::Receiver<bool>, idle: Duration) -> Self {
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
@@ -75,28 +75,28 @@ impl McpHttp {
             token.cancel();
         });
         let tools = move || Ok(tools.for_another_client());
-        let service = StreamableHttpService::new(tools, Arc::new(Sessions::new(idle)), config);
+        let service = StreamableHttpService::new(tools, Arc::new(LimitedSessions::new(idle)), config);
         // Half of all connections, so that there is always room for calls.
-        Self { service, free_streams: Arc::new(Semaphore::new(accept::places() / 2)) }
+        Self { service, free_streams: Arc::new(Semaphore::new(accept::count_places() / 2)) }
     }
 
     /// Answers a request that was let in; `body` is empty for other methods than POST.
-    pub async fn answer(&self, head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
+    pub async fn answer_request(&self, head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         if !stays_open(&head) {
-            return self.handle(head, body, desk).await;
+            return self.pass_to_rmcp(head, body, desk).await;
         }
         let Ok(stream) = Arc::clone(&self.free_streams).try_acquire_owned() else {
             let message = "Too many streams are open; close some and try again.";
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message);
+            return make_refusal(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message);
         };
         let hold = move |frame| {
             let _until_the_end = &stream;
             frame
         };
-        self.handle(head, body, desk).await.map(|body| body.map_frame(hold).boxed())
+        self.pass_to_rmcp(head, body, desk).await.map(|body| body.map_frame(hold).boxed())
     }
 
-    async fn handle(&self, mut head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
+    async fn pass_to_rmcp(&self, mut head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         let (rest, arguments) = without_arguments(body, desk).await;
         // A client with a session may read the answer over another connection.
         let left = (!head.headers.contains_key(SESSION_HEADER)).then(CancellationToken::new);
@@ -111,7 +111,7 @@ impl McpHttp {
         let handled = self.service.handle(Request::from_parts(head, Full::new(rest.clone())));
         let mut response = CLIENT.scope(client, handled).await;
         if response.status().is_client_error() || response.status().is_server_error() {
-            response = explained(response, &rest);
+            response = explain_refusal(response, &rest);
         }
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -148,18 +148,18 @@ async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<R
     if body.len() <= MAX_INLINE_BYTES {
         return split(body);
     }
-    desk.run(Lane::Vital, move || split(body)).await.unwrap_or_default()
+    desk.run(CallLane::Vital, move || split(body)).await.unwrap_or_default()
 }
 
 /// Replaces a plain-text refusal of rmcp by a JSON-RPC error with advice.
-fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
+fn explain_refusal(response: McpResponse, message: &[u8]) -> McpResponse {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
         return response;
     }
     // `super::door` has checked the content type, so rmcp answers 415 only when the body cannot be parsed.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return unreadable(message);
+        return refuse_unreadable(message);
     }
     let (head, _) = response.into_parts();
     let (reason, message) = match head.status {
@@ -181,7 +181,7 @@ fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
             "Send initialize first, then its Mcp-Session-Id, and an MCP-Protocol-Version that it names, with every request.",
         ),
     };
-    let mut refusal = refusal(head.status, reason, message);
+    let mut refusal = make_refusal(head.status, reason, message);
     if let Some(allow) = head.headers.get(header::ALLOW) {
         refusal.headers_mut().insert(header::ALLOW, allow.clone());
     }
@@ -189,25 +189,26 @@ fn explained(response: McpResponse, message: &[u8]) -> McpResponse {
 }
 
 /// Builds a refusal in the format of [`super::door`].
-fn refusal(status: StatusCode, reason: &str, message: &str) -> McpResponse {
+fn make_refusal(status: StatusCode, reason: &str, message: &str) -> McpResponse {
     let code = i32::from(status.as_u16()) * 100;
-    json(status, rpc::failure(&Fault { code, message, data: FaultData { reason } })).map(BodyExt::boxed)
+    json_response(status, rpc::to_failure_body(&RpcFault { code, message, data: FaultData { reason } }))
+        .map(BodyExt::boxed)
 }
 
 /// Builds the answer to a body that is no MCP message.
-fn unreadable(message: &[u8]) -> McpResponse {
+fn refuse_unreadable(message: &[u8]) -> McpResponse {
     let not_json = serde_json::from_slice::<&RawValue>(message).is_err();
     let error = match serde_json::from_slice::<ClientJsonRpcMessage>(message) {
         _ if not_json => ErrorData::parse_error("The body is not JSON; correct it.", None),
         Err(error) => ErrorData::invalid_request(format!("This is not an MCP request: {error}."), None),
         Ok(_) => ErrorData::invalid_request("This is not an MCP request.", None),
     };
-    let error: ServerJsonRpcMessage = JsonRpcMessage::error(error, id(message));
-    json(StatusCode::BAD_REQUEST, serde_json::to_vec(&error).unwrap_or_default().into()).map(BodyExt::boxed)
+    let error: ServerJsonRpcMessage = JsonRpcMessage::error(error, find_request_id(message));
+    json_response(StatusCode::BAD_REQUEST, serde_json::to_vec(&error).unwrap_or_default().into()).map(BodyExt::boxed)
 }
 
 /// rmcp's in-memory sessions, with a limit to their number.
-struct Sessions {
+struct LimitedSessions {
     local: Arc<LocalSessionManager>,
     known: Mutex<HashMap<SessionId, KnownSession>>,
 }
@@ -217,21 +218,21 @@ struct KnownSession {
     last_used: Instant,
 }
 
-impl Sessions {
+impl LimitedSessions {
     fn new(idle: Duration) -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(idle);
         Self { local: Arc::new(local), known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, KnownSession>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<SessionId, KnownSession>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes out a session when there is no room for another of `client`: the least recently used of the client that then
     /// has the most.
-    fn surplus(&self, client: &str) -> Option<SessionId> {
-        let mut known = self.known();
+    fn take_surplus(&self, client: &str) -> Option<SessionId> {
+        let mut known = self.lock_known();
         if known.len() < MAX_SESSIONS {
             return None;
         }
@@ -249,19 +250,19 @@ impl Sessions {
     }
 }
 
-impl SessionManager for Sessions {
+impl SessionManager for LimitedSessions {
     type Error = LocalSessionManagerError;
     type Transport = SessionTransport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let client = CLIENT.try_with(Clone::clone).unwrap_or_default();
-        if let Some(surplus) = self.surplus(&client) {
+        if let Some(surplus) = self.take_surplus(&client) {
             let local = Arc::clone(&self.local);
             // Closing may wait for the session's client to read, so it runs in a task of its own.
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
-        self.known().insert(Arc::clone(&id), KnownSession { client, last_used: Instant::now() });
+        self.lock_known().insert(Arc::clone(&id), KnownSession { client, last_used: Instant::now() });
         Ok((id, transport))
     }
 
@@ -275,14 +276,14 @@ impl SessionManager for Sessions {
 
     /// Also notes the time of use: rmcp asks this first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        if let Some(session) = self.known().get_mut(id) {
+        if let Some(session) = self.lock_known().get_mut(id) {
             session.last_used = Instant::now();
         }
         self.local.has_session(id).await
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.known().remove(id);
+        self.lock_known().remove(id);
         self.local.close_session(id).await
     }
 
@@ -316,7 +317,7 @@ impl SessionManager for Sessions {
 
 #[cfg(test)]
 mod tests {
-    use crate::server::session::backend::Backend;
+    use crate::server::session::backend::CallBackend;
     use crate::server::work::WorkPool;
     use nudge::Nudge;
 
@@ -339,7 +340,7 @@ mod tests {
     fn a_client_with_many_sessions_ends_its_own() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let sessions = Sessions::new(SESSION_IDLE);
+            let sessions = LimitedSessions::new(SESSION_IDLE);
             let begin = async |client: &str| {
                 let (id, _transport) = CLIENT.scope(client.into(), sessions.create_session()).await.unwrap();
                 id
@@ -348,7 +349,7 @@ mod tests {
             for _ in 0..2 * MAX_SESSIONS {
                 begin("greedy").await;
             }
-            let known = sessions.known();
+            let known = sessions.lock_known();
             assert!(known.len() == MAX_SESSIONS && known.contains_key(&first) && known.contains_key(&second));
         });
     }
@@ -358,16 +359,18 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (_stop, stopped) = watch::channel(false);
-            let desk = Arc::new(WorkPool::default()).desk(CallerId::Connection(1));
-            let tools = Tools::new(Arc::new(Backend::here(Arc::new(Nudge::default()), desk.clone())), None).await;
+            let desk = Arc::new(WorkPool::default()).desk_for(CallerId::Connection(1));
+            let tools =
+                ClientTools::new(Arc::new(CallBackend::from_service(Arc::new(Nudge::default()), desk.clone())), None)
+                    .await;
             let mcp = McpHttp::with_idle(tools, stopped, Duration::from_millis(50));
-            let hello = mcp.answer(head(Method::POST, ""), HELLO.into(), &desk).await;
+            let hello = mcp.answer_request(head(Method::POST, ""), HELLO.into(), &desk).await;
             let session = hello.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-            let stream = mcp.answer(head(Method::GET, &session), Bytes::new(), &desk).await;
+            let stream = mcp.answer_request(head(Method::GET, &session), Bytes::new(), &desk).await;
             assert_eq!(stream.status(), StatusCode::OK);
             // The stream ends with the session.
             stream.into_body().collect().await.unwrap();
-            let gone = || async { mcp.answer(head(Method::GET, &session), Bytes::new(), &desk).await.status() };
+            let gone = || async { mcp.answer_request(head(Method::GET, &session), Bytes::new(), &desk).await.status() };
             while gone().await != StatusCode::NOT_FOUND {
                 tokio::task::yield_now().await;
             }

@@ -15,13 +15,13 @@ const MAX_FURTHER: usize = 4;
 
 /// The ports of a server.
 #[derive(Debug)]
-pub struct Ports {
+pub struct ServerPorts {
     own: u16,
     further: Mutex<Vec<u16>>,
     to_accept: UnboundedSender<TcpListener>,
 }
 
-impl Ports {
+impl ServerPorts {
     /// Makes the ports of a server that already listens on its session's port. Also returns the receiver of further
     /// listeners.
     pub fn new(own: u16) -> (Self, UnboundedReceiver<TcpListener>) {
@@ -35,22 +35,22 @@ impl Ports {
     }
 
     /// Returns true when the server listens on the port.
-    pub fn has(&self, port: u16) -> bool {
-        port == self.own || self.further().contains(&port)
+    pub fn has_port(&self, port: u16) -> bool {
+        port == self.own || self.lock_further().contains(&port)
     }
 
     /// Listens on a port, too, unless the server does already.
     ///
     /// # Errors
     /// `E_CONFLICT` for one that another program has, `E_INVALID` for one that cannot be had, `E_QUOTA` for the fifth.
-    pub fn listen(&self, port: u16) -> Result<()> {
+    pub fn listen_on(&self, port: u16) -> Result<()> {
         if port == 0 {
             return Err(Error::invalid("A port for the page is a number from 1 to 65535; give another with --port."));
         }
         if port == self.own {
             return Ok(());
         }
-        let mut further = self.further();
+        let mut further = self.lock_further();
         if further.contains(&port) {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Ports {
         Ok(())
     }
 
-    fn further(&self) -> MutexGuard<'_, Vec<u16>> {
+    fn lock_further(&self) -> MutexGuard<'_, Vec<u16>> {
         self.further.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,18 +103,20 @@ mod tests {
     fn a_port_is_had_once_and_four_are_the_most() {
         let taken = bind_loopback(0).unwrap();
         let taken = taken[0].local_addr().unwrap().port();
-        let (ports, mut listeners) = Ports::new(7);
-        assert_eq!(ports.listen(0).unwrap_err().kind(), ErrorKind::Invalid);
-        assert_eq!(ports.listen(taken).unwrap_err().kind(), ErrorKind::Conflict);
-        assert!(!ports.has(taken) && ports.has(7) && ports.listen(7).is_ok() && listeners.try_recv().is_err());
+        let (ports, mut listeners) = ServerPorts::new(7);
+        assert_eq!(ports.listen_on(0).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(ports.listen_on(taken).unwrap_err().kind(), ErrorKind::Conflict);
+        assert!(
+            !ports.has_port(taken) && ports.has_port(7) && ports.listen_on(7).is_ok() && listeners.try_recv().is_err()
+        );
         for _ in 0..MAX_FURTHER {
             let free = bind_loopback(0).unwrap()[0].local_addr().unwrap().port();
-            ports.listen(free).unwrap();
-            assert!(ports.has(free) && ports.listen(free).is_ok());
+            ports.listen_on(free).unwrap();
+            assert!(ports.has_port(free) && ports.listen_on(free).is_ok());
         }
         let free = bind_loopback(0).unwrap()[0].local_addr().unwrap().port();
-        assert_eq!(ports.listen(free).unwrap_err().kind(), ErrorKind::Quota);
+        assert_eq!(ports.listen_on(free).unwrap_err().kind(), ErrorKind::Quota);
         let first = listeners.try_recv().unwrap().local_addr().unwrap().port();
-        assert!(ports.has(first));
+        assert!(ports.has_port(first));
     }
 }

@@ -6,7 +6,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 
 /// Builds a response with a JSON body.
-pub fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+pub fn json_response(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -17,7 +17,7 @@ pub fn json(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
 }
 
 /// Builds a response without a body.
-pub fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+pub fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

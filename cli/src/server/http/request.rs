@@ -5,15 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
-use nudge::{Caller, Cost, Error, Result, Service};
+use nudge::{CallCost, Caller, Error, Result, Service};
 use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 
-use super::rpc::{self, Request};
+use super::rpc::{self, RpcRequest};
 use crate::server::page;
-use crate::server::session::calls::{MAX_INLINE_BYTES, lane};
+use crate::server::session::calls::{MAX_INLINE_BYTES, find_lane};
 use crate::server::session::changes::CHANGES;
-use crate::server::session::history::History;
+use crate::server::session::history::ChangeHistory;
 use crate::server::work::WorkDesk;
 
 /// Length to which a caller's name is cut.
@@ -21,14 +21,14 @@ const MAX_NAME_BYTES: usize = 128;
 const MAX_KEY_BYTES: usize = 255;
 
 /// The headers that describe the caller.
-pub struct Head {
+pub struct CallerHeaders {
     name: Option<HeaderValue>,
     key: Option<HeaderValue>,
     asks_env: bool,
     agent: bool,
 }
 
-impl Head {
+impl CallerHeaders {
     /// Reads the headers.
     pub fn read(headers: &HeaderMap) -> Self {
         Self {
@@ -49,10 +49,10 @@ impl Head {
     ///
     /// # Errors
     /// `E_INVALID` for a key that is none.
-    pub fn caller(&self) -> Result<Caller<'_>> {
+    pub fn read_caller(&self) -> Result<Caller<'_>> {
         // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let caller = Caller::named(&name[..name.len().min(MAX_NAME_BYTES)]);
+        let caller = Caller::with_name(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };
         let caller = if self.agent { caller.by_agent() } else { caller };
         let Some(key) = &self.key else { return Ok(caller) };
@@ -63,41 +63,43 @@ impl Head {
 }
 
 /// The service that answers a body, and the places of the caller.
-pub struct Asked<'a> {
+pub struct CallTarget<'a> {
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
     /// The last changes.
-    pub history: &'a History,
+    pub history: &'a ChangeHistory,
     /// The places of the caller.
     pub desk: WorkDesk,
 }
 
 /// Answers an HTTP body; `None` when it holds notifications only.
-pub async fn answer(asked: Asked<'_>, head: Head, body: Bytes) -> Option<Bytes> {
-    let Asked { service, history, desk } = asked;
+pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: Bytes) -> Option<Bytes> {
+    let CallTarget { service, history, desk } = asked;
     let is_large = body.len() > MAX_INLINE_BYTES || body.trim_ascii_start().starts_with(b"[");
-    let Some(request) = (!is_large).then(|| Request::read(&body)).flatten() else {
-        let answered = desk.run(Lane::Work, move || match head.caller() {
-            Ok(caller) => rpc::answer(&*service, caller, &body),
-            Err(error) => Request::read(&body).map_or_else(|| Some(rpc::failure(&error)), |one| one.refusal(&error)),
+    let Some(request) = (!is_large).then(|| RpcRequest::read(&body)).flatten() else {
+        let answered = desk.run(CallLane::Work, move || match head.read_caller() {
+            Ok(caller) => rpc::answer_rpc_body(&*service, caller, &body),
+            Err(error) => {
+                RpcRequest::read(&body).map_or_else(|| Some(rpc::to_failure_body(&error)), |one| one.refuse(&error))
+            }
         });
-        return answered.await.unwrap_or_else(|error| Some(rpc::failure(&error)));
+        return answered.await.unwrap_or_else(|error| Some(rpc::to_failure_body(&error)));
     };
-    let caller = match head.caller() {
+    let caller = match head.read_caller() {
         Ok(caller) => caller,
-        Err(error) => return request.refusal(&error),
+        Err(error) => return request.refuse(&error),
     };
     if request.method == CHANGES
-        && let Err(error) = history.wait(request.params()).await
+        && let Err(error) = history.wait_for_change(request.params()).await
     {
-        return request.refusal(&error);
+        return request.refuse(&error);
     }
-    if Cost::is_quick(service.method(&request.method), request.params().get())
+    if CallCost::is_quick(service.find_method(&request.method), request.params().get())
         && let Some(answer) = request.answer_in_passing(&*service, caller)
     {
         return answer;
     }
-    let (lane, owned) = (lane(service.method(&request.method)), request.to_owned());
-    let work = move || owned.borrowed().answer(&*service, head.caller().unwrap_or_default());
-    desk.run(lane, work).await.unwrap_or_else(|error| request.refusal(&error))
+    let (lane, owned) = (find_lane(service.find_method(&request.method)), request.to_owned());
+    let work = move || owned.as_request().answer(&*service, head.read_caller().unwrap_or_default());
+    desk.run(lane, work).await.unwrap_or_else(|error| request.refuse(&error))
 }

@@ -20,7 +20,7 @@ const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
 /// A request, with its parts as raw JSON text.
 #[derive(Deserialize)]
-pub struct Request<'a> {
+pub struct RpcRequest<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
     /// The id; absent in a notification, while `null` is an id.
@@ -37,7 +37,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-impl<'a> Request<'a> {
+impl<'a> RpcRequest<'a> {
     /// Parses a body; `None` when it is not a single request.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         // The JSON parser looks at no text that it passes over.
@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
     }
 
     /// The id as it may stand in an answer: of an illegal one nothing is repeated.
-    fn id(&self) -> &'a str {
+    fn answer_id(&self) -> &'a str {
         self.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null")
     }
 
@@ -80,10 +80,10 @@ impl<'a> Request<'a> {
     }
 
     /// Writes an error as the answer; `None` for a notification.
-    pub fn refusal(&self, error: &impl Serialize) -> Option<Bytes> {
+    pub fn refuse(&self, error: &impl Serialize) -> Option<Bytes> {
         self.id?;
         let mut out = Vec::new();
-        write_error(&mut out, self.id(), error);
+        write_error(&mut out, self.answer_id(), error);
         Some(out.into())
     }
 
@@ -98,7 +98,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A [`Request`] that does not borrow from its body.
+/// A [`RpcRequest`] that does not borrow from its body.
 pub struct OwnedRequest {
     jsonrpc: String,
     id: Option<Box<RawValue>>,
@@ -108,8 +108,8 @@ pub struct OwnedRequest {
 
 impl OwnedRequest {
     /// Returns the request.
-    pub fn borrowed(&self) -> Request<'_> {
-        Request {
+    pub fn as_request(&self) -> RpcRequest<'_> {
+        RpcRequest {
             jsonrpc: Cow::Borrowed(&self.jsonrpc),
             id: self.id.as_deref(),
             method: Cow::Borrowed(&self.method),
@@ -119,8 +119,8 @@ impl OwnedRequest {
 }
 
 /// Answers a body with a request, a batch or neither; `None` when it holds notifications only.
-pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
-    if let Some(request) = Request::read(body) {
+pub fn answer_rpc_body(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
+    if let Some(request) = RpcRequest::read(body) {
         return request.answer(service, by);
     }
     let mut out = Vec::with_capacity(512);
@@ -140,23 +140,29 @@ pub fn answer(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Byte
 }
 
 /// Writes an error that answers no particular request.
-pub fn failure(error: &impl Serialize) -> Bytes {
+pub fn to_failure_body(error: &impl Serialize) -> Bytes {
     let mut out = Vec::new();
     write_error(&mut out, "null", error);
     out.into()
 }
 
 /// Appends the answer; false for a notification, which has none.
-fn answer_request(service: &dyn Service, by: Caller<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+fn answer_request(service: &dyn Service, by: Caller<'_>, request: &RpcRequest<'_>, out: &mut Vec<u8>) -> bool {
     if !request.is_legal() {
-        write_fault(out, request.id(), INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
+        write_fault(
+            out,
+            request.answer_id(),
+            INVALID_REQUEST,
+            "E_INVALID_REQUEST",
+            "This is not a JSON-RPC 2.0 request.",
+        );
         return true;
     }
     write_result(out, request, service.call_by(by, &request.method, request.params()))
 }
 
 /// Appends a result; false for a notification, which has none.
-fn write_result(out: &mut Vec<u8>, request: &Request<'_>, result: Result<Box<RawValue>, Error>) -> bool {
+fn write_result(out: &mut Vec<u8>, request: &RpcRequest<'_>, result: Result<Box<RawValue>, Error>) -> bool {
     let Some(id) = request.id.map(RawValue::get) else { return false };
     match result {
         Ok(result) => write(out, id, b",\"result\":", result.get().as_bytes()),
@@ -185,14 +191,14 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
         }
         let before = out.len();
         out.push(separator);
-        let answered = match serde_json::from_str::<Request<'_>>(request.get()) {
+        let answered = match serde_json::from_str::<RpcRequest<'_>>(request.get()) {
             // `nudge.changes` is refused: a thousand waits one after the other would hold a watcher's place for hours.
             Ok(request) if before > MAX_BATCH_ANSWER_BYTES || request.method == CHANGES => {
                 let message = match &*request.method {
                     CHANGES => "A call that waits must not stand in a batch; send this request alone.",
                     _ => "The answers to this batch are too large; send this request alone.",
                 };
-                write_fault(out, request.id(), INVALID_REQUEST, "E_INVALID_REQUEST", message);
+                write_fault(out, request.answer_id(), INVALID_REQUEST, "E_INVALID_REQUEST", message);
                 request.id.is_some()
             }
             Ok(request) => answer_request(service, by, &request, out),
@@ -217,11 +223,11 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
 /// Refuses JSON that is no request, with its id if it has one.
 fn write_invalid(out: &mut Vec<u8>, json: &RawValue) {
     #[derive(Deserialize)]
-    struct Id<'a> {
+    struct InvalidRequestId<'a> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
     }
-    let id = serde_json::from_str::<Id<'_>>(json.get()).ok().and_then(|found| found.id);
+    let id = serde_json::from_str::<InvalidRequestId<'_>>(json.get()).ok().and_then(|found| found.id);
     let id = id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null");
     write_fault(out, id, INVALID_REQUEST, "E_INVALID_REQUEST", "This is not a JSON-RPC 2.0 request.");
 }
@@ -232,12 +238,12 @@ fn is_id(json: &str) -> bool {
 
 /// Writes an error of the protocol itself.
 fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &str) {
-    write_error(out, id, &Fault { code, message, data: FaultData { reason } });
+    write_error(out, id, &RpcFault { code, message, data: FaultData { reason } });
 }
 
 /// An error object that is not the library's.
 #[derive(Serialize)]
-pub struct Fault<'a> {
+pub struct RpcFault<'a> {
     /// A code outside the library's.
     pub code: i32,
     /// A sentence that says how to go on.
@@ -246,7 +252,7 @@ pub struct Fault<'a> {
     pub data: FaultData<'a>,
 }
 
-/// The part of a [`Fault`] for programs.
+/// The part of a [`RpcFault`] for programs.
 #[derive(Serialize)]
 pub struct FaultData<'a> {
     /// The stable name of the error.

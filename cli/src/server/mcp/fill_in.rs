@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nudge::{Caller, ContextUse, EnvNames, Result};
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use nudge_core::wire;
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Deserializer};
@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
-use crate::context::{Inferred, Look};
+use crate::context::{FileLook, InferredContext};
 use crate::kept as keeping;
 use crate::reach;
-use crate::server::session::backend::Backend;
+use crate::server::session::backend::CallBackend;
 use crate::server::session::calls::MAX_INLINE_BYTES;
 use crate::server::session::status;
 use crate::server::work::WorkDesk;
@@ -25,18 +25,24 @@ use crate::server::work::WorkDesk;
 /// Knows where the client is.
 pub trait FillIn: Send + Sync {
     /// Returns the context of a call, from the context in the call and the client's `_meta`.
-    fn infer(&self, usage: ContextUse, given: Option<&Value>, meta: &JsonObject, look: Look) -> Inferred;
+    fn infer_context(
+        &self,
+        usage: ContextUse,
+        given: Option<&Value>,
+        meta: &JsonObject,
+        look: FileLook,
+    ) -> InferredContext;
 
     /// Sets the environment variables to tell from now on.
-    fn learn(&self, names: EnvNames);
+    fn learn_env_names(&self, names: EnvNames);
 
     /// Returns true when hints without a scope are limited to the client's repository.
-    fn limits(&self) -> bool {
+    fn has_reach_limit(&self) -> bool {
         false
     }
 
     /// The repository to which a hint without a scope is limited, if it is to be limited at all. It looks at files.
-    fn reach(&self, meta: &JsonObject) -> Option<String> {
+    fn find_reach(&self, meta: &JsonObject) -> Option<String> {
         let _ = meta;
         None
     }
@@ -47,7 +53,7 @@ pub trait FillIn: Send + Sync {
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
-pub struct Filler {
+pub struct ContextFiller {
     fill_in: Arc<dyn FillIn>,
     desk: WorkDesk,
     patience: Duration,
@@ -55,37 +61,40 @@ pub struct Filler {
     overdue: Arc<AtomicUsize>,
 }
 
-impl Filler {
+impl ContextFiller {
     /// Makes one for a client, with places to look at files.
     pub fn new(fill_in: Arc<dyn FillIn>, desk: WorkDesk) -> Self {
         Self { fill_in, desk, patience: PATIENCE, overdue: Arc::default() }
     }
 
     /// Returns true when hints without a scope are limited to the client's repository.
-    pub fn limits(&self) -> bool {
-        self.fill_in.limits()
+    pub fn has_reach_limit(&self) -> bool {
+        self.fill_in.has_reach_limit()
     }
 
-    async fn fill(&self, call: &Arc<ToolCall>) -> Box<RawValue> {
+    async fn fill_context(&self, call: &Arc<ToolCall>) -> Box<RawValue> {
         if call.params.get().len() <= MAX_INLINE_BYTES
-            && let Some(filled) = call.fill(&*self.fill_in, Look::Elsewhere)
+            && let Some(filled) = call.fill_params(&*self.fill_in, FileLook::Elsewhere)
         {
             return filled;
         }
         let (looking, fill_in) = (Arc::clone(call), Arc::clone(&self.fill_in));
-        match self.look(move || looking.fill(&*fill_in, Look::Here)).await {
+        match self.look_at_files(move || looking.fill_params(&*fill_in, FileLook::Here)).await {
             Some(filled) => filled.unwrap_or_else(|| call.params.clone()),
-            None => call.fill(&*self.fill_in, Look::Nowhere).unwrap_or_else(|| call.params.clone()),
+            None => call.fill_params(&*self.fill_in, FileLook::Nowhere).unwrap_or_else(|| call.params.clone()),
         }
     }
 
     /// Looks at files off the event loop; `None` when they do not answer in time.
-    async fn look<T: Send + 'static>(&self, look: impl FnOnce() -> Option<T> + Send + 'static) -> Option<Option<T>> {
+    async fn look_at_files<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> Option<T> + Send + 'static,
+    ) -> Option<Option<T>> {
         if self.overdue.load(Ordering::Relaxed) > 0 {
             return None;
         }
         let desk = self.desk.clone();
-        let mut look = Box::pin(async move { desk.run(Lane::Work, look).await });
+        let mut look = Box::pin(async move { desk.run(CallLane::Work, look).await });
         if let Ok(found) = timeout(self.patience, &mut look).await {
             return Some(found.ok().flatten());
         }
@@ -117,45 +126,55 @@ pub struct ToolCall {
 ///
 /// # Errors
 /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer.
-pub async fn call(backend: &Backend, by: &str, call: ToolCall, filler: Option<&Filler>) -> Result<Box<RawValue>> {
-    let caller = Caller::named(by).by_agent();
+pub async fn call(
+    backend: &CallBackend,
+    by: &str,
+    call: ToolCall,
+    filler: Option<&ContextFiller>,
+) -> Result<Box<RawValue>> {
+    let caller = Caller::with_name(by).by_agent();
     if let (reach::SET_HINT, Some(filler)) = (&*call.method, filler) {
-        return store(backend, caller, call, filler).await;
+        return store_hint(backend, caller, call, filler).await;
     }
     let Some(filler) = filler.filter(|_| call.context != ContextUse::None) else {
         return backend.call_by(caller, &call.method, &call.params).await;
     };
     let call = Arc::new(call);
-    let params = filler.fill(&call).await;
+    let params = filler.fill_context(&call).await;
     let refused = match backend.call_by(caller.asking_env(), &call.method, &params).await {
         Err(refused) => refused,
         answered => return answered,
     };
-    filler.fill_in.learn(refused.env_names().ok_or(refused)?);
-    let params = filler.fill(&call).await;
+    filler.fill_in.learn_env_names(refused.env_names().ok_or(refused)?);
+    let params = filler.fill_context(&call).await;
     backend.call_by(caller, &call.method, &params).await
 }
 
 /// Stores a hint. Without a scope it is limited to the client's repository, and the answer says so; it also says when a
 /// hint that was given a duration ends with the session all the same.
-async fn store(backend: &Backend, caller: Caller<'_>, call: ToolCall, filler: &Filler) -> Result<Box<RawValue>> {
+async fn store_hint(
+    backend: &CallBackend,
+    caller: Caller<'_>,
+    call: ToolCall,
+    filler: &ContextFiller,
+) -> Result<Box<RawValue>> {
     let ToolCall { method, params, meta, keeps, .. } = call;
     let fill_in = Arc::clone(&filler.fill_in);
-    let repo = if filler.limits() && reach::is_open(params.get()) {
-        filler.look(move || fill_in.reach(&meta)).await.flatten()
+    let repo = if filler.has_reach_limit() && reach::is_open(params.get()) {
+        filler.look_at_files(move || fill_in.find_reach(&meta)).await.flatten()
     } else {
         None
     };
-    let limited = repo.as_deref().and_then(|repo| reach::limited(params.get(), repo));
+    let limited = repo.as_deref().and_then(|repo| reach::limit_to_repository(params.get(), repo));
     let mut stored = backend.call_by(caller, &method, limited.as_deref().unwrap_or(&params)).await?;
     if let (Some(repo), Some(_)) = (repo, limited) {
-        let told = reach::told(&repo, "`reach: everywhere`");
+        let told = reach::explain_limit(&repo, "`reach: everywhere`");
         stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
     }
     if keeps != Some(true)
         && keeping::has_duration(&stored)
         && let Ok(status) = backend.call("nudge.status", &status::asked_nothing()).await
-        && let Some(why) = keeping::told(&status)
+        && let Some(why) = keeping::warn_of_keeping(&status)
     {
         stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);
     }
@@ -166,9 +185,9 @@ impl ToolCall {
     /// Returns the params with their context. Params that are no object, or have their context twice, are passed on as
     /// they are: the service says why they are wrong. `None` when files must be looked at, and may not be looked at
     /// here.
-    fn fill(&self, fill_in: &dyn FillIn, look: Look) -> Option<Box<RawValue>> {
+    fn fill_params(&self, fill_in: &dyn FillIn, look: FileLook) -> Option<Box<RawValue>> {
         #[derive(Deserialize)]
-        struct Given<'a> {
+        struct GivenContext<'a> {
             #[serde(borrow, default, deserialize_with = "present")]
             context: Option<&'a RawValue>,
         }
@@ -181,33 +200,33 @@ impl ToolCall {
         if !self.params.get().starts_with('{') {
             return as_it_is();
         }
-        let Ok(Given { context: given }) = serde_json::from_str(self.params.get()) else { return as_it_is() };
-        let value = match given.map(value) {
+        let Ok(GivenContext { context: given }) = serde_json::from_str(self.params.get()) else { return as_it_is() };
+        let value = match given.map(parse_context) {
             Some(None) => return as_it_is(),
             value => value.flatten(),
         };
-        match fill_in.infer(self.context, value.as_ref(), &self.meta, look) {
-            Inferred::MustLook => None,
-            Inferred::AsGiven => as_it_is(),
-            Inferred::Filled(context) => {
-                Some(within(self.params.get(), given, &context).unwrap_or_else(|| self.params.clone()))
+        match fill_in.infer_context(self.context, value.as_ref(), &self.meta, look) {
+            InferredContext::MustLook => None,
+            InferredContext::AsGiven => as_it_is(),
+            InferredContext::Filled(context) => {
+                Some(replace_context(self.params.get(), given, &context).unwrap_or_else(|| self.params.clone()))
             }
         }
     }
 }
 
 /// A context as it was given; `None` when it has a name twice, which a map would not tell.
-fn value(given: &RawValue) -> Option<Value> {
+fn parse_context(given: &RawValue) -> Option<Value> {
     let value: Value = serde_json::from_str(given.get()).ok()?;
     let is_whole = match &value {
-        Value::Object(map) => wire::members(given.get()).is_ok_and(|members| members.len() == map.len()),
+        Value::Object(map) => wire::read_members(given.get()).is_ok_and(|members| members.len() == map.len()),
         _ => true,
     };
     is_whole.then_some(value)
 }
 
 /// The params with a context in the place of the one that was given, if there was one; the rest as it stands.
-fn within(params: &str, given: Option<&RawValue>, context: &Map<String, Value>) -> Option<Box<RawValue>> {
+fn replace_context(params: &str, given: Option<&RawValue>, context: &Map<String, Value>) -> Option<Box<RawValue>> {
     let context = serde_json::to_string(context).ok()?;
     let text = if let Some(given) = given {
         // It is borrowed from the params.
@@ -234,13 +253,13 @@ mod tests {
     struct Branch;
 
     impl FillIn for Branch {
-        fn infer(&self, _: ContextUse, given: Option<&Value>, _: &JsonObject, _: Look) -> Inferred {
+        fn infer_context(&self, _: ContextUse, given: Option<&Value>, _: &JsonObject, _: FileLook) -> InferredContext {
             let mut context = given.and_then(Value::as_object).cloned().unwrap_or_default();
             context.insert("branch".into(), json!("dev"));
-            Inferred::Filled(context)
+            InferredContext::Filled(context)
         }
 
-        fn learn(&self, _: EnvNames) {}
+        fn learn_env_names(&self, _: EnvNames) {}
     }
 
     #[test]
@@ -265,7 +284,7 @@ mod tests {
                 meta: Map::new(),
                 keeps: None,
             };
-            assert_eq!(call.fill(&Branch, Look::Here).unwrap().get(), filled, "{given}");
+            assert_eq!(call.fill_params(&Branch, FileLook::Here).unwrap().get(), filled, "{given}");
         }
     }
 
@@ -273,22 +292,22 @@ mod tests {
     struct Hangs(Barrier);
 
     impl FillIn for Hangs {
-        fn infer(&self, _: ContextUse, _: Option<&Value>, _: &JsonObject, look: Look) -> Inferred {
+        fn infer_context(&self, _: ContextUse, _: Option<&Value>, _: &JsonObject, look: FileLook) -> InferredContext {
             match look {
-                Look::Elsewhere => Inferred::MustLook,
-                Look::Here => {
+                FileLook::Elsewhere => InferredContext::MustLook,
+                FileLook::Here => {
                     self.0.wait();
-                    Inferred::AsGiven
+                    InferredContext::AsGiven
                 }
-                Look::Nowhere => Inferred::Filled(Map::from_iter([("os".into(), json!("linux"))])),
+                FileLook::Nowhere => InferredContext::Filled(Map::from_iter([("os".into(), json!("linux"))])),
             }
         }
 
-        fn learn(&self, _: EnvNames) {}
+        fn learn_env_names(&self, _: EnvNames) {}
     }
 
     fn desk() -> WorkDesk {
-        Arc::new(WorkPool::default()).desk(CallerId::Looks)
+        Arc::new(WorkPool::default()).desk_for(CallerId::Looks)
     }
 
     #[test]
@@ -296,7 +315,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let hangs = Arc::new(Hangs(Barrier::new(2)));
-            let filler = Filler { patience: Duration::from_millis(20), ..Filler::new(Arc::clone(&hangs) as _, desk()) };
+            let filler = ContextFiller {
+                patience: Duration::from_millis(20),
+                ..ContextFiller::new(Arc::clone(&hangs) as _, desk())
+            };
             let call = Arc::new(ToolCall {
                 method: "nudge.query".into(),
                 context: ContextUse::Inferred,
@@ -306,7 +328,7 @@ mod tests {
             });
             // The second would hang for good if it looked, as the first takes the barrier's other place.
             for _ in 0..2 {
-                assert_eq!(filler.fill(&call).await.get(), r#"{"context":{"os":"linux"}}"#);
+                assert_eq!(filler.fill_context(&call).await.get(), r#"{"context":{"os":"linux"}}"#);
                 assert_eq!(filler.overdue.load(Ordering::Relaxed), 1);
             }
             hangs.0.wait();
@@ -315,8 +337,8 @@ mod tests {
             }
             // Now it is looked at again.
             let waits = std::thread::spawn(move || hangs.0.wait().is_leader());
-            let filler = Filler { patience: PATIENCE, ..filler };
-            assert_eq!(filler.fill(&call).await.get(), "{}");
+            let filler = ContextFiller { patience: PATIENCE, ..filler };
+            assert_eq!(filler.fill_context(&call).await.get(), "{}");
             waits.join().unwrap();
         });
     }

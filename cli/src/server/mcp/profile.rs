@@ -10,20 +10,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use nudge::{ContextUse, Error, ErrorKind, Result};
-use nudge_core::service::Method;
+use nudge_core::service::MethodSpec;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::fill_in::{self, Filler, ToolCall};
+use super::fill_in::{self, ContextFiller, ToolCall};
 use super::tools;
-use crate::server::session::backend::Backend;
+use crate::server::session::backend::CallBackend;
 use crate::sources;
 
 /// The tools that a server offers in place of everything else.
-pub struct Profile {
+pub struct ServerProfile {
     /// The name by which `nudge serve --profile` knows it, and that of the server.
     pub name: &'static str,
     /// The name for people.
@@ -51,27 +51,27 @@ pub struct ProfileTool {
 }
 
 /// Answers a call of a tool, given its arguments, by calls of methods.
-pub type Run = for<'a> fn(&'a Methods<'a>, &'a RawValue) -> Answer<'a>;
+pub type Run = for<'a> fn(&'a SessionMethods<'a>, &'a RawValue) -> Answer<'a>;
 
 /// The answer to a call of a tool.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send + 'a>>;
 
 /// Every profile.
-static PROFILES: &[&Profile] = &[&dude::PROFILE, &nugget::PROFILE];
+static PROFILES: &[&ServerProfile] = &[&dude::PROFILE, &nugget::PROFILE];
 
 /// The names of all profiles.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn list_profile_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name)
 }
 
 /// The profile of this name.
-pub fn named(name: &str) -> Option<&'static Profile> {
+pub fn find_profile(name: &str) -> Option<&'static ServerProfile> {
     PROFILES.iter().copied().find(|profile| profile.name == name)
 }
 
-impl Profile {
+impl ServerProfile {
     /// The tool of this name.
-    pub fn tool(&self, name: &str) -> Option<&'static ProfileTool> {
+    pub fn find_tool(&self, name: &str) -> Option<&'static ProfileTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
@@ -92,44 +92,44 @@ impl Profile {
     }
 
     /// The tools, as they are listed.
-    pub fn list(&self) -> Vec<Tool> {
-        self.tools.iter().map(ProfileTool::listed).collect()
+    pub fn list_tools(&self) -> Vec<Tool> {
+        self.tools.iter().map(ProfileTool::to_tool).collect()
     }
 }
 
 impl ProfileTool {
-    fn row(&self) -> Option<&'static Method> {
-        sources::method(self.method)
+    fn find_method(&self) -> Option<&'static MethodSpec> {
+        sources::find_method(self.method)
     }
 
-    fn listed(&self) -> Tool {
+    fn to_tool(&self) -> Tool {
         let schema = match (self.params)() {
             Value::Object(schema) => schema,
             _ => JsonObject::new(),
         };
-        let annotations = self.row().map_or_else(ToolAnnotations::new, |row| {
+        let annotations = self.find_method().map_or_else(ToolAnnotations::new, |row| {
             ToolAnnotations::new().read_only(row.read_only).destructive(row.destructive).idempotent(row.idempotent)
         });
         let tool = Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
             .with_annotations(annotations.open_world(false));
-        if self.row().is_some_and(|row| row.frequent) { tools::at_once(tool) } else { tool }
+        if self.find_method().is_some_and(|row| row.frequent) { tools::at_once(tool) } else { tool }
     }
 }
 
 /// The methods of the session, for one call of a tool.
-pub struct Methods<'a> {
+pub struct SessionMethods<'a> {
     /// The backend that answers them.
-    pub backend: &'a Backend,
+    pub backend: &'a CallBackend,
     /// Fills in their contexts.
-    pub filler: Option<&'a Filler>,
+    pub filler: Option<&'a ContextFiller>,
     /// The client's name.
     pub by: &'a str,
     /// The client's `_meta`.
     pub meta: JsonObject,
 }
 
-impl Methods<'_> {
+impl SessionMethods<'_> {
     /// Calls a method, in the context in which the client stands.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Methods<'_> {
         };
         let call = ToolCall {
             method: method.to_owned(),
-            context: sources::method(method).map_or(ContextUse::None, |row| row.context),
+            context: sources::find_method(method).map_or(ContextUse::None, |row| row.context),
             params: to_raw_value(params).map_err(unreadable)?,
             meta: self.meta.clone(),
             keeps: None,
@@ -168,24 +168,24 @@ mod tests {
     #[test]
     fn a_refusal_speaks_of_tools_and_commands() {
         let refused = Error::not_found("Look by `nudge.records.search`, or `nudge.records.restore`; not `id`.");
-        let told = dude::PROFILE.in_its_words(&refused.with("merged_into", 5));
+        let told = dude::PROFILE.in_its_words(&refused.with_data("merged_into", 5));
         assert_eq!(told.message(), "Look by `search`, or `nudge records restore`; not `id`.");
         assert_eq!((told.kind(), &told.data()["merged_into"]), (ErrorKind::NotFound, &5.into()));
     }
 
     #[test]
     fn every_profile_is_whole() {
-        assert_eq!(names().collect::<BTreeSet<_>>().len(), PROFILES.len(), "a name stands for one");
+        assert_eq!(list_profile_names().collect::<BTreeSet<_>>().len(), PROFILES.len(), "a name stands for one");
         for profile in PROFILES {
             assert!(profile.instructions.len() <= 2_000, "some hosts cut instructions at 2 KB");
             let names: BTreeSet<_> = profile.tools.iter().map(|tool| tool.name).collect();
             assert_eq!(names.len(), profile.tools.len());
             for tool in profile.tools {
-                let row = tool.row().unwrap_or_else(|| panic!("{}: there is no {}", tool.name, tool.method));
+                let row = tool.find_method().unwrap_or_else(|| panic!("{}: there is no {}", tool.name, tool.method));
                 assert!(row.destructive || row.read_only || row.tool, "{}", tool.name);
                 assert_eq!((tool.params)()["type"], "object", "{}", tool.name);
             }
-            let listed = serde_json::to_string(&profile.list()).unwrap();
+            let listed = serde_json::to_string(&profile.list_tools()).unwrap();
             assert!(listed.len() <= 16_000, "{}: {} bytes", profile.name, listed.len());
         }
     }

@@ -125,8 +125,8 @@ where
         let error = ErrorData::invalid_request(message.to_owned(), None);
         let write = Arc::clone(&self.write);
         // The id may be that of a request that rmcp still has.
-        let answer = line(&ServerJsonRpcMessage::error(error, Some(id)));
-        let answer = answer.map(|line| self.unread.enter(line, Some(self.unread.count_pending())));
+        let answer = to_line(&ServerJsonRpcMessage::error(error, Some(id)));
+        let answer = answer.map(|line| self.unread.add_answer(line, Some(self.unread.count_pending())));
         tokio::spawn(async move { write_line(&write, &answer?.line).await });
     }
 }
@@ -141,7 +141,7 @@ where
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = Arc::clone(&self.write);
         let request = answered_id(&item).map(|id| self.open.remove(id).unwrap_or_else(|| self.unread.count_pending()));
-        let answer = line(&item).map(|line| self.unread.enter(line, request));
+        let answer = to_line(&item).map(|line| self.unread.add_answer(line, request));
         async move { write_line(&write, &answer?.line).await }
     }
 
@@ -152,8 +152,8 @@ where
                 self.ended.notify_one();
                 return None;
             }
-            let parsed = parse(&self.line);
-            let id = if parsed.is_err() { id(&self.line) } else { None };
+            let parsed = parse_message(&self.line);
+            let id = if parsed.is_err() { find_request_id(&self.line) } else { None };
             self.line.clear();
             self.line.shrink_to(KEPT_LINE_BYTES);
             match parsed {
@@ -200,7 +200,7 @@ struct UnreadAnswers {
 }
 
 impl UnreadAnswers {
-    fn enter(self: &Arc<Self>, line: Vec<u8>, request: Option<CountedRequest>) -> UnreadAnswer {
+    fn add_answer(self: &Arc<Self>, line: Vec<u8>, request: Option<CountedRequest>) -> UnreadAnswer {
         self.bytes.fetch_add(line.len(), Ordering::Relaxed);
         UnreadAnswer { all: Arc::clone(self), line, _request: request }
     }
@@ -240,7 +240,7 @@ impl CountedRequest {
 impl Drop for CountedRequest {
     fn drop(&mut self) {
         (self.counter)(&self.all).fetch_sub(1, Ordering::Relaxed);
-        // The permit stays for the next who waits.
+        // The permit stays for the next task that waits.
         self.all.written.notify_one();
     }
 }
@@ -286,7 +286,7 @@ async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io:
 }
 
 /// Parses a message. The arguments of a tool call are taken out of the text before rmcp parses the rest.
-fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
+fn parse_message(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if let Some(call) = tool_call(line) {
         return Ok(call);
@@ -304,23 +304,24 @@ fn parse(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
 fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Message<'a> {
+    struct ToolCallMessage<'a> {
         jsonrpc: &'a str,
         id: RequestId,
         method: &'a str,
         #[serde(borrow)]
-        params: Params<'a>,
+        params: ToolCallParams<'a>,
     }
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Params<'a> {
+    struct ToolCallParams<'a> {
         name: String,
         #[serde(borrow)]
         arguments: &'a RawValue,
         #[serde(rename = "_meta")]
         meta: Option<RequestMetaObject>,
     }
-    let Message { jsonrpc: "2.0", id, method: "tools/call", params } = serde_json::from_slice(line).ok()? else {
+    let ToolCallMessage { jsonrpc: "2.0", id, method: "tools/call", params } = serde_json::from_slice(line).ok()?
+    else {
         return None;
     };
     let mut request = CallToolRequest::new(CallToolRequestParams::new(params.name));
@@ -351,15 +352,15 @@ pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
 }
 
 /// Finds the id of a request that rmcp cannot parse.
-pub fn id(line: &[u8]) -> Option<RequestId> {
+pub fn find_request_id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
     serde_json::from_str(members.get("id")?.get()).ok()
 }
 
 /// Writes a message as one line.
-fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
-    let mut line = match structured(message) {
+fn to_line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = match with_structured_content(message) {
         Some(reply) => serde_json::to_vec(&reply)?,
         None => serde_json::to_vec(message)?,
     };
@@ -368,15 +369,15 @@ fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
 }
 
 #[derive(Serialize)]
-struct Reply<'a> {
+struct ToolCallReply<'a> {
     jsonrpc: &'static str,
     id: &'a RequestId,
-    result: Structured<'a>,
+    result: StructuredResult<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Structured<'a> {
+struct StructuredResult<'a> {
     #[serde(flatten)]
     result: &'a CallToolResult,
     structured_content: &'a RawValue,
@@ -384,7 +385,7 @@ struct Structured<'a> {
 
 /// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text. It must be an
 /// object for clients of before 2026, so that a list is told as text alone.
-fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
+fn with_structured_content(message: &ServerJsonRpcMessage) -> Option<ToolCallReply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };
     let ([ContentBlock::Text(content)], None, Some(false)) =
@@ -396,7 +397,7 @@ fn structured(message: &ServerJsonRpcMessage) -> Option<Reply<'_>> {
     if !structured_content.get().starts_with('{') {
         return None;
     }
-    Some(Reply { jsonrpc: "2.0", id: &response.id, result: Structured { result, structured_content } })
+    Some(ToolCallReply { jsonrpc: "2.0", id: &response.id, result: StructuredResult { result, structured_content } })
 }
 
 #[cfg(test)]
@@ -408,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_reads_no_answers_is_not_read_from() {
+    fn a_client_that_reads_no_answers_is_not_read_from() {
         const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
         const ANSWERS: usize = 10;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::server::session::backend::Backend;
-use crate::server::session::status::asked;
+use crate::server::session::backend::CallBackend;
+use crate::server::session::status::to_methods_params;
 use crate::sources;
 
 /// The tools that one server offers.
@@ -40,47 +40,50 @@ impl OfferedTools {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server answers.
-    pub async fn ask(backend: &Backend) -> Result<Self> {
+    pub async fn ask_backend(backend: &CallBackend) -> Result<Self> {
         /// The part of each row that is kept. An older server also tells the words for models, which are most of its
         /// answer.
         #[derive(Deserialize)]
-        struct Told {
-            methods: Vec<Row>,
+        struct MethodsAnswer {
+            methods: Vec<MethodRow>,
             #[serde(default)]
             guides: Vec<String>,
             #[serde(default)]
             keeps: Option<bool>,
         }
         #[derive(Deserialize)]
-        struct Row {
+        struct MethodRow {
             name: String,
             tool: bool,
             context: ContextUse,
         }
-        let Some(told) = told(backend, false).await? else { return Ok(Self::of(&of_hints_alone(false))) };
-        let Told { methods, guides, keeps } = serde_json::from_str(told.get()).map_err(|_| strange())?;
+        let Some(told) = ask_methods(backend, false).await? else {
+            return Ok(Self::from_infos(&of_hints_alone(false)));
+        };
+        let MethodsAnswer { methods, guides, keeps } =
+            serde_json::from_str(told.get()).map_err(|_| unknown_form_error())?;
         let rows = methods.into_iter().filter(|row| row.tool);
-        let methods = rows.map(|Row { name: method, context, .. }| ToolMethod { method, context }).collect();
+        let methods = rows.map(|MethodRow { name: method, context, .. }| ToolMethod { method, context }).collect();
         Ok(Self { methods, guides, keeps })
     }
 
     /// Asks the same with the list of tools: their schemas are large, and are not kept.
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
-    pub async fn ask_with_list(backend: &Backend) -> Result<(Self, Vec<Tool>)> {
+    /// As [`ask_backend`](Self::ask_backend).
+    pub async fn ask_with_list(backend: &CallBackend) -> Result<(Self, Vec<Tool>)> {
         let told = method_infos(backend, true).await?;
-        Ok((Self::of(&told), told.methods.into_iter().filter(|row| row.tool).map(tool).collect()))
+        Ok((Self::from_infos(&told), told.methods.into_iter().filter(|row| row.tool).map(to_tool).collect()))
     }
 
-    fn of(told: &MethodInfos) -> Self {
+    fn from_infos(told: &MethodInfos) -> Self {
         let rows = told.methods.iter().filter(|row| row.tool);
         let methods = rows.map(|row| ToolMethod { method: row.name.clone(), context: row.context }).collect();
         Self { methods, guides: told.guides.clone(), keeps: told.keeps }
     }
 
     /// Returns the method behind a name: that of the tool, or that of the method itself, for clients that know it.
-    pub fn find(&self, name: &str) -> Option<&ToolMethod> {
+    pub fn find_method(&self, name: &str) -> Option<&ToolMethod> {
         let is_named = |tool: &&ToolMethod| {
             tool.method == name || tool.method.len() == name.len() && tool_name(&tool.method) == name
         };
@@ -88,16 +91,16 @@ impl OfferedTools {
     }
 }
 
-async fn method_infos(backend: &Backend, schemas: bool) -> Result<MethodInfos> {
-    match told(backend, schemas).await? {
-        Some(told) => serde_json::from_str(told.get()).map_err(|_| strange()),
+async fn method_infos(backend: &CallBackend, schemas: bool) -> Result<MethodInfos> {
+    match ask_methods(backend, schemas).await? {
+        Some(told) => serde_json::from_str(told.get()).map_err(|_| unknown_form_error()),
         None => Ok(of_hints_alone(schemas)),
     }
 }
 
 /// Asks the server for its methods; `None` from a server of before there were sources.
-async fn told(backend: &Backend, schemas: bool) -> Result<Option<Box<RawValue>>> {
-    match backend.call(METHODS, &asked(schemas)).await {
+async fn ask_methods(backend: &CallBackend, schemas: bool) -> Result<Option<Box<RawValue>>> {
+    match backend.call(METHODS, &to_methods_params(schemas)).await {
         Ok(told) => Ok(Some(told)),
         Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(None),
         Err(error) => Err(error),
@@ -106,24 +109,24 @@ async fn told(backend: &Backend, schemas: bool) -> Result<Option<Box<RawValue>>>
 
 /// The methods of an older PRIMARY, which has hints alone.
 fn of_hints_alone(schemas: bool) -> MethodInfos {
-    let hints = sources::all().first();
+    let hints = sources::list_sources().first();
     let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
     let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
     MethodInfos { methods, ..MethodInfos::default() }
 }
 
-fn strange() -> Error {
+fn unknown_form_error() -> Error {
     Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
 }
 
-fn tool(row: MethodInfo) -> Tool {
+fn to_tool(row: MethodInfo) -> Tool {
     let name = row.tool_name();
     let annotations = ToolAnnotations::new()
         .read_only(row.read_only)
         .destructive(row.destructive)
         .idempotent(row.idempotent)
         .open_world(false);
-    let is_further = sources::all().first().is_none_or(|hints| row.source.as_deref() != Some(hints.name));
+    let is_further = sources::list_sources().first().is_none_or(|hints| row.source.as_deref() != Some(hints.name));
     let schema = for_models(row.params, is_further);
     let tool = Tool::new(name, row.description, Arc::new(schema)).with_title(row.title).with_annotations(annotations);
     if row.frequent { at_once(tool) } else { tool }

@@ -7,7 +7,7 @@ use hyper::{Response, StatusCode};
 
 /// A file of the page.
 #[derive(Debug, PartialEq, Eq)]
-pub struct File {
+pub struct PageFile {
     /// The path at which it is served.
     pub path: &'static str,
     content_type: &'static str,
@@ -17,38 +17,38 @@ pub struct File {
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const fn script(path: &'static str, text: &'static str) -> File {
-    File { path, content_type: SCRIPT, text }
+const fn new_script(path: &'static str, text: &'static str) -> PageFile {
+    PageFile { path, content_type: SCRIPT, text }
 }
 
-static FILES: &[File] = &[
-    File { path: "/web", content_type: HTML, text: include_str!("page.html") },
-    File { path: "/web/app.css", content_type: "text/css; charset=utf-8", text: include_str!("app.css") },
-    File { path: "/web/icon.svg", content_type: "image/svg+xml", text: include_str!("icon.svg") },
-    script("/web/app.js", include_str!("app.js")),
-    script("/web/brain.js", include_str!("brain.js")),
-    script("/web/code.js", include_str!("code.js")),
-    script("/web/dom.js", include_str!("dom.js")),
-    script("/web/edit.js", include_str!("edit.js")),
-    script("/web/explore.js", include_str!("explore.js")),
-    script("/web/graph.js", include_str!("graph.js")),
-    script("/web/hints.js", include_str!("hints.js")),
-    script("/web/place.js", include_str!("place.js")),
-    script("/web/record.js", include_str!("record.js")),
-    script("/web/recorded.js", include_str!("recorded.js")),
-    script("/web/records.js", include_str!("records.js")),
-    script("/web/rpc.js", include_str!("rpc.js")),
-    script("/web/signals.js", include_str!("signals.js")),
-    script("/web/store.js", include_str!("store.js")),
-    script("/web/told.js", include_str!("told.js")),
-    script("/web/words.js", include_str!("words.js")),
+static FILES: &[PageFile] = &[
+    PageFile { path: "/web", content_type: HTML, text: include_str!("page.html") },
+    PageFile { path: "/web/app.css", content_type: "text/css; charset=utf-8", text: include_str!("app.css") },
+    PageFile { path: "/web/icon.svg", content_type: "image/svg+xml", text: include_str!("icon.svg") },
+    new_script("/web/app.js", include_str!("app.js")),
+    new_script("/web/brain.js", include_str!("brain.js")),
+    new_script("/web/code.js", include_str!("code.js")),
+    new_script("/web/dom.js", include_str!("dom.js")),
+    new_script("/web/edit.js", include_str!("edit.js")),
+    new_script("/web/explore.js", include_str!("explore.js")),
+    new_script("/web/graph.js", include_str!("graph.js")),
+    new_script("/web/hints.js", include_str!("hints.js")),
+    new_script("/web/place.js", include_str!("place.js")),
+    new_script("/web/record.js", include_str!("record.js")),
+    new_script("/web/recorded.js", include_str!("recorded.js")),
+    new_script("/web/records.js", include_str!("records.js")),
+    new_script("/web/rpc.js", include_str!("rpc.js")),
+    new_script("/web/signals.js", include_str!("signals.js")),
+    new_script("/web/store.js", include_str!("store.js")),
+    new_script("/web/told.js", include_str!("told.js")),
+    new_script("/web/words.js", include_str!("words.js")),
 ];
 
 /// No file of another origin, nothing inline, no frame around it, and no text that becomes markup or script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-impl File {
+impl PageFile {
     /// Returns true for a file that a browser may be led to; this file alone loads the others.
     pub fn is_page(&self) -> bool {
         self.content_type == HTML
@@ -56,12 +56,12 @@ impl File {
 }
 
 /// The file at a path.
-pub fn find(path: &str) -> Option<&'static File> {
+pub fn find_file(path: &str) -> Option<&'static PageFile> {
     FILES.iter().find(|file| file.path == path)
 }
 
 /// The response with a file.
-pub fn respond(file: &File) -> Response<Full<Bytes>> {
+pub fn respond_with_file(file: &PageFile) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from_static(file.text.as_bytes())));
     *response.status_mut() = StatusCode::OK;
     let headers: [(HeaderName, &'static str); 8] = [

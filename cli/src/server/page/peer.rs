@@ -10,16 +10,16 @@ use std::net::SocketAddr;
 /// milliseconds where there are many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
-    use nudge_core::foreign::{Links, read_text};
+    use nudge_core::foreign::{LinkPolicy, read_text};
     use std::path::Path;
 
     /// More than the tables of a machine with a hundred thousand connections.
     const MAX_TABLE_BYTES: u64 = 32 << 20;
 
     let table = if theirs.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
-    match read_text(Path::new(table), Links::Followed, MAX_TABLE_BYTES) {
+    match read_text(Path::new(table), LinkPolicy::Followed, MAX_TABLE_BYTES) {
         // Root can do all that this user can; in virtual machines it forwards connections from outside.
-        Ok(table) => owner(&table, theirs, ours).is_some_and(|uid| uid == 0 || uid == own_uid()),
+        Ok(table) => find_owner(&table, theirs, ours).is_some_and(|uid| uid == 0 || uid == own_uid()),
         // Such a system does not tell.
         Err(_) => true,
     }
@@ -38,9 +38,9 @@ fn own_uid() -> u32 {
 
 /// The user to whom the other end of an open connection belongs. A closed one, which the table gives to root, is none.
 #[cfg(target_os = "linux")]
-fn owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
+fn find_owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
-    let ends = (hex(theirs), hex(ours));
+    let ends = (format_end(theirs), format_end(ours));
     table.lines().skip(1).find_map(|line| {
         // Number, local end, other end, state, queues, timer, retransmits, user.
         let fields: Vec<_> = line.split_ascii_whitespace().take(8).collect();
@@ -51,7 +51,7 @@ fn owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
 
 /// An end as the table writes it: the address as numbers of 32 bits in the machine's own order, then the port.
 #[cfg(target_os = "linux")]
-fn hex(end: SocketAddr) -> String {
+fn format_end(end: SocketAddr) -> String {
     let octets = match end.ip() {
         std::net::IpAddr::V4(ip) => ip.octets().to_vec(),
         std::net::IpAddr::V6(ip) => ip.octets().to_vec(),
@@ -89,11 +89,11 @@ mod tests {
             2: 0100007F:D432 0100007F:223D 06 00000000:00000000 03:00000000 00000000     0        0 0 3\n   \
             3: broken\n";
         let end = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        assert_eq!(owner(table, end(0xd431), end(0x223d)), Some(104));
-        assert_eq!(owner(table, end(0x223d), end(0xd431)), Some(1000));
-        assert_eq!(owner(table, end(0xd432), end(0x223d)), None, "it is closed");
-        assert_eq!(owner(table, end(0xd433), end(0x223d)), None);
+        assert_eq!(find_owner(table, end(0xd431), end(0x223d)), Some(104));
+        assert_eq!(find_owner(table, end(0x223d), end(0xd431)), Some(1000));
+        assert_eq!(find_owner(table, end(0xd432), end(0x223d)), None, "it is closed");
+        assert_eq!(find_owner(table, end(0xd433), end(0x223d)), None);
         let six = "[::1]:8765".parse().unwrap();
-        assert_eq!(hex(six), "00000000000000000000000001000000:223D");
+        assert_eq!(format_end(six), "00000000000000000000000001000000:223D");
     }
 }

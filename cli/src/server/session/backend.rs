@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nudge::{Caller, Result, Service};
 use nudge_client::{Client, is_displaced, new_key};
-use nudge_core::service::Lane;
+use nudge_core::service::CallLane;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -25,37 +25,37 @@ const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
 const DISPLACED_PATIENCE: Duration = Duration::from_secs(6);
 
 /// The target of the calls of one caller.
-pub struct Backend {
-    route: Arc<watch::Sender<Answering>>,
+pub struct CallBackend {
+    route: Arc<watch::Sender<AnsweringSide>>,
     desk: WorkDesk,
     forwarded: AtomicUsize,
 }
 
 #[derive(Clone)]
-enum Answering {
+enum AnsweringSide {
     Here(Arc<dyn Service>),
     There(Arc<Client>),
 }
 
-impl Backend {
+impl CallBackend {
     /// Routes calls to the store of this process.
-    pub fn here(service: Arc<dyn Service>, desk: WorkDesk) -> Self {
-        Self::to(Answering::Here(service), desk)
+    pub fn from_service(service: Arc<dyn Service>, desk: WorkDesk) -> Self {
+        Self::from_target(AnsweringSide::Here(service), desk)
     }
 
     /// Routes calls to the PRIMARY elsewhere.
-    pub fn there(client: Arc<Client>, desk: WorkDesk) -> Self {
-        Self::to(Answering::There(client), desk)
+    pub fn from_client(client: Arc<Client>, desk: WorkDesk) -> Self {
+        Self::from_target(AnsweringSide::There(client), desk)
     }
 
-    fn to(target: Answering, desk: WorkDesk) -> Self {
+    fn from_target(target: AnsweringSide, desk: WorkDesk) -> Self {
         Self { route: Arc::new(watch::Sender::new(target)), desk, forwarded: AtomicUsize::new(0) }
     }
 
     /// The same target, with the places of another caller.
     #[must_use]
-    pub fn of(&self, caller: CallerId) -> Self {
-        let (route, desk) = (Arc::clone(&self.route), self.desk.of(caller));
+    pub fn for_caller(&self, caller: CallerId) -> Self {
+        let (route, desk) = (Arc::clone(&self.route), self.desk.for_caller(caller));
         Self { route, desk, forwarded: AtomicUsize::new(0) }
     }
 
@@ -66,12 +66,12 @@ impl Backend {
 
     /// Routes calls to the store of this process, which has become PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
-        self.route.send_replace(Answering::Here(service));
+        self.route.send_replace(AnsweringSide::Here(service));
     }
 
     /// Routes calls to the PRIMARY of another session, to which this PROXY belongs now.
     pub fn go_over(&self, client: Arc<Client>) {
-        self.route.send_replace(Answering::There(client));
+        self.route.send_replace(AnsweringSide::There(client));
     }
 
     /// Makes a call without a caller's name.
@@ -90,8 +90,8 @@ impl Backend {
         let mut route = self.route.subscribe();
         let mut target = route.borrow_and_update().clone();
         let _forwarded = match &target {
-            Answering::There(_) => ForwardedCall::enter(&self.forwarded, method)?,
-            Answering::Here(service) => {
+            AnsweringSide::There(_) => ForwardedCall::begin_call(&self.forwarded, method)?,
+            AnsweringSide::Here(service) => {
                 return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
             }
         };
@@ -100,8 +100,8 @@ impl Backend {
         let caller = caller.with_key(Some(&key));
         loop {
             let client = match target {
-                Answering::There(client) => client,
-                Answering::Here(service) => return calls::call(&self.desk, service, caller, method, params).await,
+                AnsweringSide::There(client) => client,
+                AnsweringSide::Here(service) => return calls::call(&self.desk, service, caller, method, params).await,
             };
             let reply = tokio::select! {
                 biased;
@@ -109,7 +109,7 @@ impl Backend {
                 reply = client.call(caller, method, params) => Some(reply),
             };
             if let Some(reply) = reply {
-                memory::used(params.get().len() + reply.as_ref().map_or(0, |reply| reply.get().len()));
+                memory::note_use(params.get().len() + reply.as_ref().map_or(0, |reply| reply.get().len()));
                 let goes_over = reply.as_ref().is_err_and(is_displaced)
                     && timeout(DISPLACED_PATIENCE, has_changed(&mut route)).await.is_ok();
                 if !goes_over {
@@ -122,7 +122,7 @@ impl Backend {
 }
 
 /// Resolves when the route has changed; never where it cannot change any more.
-async fn has_changed(route: &mut watch::Receiver<Answering>) {
+async fn has_changed(route: &mut watch::Receiver<AnsweringSide>) {
     if route.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -132,10 +132,10 @@ async fn has_changed(route: &mut watch::Receiver<Answering>) {
 struct ForwardedCall<'a>(&'a AtomicUsize);
 
 impl<'a> ForwardedCall<'a> {
-    fn enter(forwarded: &'a AtomicUsize, method: &str) -> Result<Self> {
+    fn begin_call(forwarded: &'a AtomicUsize, method: &str) -> Result<Self> {
         let entered = Self(forwarded);
         let before = forwarded.fetch_add(1, Ordering::Relaxed);
-        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded()) }
+        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded_error()) }
     }
 }
 
@@ -147,6 +147,6 @@ impl Drop for ForwardedCall<'_> {
 
 /// Returns true for a method that waits for no work, as far as this process knows it.
 fn is_vital(method: &str) -> bool {
-    let mut rows = sources::all().iter().flat_map(|spec| (spec.methods)());
-    rows.any(|row| row.name == method && row.lane == Lane::Vital)
+    let mut rows = sources::list_sources().iter().flat_map(|spec| (spec.methods)());
+    rows.any(|row| row.name == method && row.lane == CallLane::Vital)
 }

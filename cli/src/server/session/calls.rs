@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nudge::{Caller, Cost, Error, Result, Service};
-use nudge_core::service::{Lane, Method};
+use nudge::{CallCost, Caller, Error, Result, Service};
+use nudge_core::service::{CallLane, MethodSpec};
 use serde_json::value::RawValue;
 
 use crate::server::memory;
@@ -25,7 +25,7 @@ pub async fn call(
     method: &str,
     params: &RawValue,
 ) -> Result<Box<RawValue>> {
-    if params.get().len() <= MAX_INLINE_BYTES && Cost::is_quick(service.method(method), params.get()) {
+    if params.get().len() <= MAX_INLINE_BYTES && CallCost::is_quick(service.find_method(method), params.get()) {
         let tried = service.call_by(caller.in_passing(), method, params);
         if !tried.as_ref().is_err_and(Error::takes_long) {
             return tried;
@@ -33,17 +33,17 @@ pub async fn call(
     }
     let sent = params.get().len();
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
-    let lane = lane(service.method(&method));
-    let run = move || service.call_by(caller.borrowed(), &method, &params);
-    memory::used(sent);
+    let lane = find_lane(service.find_method(&method));
+    let run = move || service.call_by(caller.as_caller(), &method, &params);
+    memory::note_use(sent);
     let answer = desk.run(lane, run).await.flatten();
-    memory::used(answer.as_ref().map_or(0, |answer| answer.get().len()));
+    memory::note_use(answer.as_ref().map_or(0, |answer| answer.get().len()));
     answer
 }
 
 /// The places that a call takes off the event loop.
-pub fn lane(method: Option<&'static Method>) -> Lane {
-    method.map_or(Lane::Work, |method| method.lane)
+pub fn find_lane(method: Option<&'static MethodSpec>) -> CallLane {
+    method.map_or(CallLane::Work, |method| method.lane)
 }
 
 /// A caller that can go to another thread.
@@ -61,8 +61,8 @@ impl From<Caller<'_>> for OwnedCaller {
 }
 
 impl OwnedCaller {
-    fn borrowed(&self) -> Caller<'_> {
-        let caller = Caller::named(&self.name).with_key(self.key.as_deref());
+    fn as_caller(&self) -> Caller<'_> {
+        let caller = Caller::with_name(&self.name).with_key(self.key.as_deref());
         let caller = if self.agent { caller.by_agent() } else { caller };
         if self.asks_env { caller.asking_env() } else { caller }
     }

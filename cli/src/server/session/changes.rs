@@ -1,7 +1,7 @@
 //! Change notifications: collects the changes of the sources for clients that subscribe.
 //!
-//! Every committed change sends one [`Touched`]. They are gathered for a moment, so that a burst of
-//! changes is one [`Batch`], and each subscribed client reads the batches from a [`Feed`].
+//! Every committed change sends one [`TouchedThing`]. They are gathered for a moment, so that a burst of
+//! changes is one [`ChangeBatch`], and each subscribed client reads the batches from a [`ChangeFeed`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use nudge::{Caller, ErrorKind, Result};
 use nudge_client::Client;
-use nudge_core::source::{SourceSpec, Touch};
+use nudge_core::source::{SourceSpec, TouchedResource};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
-use super::backend::Backend;
+use super::backend::CallBackend;
 use crate::sources;
 
 /// The thing that a committed change touched.
 #[derive(Debug, Clone)]
-pub enum Touched {
+pub enum TouchedThing {
     /// A resource of a source.
     Resource {
         /// The source of the resource.
@@ -55,7 +55,7 @@ const RELAY_PAUSE: Duration = Duration::from_millis(50);
 
 /// All changes of a moment.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct ChangeBatch {
     /// Set when changes were missed, so that any resource may have changed.
     everything: bool,
     /// The sources with a resource that has more or fewer parts than before.
@@ -67,30 +67,30 @@ pub struct Batch {
     resources: HashSet<(&'static str, Arc<str>)>,
 }
 
-impl Batch {
-    fn everything() -> Self {
+impl ChangeBatch {
+    fn new_everything() -> Self {
         Self { everything: true, names: true, ..Self::default() }
     }
 
-    fn add(&mut self, touched: Touched) {
+    fn add(&mut self, touched: TouchedThing) {
         match touched {
-            Touched::Resource { source, name, count_changed } => {
+            TouchedThing::Resource { source, name, count_changed } => {
                 if count_changed {
                     self.counts.insert(source);
                 }
                 self.resources.insert((source, name));
             }
-            Touched::Tools => self.tools = true,
-            Touched::Everything => *self = Self { tools: self.tools, ..Self::everything() },
+            TouchedThing::Tools => self.tools = true,
+            TouchedThing::Everything => *self = Self { tools: self.tools, ..Self::new_everything() },
         }
     }
 
-    fn missed(&mut self) {
-        *self = Self { tools: true, ..Self::everything() };
+    fn mark_missed(&mut self) {
+        *self = Self { tools: true, ..Self::new_everything() };
     }
 
     /// Returns true when this resource of a source may have changed.
-    pub fn touches(&self, source: &'static str, name: &str) -> bool {
+    pub fn touches_resource(&self, source: &'static str, name: &str) -> bool {
         self.everything || self.resources.contains(&(source, Arc::from(name)))
     }
 
@@ -110,17 +110,17 @@ impl Batch {
     }
 }
 
-/// The source of [`Feed`]s.
+/// The source of [`ChangeFeed`]s.
 #[derive(Clone)]
-pub struct Changes {
+pub struct ChangeFeeds {
     /// The sender of batches; weak, so that the feeds end with the task that gathers.
-    batches: broadcast::WeakSender<Arc<Batch>>,
+    batches: broadcast::WeakSender<Arc<ChangeBatch>>,
     known: Arc<KnownNames>,
 }
 
 /// The resources that existed when clients were last notified.
 struct KnownNames {
-    backend: Arc<Backend>,
+    backend: Arc<CallBackend>,
     /// The names; `None` while no client listens, as they are not kept up to date then.
     names: Mutex<Option<Names>>,
 }
@@ -128,64 +128,68 @@ struct KnownNames {
 /// Sources, and the names of their resources.
 type Names = BTreeSet<(&'static str, String)>;
 
-impl Changes {
+impl ChangeFeeds {
     /// Gathers everything that `touched` sends until `stopped` becomes true; then all feeds end.
-    pub fn gather(touched: &broadcast::Sender<Touched>, backend: Arc<Backend>, stopped: watch::Receiver<bool>) -> Self {
+    pub fn start_gathering(
+        touched: &broadcast::Sender<TouchedThing>,
+        backend: Arc<CallBackend>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
         let (batches, _) = broadcast::channel(BATCH_CAPACITY);
         let changes = Self::new(&batches, backend);
-        tokio::spawn(gather(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
+        tokio::spawn(gather_batches(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
         changes
     }
 
     /// Makes an instance without any changes.
-    pub fn none(backend: Arc<Backend>) -> Self {
+    pub fn without_changes(backend: Arc<CallBackend>) -> Self {
         Self::new(&broadcast::channel(1).0, backend)
     }
 
-    fn new(batches: &broadcast::Sender<Arc<Batch>>, backend: Arc<Backend>) -> Self {
+    fn new(batches: &broadcast::Sender<Arc<ChangeBatch>>, backend: Arc<CallBackend>) -> Self {
         Self { batches: batches.downgrade(), known: Arc::new(KnownNames { backend, names: Mutex::default() }) }
     }
 
     /// Returns a feed of all changes from now on.
-    pub fn feed(&self) -> Feed {
-        Feed(self.batches.upgrade().map(|batches| batches.subscribe()))
+    pub fn open_feed(&self) -> ChangeFeed {
+        ChangeFeed(self.batches.upgrade().map(|batches| batches.subscribe()))
     }
 
     /// Notes the current resources, unless they are known. Without this the first batch takes them as changed.
     pub async fn note_names(&self) {
-        if self.known.names().is_none()
-            && let Ok(names) = names(&self.known.backend).await
+        if self.known.lock_names().is_none()
+            && let Ok(names) = read_names(&self.known.backend).await
         {
-            self.known.names().get_or_insert(names);
+            self.known.lock_names().get_or_insert(names);
         }
     }
 }
 
 impl KnownNames {
-    fn names(&self) -> std::sync::MutexGuard<'_, Option<Names>> {
+    fn lock_names(&self) -> std::sync::MutexGuard<'_, Option<Names>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the names; returns true when they differ from the last time.
-    async fn renew(&self) -> bool {
-        let now = names(&self.backend).await.ok();
-        let mut known = self.names();
+    async fn renew_names(&self) -> bool {
+        let now = read_names(&self.backend).await.ok();
+        let mut known = self.lock_names();
         let changed = known.is_none() || now.is_none() || *known != now;
         *known = now;
         changed
     }
 }
 
-async fn names(backend: &Arc<Backend>) -> Result<Names> {
+async fn read_names(backend: &Arc<CallBackend>) -> Result<Names> {
     let mut all = Names::new();
     for (source, _) in sources::with_resources() {
-        all.extend(list(backend, source).await?.into_iter().map(|name| (source.name, name)));
+        all.extend(list_resource_names(backend, source).await?.into_iter().map(|name| (source.name, name)));
     }
     Ok(all)
 }
 
 /// Lists the names of all resources of a source, in byte order; none when a PRIMARY elsewhere lacks the source.
-pub async fn list(backend: &Backend, source: &SourceSpec) -> Result<Vec<String>> {
+pub async fn list_resource_names(backend: &CallBackend, source: &SourceSpec) -> Result<Vec<String>> {
     let Some(resources) = source.resources else { return Ok(Vec::new()) };
     let listed = match backend.call(resources.list, &no_params()).await {
         Err(error) if error.kind() == ErrorKind::UnknownMethod => return Ok(Vec::new()),
@@ -202,16 +206,16 @@ pub fn no_params() -> Box<RawValue> {
 }
 
 /// A client's view of the changes.
-pub struct Feed(Option<broadcast::Receiver<Arc<Batch>>>);
+pub struct ChangeFeed(Option<broadcast::Receiver<Arc<ChangeBatch>>>);
 
-impl Feed {
+impl ChangeFeed {
     /// Returns the next batch; `None` when there will be no more.
-    pub async fn next(&mut self) -> Option<Arc<Batch>> {
+    pub async fn next(&mut self) -> Option<Arc<ChangeBatch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
             Err(RecvError::Lagged(_)) => {
-                let mut batch = Batch::default();
-                batch.missed();
+                let mut batch = ChangeBatch::default();
+                batch.mark_missed();
                 Some(Arc::new(batch))
             }
             Err(RecvError::Closed) => None,
@@ -220,9 +224,9 @@ impl Feed {
 }
 
 /// Relays changes from the PRIMARY, for as long as this process is a PROXY of a session that goes on.
-pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over: impl Fn() -> bool) {
+pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThing>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
-    struct ChangesTold {
+    struct RelayedChanges {
         changes: Vec<ChangeTold>,
         next: u64,
         missed: Option<u64>,
@@ -236,15 +240,15 @@ pub async fn relay(client: Client, touched: broadcast::Sender<Touched>, is_over:
         if is_over() {
             return;
         }
-        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<ChangesTold>(told.get()).ok()) else {
+        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<RelayedChanges>(told.get()).ok()) else {
             sleep(RELAY_PAUSE).await;
             continue;
         };
         let heard = match (since, told.missed) {
-            (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::touched).collect(),
+            (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::into_touched).collect(),
             // At the start only resources are reported, as the tools have just been asked for.
-            (None, _) => vec![Touched::Everything],
-            (Some(_), _) => vec![Touched::Everything, Touched::Tools],
+            (None, _) => vec![TouchedThing::Everything],
+            (Some(_), _) => vec![TouchedThing::Everything, TouchedThing::Tools],
         };
         for touch in heard {
             // An error means only that no task is listening.
@@ -261,29 +265,29 @@ struct ChangeTold {
     source: Option<String>,
     what: String,
     /// The resources; absent when the PRIMARY's version has only hints: their changes name a component.
-    touched: Option<Vec<Touch>>,
+    touched: Option<Vec<TouchedResource>>,
     component: Option<String>,
     version: Option<u64>,
 }
 
 impl ChangeTold {
-    fn touched(self) -> Vec<Touched> {
+    fn into_touched(self) -> Vec<TouchedThing> {
         if self.what == IN_USE {
-            return vec![Touched::Tools];
+            return vec![TouchedThing::Tools];
         }
-        let first = sources::all().first().map_or("", |first| first.name);
+        let first = sources::list_sources().first().map_or("", |first| first.name);
         // A source that is unknown here has no subscribers here.
-        let Some(source) = sources::named(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
+        let Some(source) = sources::find_source(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
         let touched = match (self.touched, self.component) {
             (Some(touched), _) => touched,
             (None, Some(component)) => {
                 let is_same =
                     matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
-                vec![Touch { resource: component.into(), count_changed: !is_same }]
+                vec![TouchedResource { resource: component.into(), count_changed: !is_same }]
             }
-            (None, None) => return vec![Touched::Everything],
+            (None, None) => return vec![TouchedThing::Everything],
         };
-        let touch = |Touch { resource, count_changed }| Touched::Resource {
+        let touch = |TouchedResource { resource, count_changed }| TouchedThing::Resource {
             source: source.name,
             name: resource,
             count_changed,
@@ -292,9 +296,9 @@ impl ChangeTold {
     }
 }
 
-async fn gather(
-    mut touched: broadcast::Receiver<Touched>,
-    batches: broadcast::Sender<Arc<Batch>>,
+async fn gather_batches(
+    mut touched: broadcast::Receiver<TouchedThing>,
+    batches: broadcast::Sender<Arc<ChangeBatch>>,
     known: Arc<KnownNames>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -306,29 +310,29 @@ async fn gather(
         let Some(mut batch) = batch else { return };
         if batches.receiver_count() == 0 {
             if !batch.counts.is_empty() || batch.everything {
-                known.names().take();
+                known.lock_names().take();
             }
             continue;
         }
-        batch.names |= !batch.counts.is_empty() && known.renew().await;
+        batch.names |= !batch.counts.is_empty() && known.renew_names().await;
         // An error means only that no client listens any more.
         let _ = batches.send(Arc::new(batch));
     }
 }
 
 /// Waits for a change, and gathers those that follow it within [`GATHER`].
-async fn next_batch(touched: &mut broadcast::Receiver<Touched>) -> Option<Batch> {
-    let mut batch = Batch::default();
+async fn next_batch(touched: &mut broadcast::Receiver<TouchedThing>) -> Option<ChangeBatch> {
+    let mut batch = ChangeBatch::default();
     match touched.recv().await {
         Ok(first) => batch.add(first),
-        Err(RecvError::Lagged(_)) => batch.missed(),
+        Err(RecvError::Lagged(_)) => batch.mark_missed(),
         Err(RecvError::Closed) => return None,
     }
     sleep(GATHER).await;
     loop {
         match touched.try_recv() {
             Ok(next) => batch.add(next),
-            Err(TryRecvError::Lagged(_)) => batch.missed(),
+            Err(TryRecvError::Lagged(_)) => batch.mark_missed(),
             Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(batch),
         }
     }
@@ -341,13 +345,13 @@ mod tests {
     use super::*;
     use crate::server::work::{CallerId, WorkPool};
 
-    fn touched(component: &str, count_changed: bool) -> Touched {
-        Touched::Resource { source: "hints", name: component.into(), count_changed }
+    fn touched(component: &str, count_changed: bool) -> TouchedThing {
+        TouchedThing::Resource { source: "hints", name: component.into(), count_changed }
     }
 
-    fn store() -> Arc<Backend> {
-        let desk = Arc::new(WorkPool::default()).desk(CallerId::OwnClient);
-        Arc::new(Backend::here(Arc::new(Nudge::default()), desk))
+    fn store() -> Arc<CallBackend> {
+        let desk = Arc::new(WorkPool::default()).desk_for(CallerId::OwnClient);
+        Arc::new(CallBackend::from_service(Arc::new(Nudge::default()), desk))
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -360,18 +364,26 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (_stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, store(), stopped);
-            let mut feed = changes.feed();
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
             changes.note_names().await;
             for component in ["a", "b", "a"] {
                 sender.send(touched(component, false)).unwrap();
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("hints", "a") && batch.touches("hints", "b") && !batch.touches("hints", "c"));
+            assert!(
+                batch.touches_resource("hints", "a")
+                    && batch.touches_resource("hints", "b")
+                    && !batch.touches_resource("hints", "c")
+            );
             assert!(!batch.touches_list("hints") && !batch.touches_names());
             sender.send(touched("c", true)).unwrap();
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("hints", "c") && !batch.touches("hints", "a") && batch.touches_list("hints"));
+            assert!(
+                batch.touches_resource("hints", "c")
+                    && !batch.touches_resource("hints", "a")
+                    && batch.touches_list("hints")
+            );
             assert!(!batch.touches_names(), "the store is as empty as before");
         });
     }
@@ -381,23 +393,27 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (_stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, store(), stopped);
-            let mut feed = changes.feed();
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
             for _ in 0..=TOUCHED_CAPACITY {
                 sender.send(touched("a", false)).unwrap();
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("hints", "never named") && batch.touches_list("hints") && batch.touches_names());
+            assert!(
+                batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
+            );
 
             // `feed` is not read for a while, as by a slow client.
-            let mut quick = changes.feed();
+            let mut quick = changes.open_feed();
             for _ in 0..=BATCH_CAPACITY {
                 sender.send(touched("a", false)).unwrap();
-                assert!(!quick.next().await.unwrap().touches("hints", "never named"));
+                assert!(!quick.next().await.unwrap().touches_resource("hints", "never named"));
             }
             let batch = feed.next().await.unwrap();
-            assert!(batch.touches("hints", "never named") && batch.touches_list("hints") && batch.touches_names());
-            assert!(feed.next().await.unwrap().touches("hints", "a"), "it goes on");
+            assert!(
+                batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
+            );
+            assert!(feed.next().await.unwrap().touches_resource("hints", "a"), "it goes on");
         });
     }
 
@@ -406,11 +422,11 @@ mod tests {
         run(async {
             let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
             let (stop, stopped) = watch::channel(false);
-            let changes = Changes::gather(&sender, store(), stopped);
-            let mut feed = changes.feed();
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
             stop.send_replace(true);
             assert!(feed.next().await.is_none());
-            assert!(changes.feed().next().await.is_none());
+            assert!(changes.open_feed().next().await.is_none());
         });
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nudge::{Method, Result};
+use nudge::{MethodSpec, Result};
 use nudge_client::RuntimeDir;
-use nudge_core::once::Once;
-use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
+use nudge_core::once::OnceByKey;
+use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::journal::{SessionJournal, leaving};
-use super::keeper::{Ending, Keeper};
+use super::journal::{SessionJournal, leaving_error};
+use super::keeper::{EndSummary, HintKeeper};
 use super::open::OpenSources;
 use super::time::SessionTime;
 
@@ -23,30 +23,35 @@ pub const FORGET: &str = "nudge.forget";
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
 const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session holds now is not kept any more.";
 
-static TABLE: Table<Control> = Table(&[
-    &Row {
+static TABLE: MethodTable<SessionControl> = MethodTable(&[
+    &TableRow {
         // The last changes are written first, which a disk may make slow.
-        method: Method::new(SHUTDOWN, "Stop the server", ABOUT, schema::<NoParams>).destructive().idempotent().vital(),
-        run: |control, _, params| answer(params, |_: NoParams| control.shutdown()),
+        method: MethodSpec::new(SHUTDOWN, "Stop the server", ABOUT, build_schema::<NoParams>)
+            .destructive()
+            .idempotent()
+            .vital(),
+        run: |control, _, params| answer_typed(params, |_: NoParams| control.shut_down()),
     },
-    &Row {
-        method: Method::new(FORGET, "Forget", ABOUT_FORGET, schema::<NoParams>).destructive().idempotent(),
+    &TableRow {
+        method: MethodSpec::new(FORGET, "Forget", ABOUT_FORGET, build_schema::<NoParams>).destructive().idempotent(),
         run: |control, _, params| {
-            answer(params, |_: NoParams| control.keeper.forget().map(|forgotten| Forgotten { forgotten }))
+            answer_typed(params, |_: NoParams| {
+                control.keeper.forget_kept().map(|forgotten| ForgottenCount { forgotten })
+            })
         },
     },
 ]);
 
 #[derive(Serialize)]
-struct Stopping {
+struct StoppingAnswer {
     stopping: bool,
     /// The counts of the hints, if there are any.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    hints: Option<Left>,
+    hints: Option<HintsLeft>,
 }
 
 #[derive(Serialize)]
-struct Left {
+struct HintsLeft {
     /// The number of hints that the session had.
     hints: usize,
     /// The number of these that are kept for next time.
@@ -60,13 +65,13 @@ struct Left {
 }
 
 #[derive(Serialize)]
-struct Forgotten {
+struct ForgottenCount {
     /// The number of hints that were kept.
     forgotten: usize,
 }
 
 /// The service that ends the session of its server.
-pub struct Control {
+pub struct SessionControl {
     /// The runtime directory.
     pub dir: RuntimeDir,
     /// The session's journal.
@@ -74,7 +79,7 @@ pub struct Control {
     /// The sources, which tell how much they have.
     pub sources: Arc<OpenSources>,
     /// Keeps the hints for next time.
-    pub keeper: Arc<Keeper>,
+    pub keeper: Arc<HintKeeper>,
     /// The session's time, which is left to the next session.
     pub time: Arc<SessionTime>,
     /// Becomes true when the session is ended.
@@ -83,30 +88,30 @@ pub struct Control {
     pub ended: AtomicBool,
 }
 
-impl Control {
-    fn shutdown(&self) -> Result<Stopping> {
+impl SessionControl {
+    fn shut_down(&self) -> Result<StoppingAnswer> {
         match self.journal.end_session(&self.dir) {
             // The journal is closed: this process only leaves, and the session may go on elsewhere.
-            None if !self.ended.load(Ordering::Relaxed) => return Err(leaving()),
+            None if !self.ended.load(Ordering::Relaxed) => return Err(leaving_error()),
             Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
         // Nothing changes any more, and the caller finds all files written.
         self.keeper.flush();
-        self.time.leave(true);
-        let Ending { hints, kept, place } = self.keeper.ending(self.sources.hints());
+        self.time.leave_time(true);
+        let EndSummary { hints, kept, place } = self.keeper.summarize_end(self.sources.count_hints());
         self.stop.send_replace(true);
-        let left = Left { hints, kept, file: place.clone().ok(), why: place.err() };
-        Ok(Stopping { stopping: true, hints: Some(left).filter(|left| left.hints > 0) })
+        let left = HintsLeft { hints, kept, file: place.clone().ok(), why: place.err() };
+        Ok(StoppingAnswer { stopping: true, hints: Some(left).filter(|left| left.hints > 0) })
     }
 }
 
-impl TableService for Control {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for SessionControl {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // A repeated call finds nothing to do.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use nudge::{Error, Result, Services};
+use nudge::{Error, JoinedServices, Result};
 use nudge_client::{PrimaryLock, SessionFile, SessionState};
 use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
 
 use super::journal::SessionJournal;
-use super::keeper::Keeper;
-use super::open::{Lent, OpenSources};
-use super::role::{ServeSettings, clock, values};
+use super::keeper::HintKeeper;
+use super::open::{OpenSources, SourceSupplies};
+use super::role::{ServeSettings, derive_values, make_clock};
 use super::time::SessionTime;
 use crate::sources;
 
@@ -19,7 +19,7 @@ use crate::sources;
 /// The caller has found that the session is over.
 pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
     // A stopped session has written them, and has emptied its file.
-    let SessionState::Lives(session) = settings.dir.session() else { return };
+    let SessionState::Lives(session) = settings.dir.read_session() else { return };
     if session.keep == Some(true)
         && let Err(error) = write(settings, lock, &session)
     {
@@ -34,23 +34,23 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     if restored.records.is_empty() {
         return Ok(());
     }
-    let keeper = Arc::new(Keeper::begin(true, dir.path(), &session.id));
-    if let Some(why) = keeper.notice() {
+    let keeper = Arc::new(HintKeeper::open(true, dir.path(), &session.id));
+    if let Some(why) = keeper.start_notice() {
         return Err(Error::unavailable(why));
     }
-    let lent = Lent {
-        clock: SessionTime::begin(Arc::new(clock()), settings).clock,
+    let lent = SourceSupplies {
+        clock: SessionTime::from_last_session(Arc::new(make_clock()), settings).clock,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
-        journal: Arc::new(SessionJournal::new(lock.watch(dir), None)),
+        journal: Arc::new(SessionJournal::new(lock.new_watch(dir), None)),
         changes: Arc::clone(&keeper) as _,
         data: settings.data.clone(),
         cache: settings.cache.clone(),
         models: Arc::new(NoModels),
-        settings: values(settings, &keeper),
+        settings: derive_values(settings, &keeper),
         given_up: &|| false,
     };
-    let hints = OpenSources::open(&lent, &sources::all()[..1], restored.records)?;
-    keeper.read_back(Arc::new(Services::new(hints.services())), restored.notice.is_none());
+    let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored.records)?;
+    keeper.read_back(Arc::new(JoinedServices::new(hints.list_services())), restored.notice.is_none());
     hints.close();
     keeper.close();
     Ok(())

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nudge::{Error, Method, Result};
-use nudge_core::once::Once;
+use nudge::{Error, MethodSpec, Result};
+use nudge_core::once::OnceByKey;
 use nudge_core::source::{ChangeEvent, ChangeSink};
-use nudge_core::table::{Row, Table, TableService, answer, schema};
+use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::time::timeout;
 
-use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, Touched};
+use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, TouchedThing};
 
 /// Largest number of remembered changes.
 const MAX_EVENTS: usize = 1_000;
@@ -30,25 +30,27 @@ const ABOUT: &str = "\
 What changed after `since` (a `next` of an earlier answer; absent: nothing yet), waiting up to `wait_s` seconds (5 at \
 most) for the first.";
 
-static TABLE: Table<History> = Table(&[&Row {
-    method: Method::new(CHANGES, "Changes", ABOUT, schema::<ChangesParams>).reads().quick(),
-    run: |history, _, params| answer(params, |params: ChangesParams| Ok(history.since(params.checked()?.since))),
+static TABLE: MethodTable<ChangeHistory> = MethodTable(&[&TableRow {
+    method: MethodSpec::new(CHANGES, "Changes", ABOUT, build_schema::<ChangesParams>).read_only().quick(),
+    run: |history, _, params| {
+        answer_typed(params, |params: ChangesParams| Ok(history.changes_since(params.into_checked()?.since)))
+    },
 }]);
 
 /// The last changes, and the callers that wait for the next.
-pub struct History {
-    state: Mutex<State>,
-    /// Sends the number of the next change to waiting callers; `None` once [`History::close`] was called.
+pub struct ChangeHistory {
+    state: Mutex<HistoryState>,
+    /// Sends the number of the next change to waiting callers; `None` once [`ChangeHistory::end_waits`] was called.
     news: watch::Sender<Option<u64>>,
     watchers: Semaphore,
-    touched: broadcast::Sender<Touched>,
+    touched: broadcast::Sender<TouchedThing>,
 }
 
-impl Default for History {
+impl Default for ChangeHistory {
     fn default() -> Self {
         let first = first_number();
         Self {
-            state: Mutex::new(State { events: VecDeque::new(), first, next: first }),
+            state: Mutex::new(HistoryState { events: VecDeque::new(), first, next: first }),
             news: watch::Sender::new(Some(first)),
             watchers: Semaphore::new(MAX_WATCHERS),
             touched: broadcast::channel(TOUCHED_CAPACITY).0,
@@ -56,7 +58,7 @@ impl Default for History {
     }
 }
 
-struct State {
+struct HistoryState {
     events: VecDeque<Arc<ChangeEvent>>,
     /// The number of the first change. It is derived from the time, so that numbers of an earlier PRIMARY are lower
     /// and can be told apart.
@@ -84,7 +86,7 @@ struct ChangesParams {
 }
 
 #[derive(Serialize)]
-struct ChangesTold {
+struct ChangesAnswer {
     changes: Vec<Arc<ChangeEvent>>,
     /// The value for the next call's `since`.
     next: u64,
@@ -93,15 +95,15 @@ struct ChangesTold {
     missed: Option<u64>,
 }
 
-impl History {
+impl ChangeHistory {
     /// Returns the channel that tells which resources change.
-    pub fn touched(&self) -> &broadcast::Sender<Touched> {
+    pub fn touched(&self) -> &broadcast::Sender<TouchedThing> {
         &self.touched
     }
 
     /// Starts new event numbers, higher than those of the PRIMARY before, when this process becomes PRIMARY.
-    pub fn begin(&self) {
-        let mut state = self.lock();
+    pub fn begin_numbers(&self) {
+        let mut state = self.lock_state();
         let next = first_number();
         (state.first, state.next) = (next, next);
         drop(state);
@@ -109,7 +111,7 @@ impl History {
     }
 
     /// Ends all waits, also future ones.
-    pub fn close(&self) {
+    pub fn end_waits(&self) {
         self.news.send_replace(None);
     }
 
@@ -117,8 +119,9 @@ impl History {
     ///
     /// # Errors
     /// `E_QUOTA` when too many callers wait already. Wrong params are not refused here but by the call.
-    pub async fn wait(&self, params: &RawValue) -> Result<()> {
-        let Ok(ChangesParams { since, wait_s: Some(wait) }) = wire::params(params).and_then(ChangesParams::checked)
+    pub async fn wait_for_change(&self, params: &RawValue) -> Result<()> {
+        let Ok(ChangesParams { since, wait_s: Some(wait) }) =
+            wire::parse_params(params).and_then(ChangesParams::into_checked)
         else {
             return Ok(());
         };
@@ -134,13 +137,13 @@ impl History {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, HistoryState> {
         // A poisoned state is whole: nothing panics half way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn since(&self, since: Option<u64>) -> ChangesTold {
-        let State { events, first, next } = &*self.lock();
+    fn changes_since(&self, since: Option<u64>) -> ChangesAnswer {
+        let HistoryState { events, first, next } = &*self.lock_state();
         let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
@@ -150,30 +153,30 @@ impl History {
             _ => (oldest, None),
         };
         let known = usize::try_from(from - oldest).unwrap_or(usize::MAX);
-        ChangesTold { changes: events.iter().skip(known).cloned().collect(), next, missed }
+        ChangesAnswer { changes: events.iter().skip(known).cloned().collect(), next, missed }
     }
 }
 
-impl ChangeSink for History {
-    fn tell(&self, changes: &[ChangeEvent]) {
+impl ChangeSink for ChangeHistory {
+    fn tell_changes(&self, changes: &[ChangeEvent]) {
         if changes.is_empty() {
             return;
         }
         for event in changes {
             if event.what == IN_USE {
-                let _ = self.touched.send(Touched::Tools);
+                let _ = self.touched.send(TouchedThing::Tools);
             }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
                 // An error means only that no task is listening.
-                let _ = self.touched.send(Touched::Resource {
+                let _ = self.touched.send(TouchedThing::Resource {
                     source: event.source,
                     name,
                     count_changed: touch.count_changed,
                 });
             }
         }
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.events.extend(changes.iter().cloned().map(Arc::new));
         let old = state.events.len().saturating_sub(MAX_EVENTS);
         state.events.drain(..old);
@@ -184,17 +187,17 @@ impl ChangeSink for History {
     }
 }
 
-impl TableService for History {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for ChangeHistory {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // `nudge.changes` only reads, so repeating it is harmless.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }
 
 impl ChangesParams {
-    fn checked(self) -> Result<Self> {
+    fn into_checked(self) -> Result<Self> {
         if self.wait_s.is_some_and(|wait| !(0.0..=MAX_WAIT_S).contains(&wait)) {
             let message = "Give `since`, a `next` of an earlier answer, and `wait_s`, 0 to 5 seconds.";
             return Err(Error::invalid(message));
@@ -218,16 +221,16 @@ mod tests {
         ChangeEvent { source: "hints", what: "set", at, by: String::new(), touched: Vec::new(), detail }
     }
 
-    fn ask(history: &History, params: &Value) -> Value {
+    fn ask(history: &ChangeHistory, params: &Value) -> Value {
         let answer = history.call(CHANGES, &to_raw_value(params).unwrap()).unwrap();
         serde_json::from_str(answer.get()).unwrap()
     }
 
     #[test]
     fn changes_come_in_order_and_the_old_ones_are_counted() {
-        let history = History::default();
+        let history = ChangeHistory::default();
         let start = ask(&history, &json!({}))["next"].as_u64().unwrap();
-        (0..1_100).for_each(|n| history.tell(&[event(n)]));
+        (0..1_100).for_each(|n| history.tell_changes(&[event(n)]));
         let all = ask(&history, &json!({"since": start}));
         assert_eq!((all["missed"].as_u64(), all["changes"].as_array().unwrap().len()), (Some(100), 1_000));
         let told = json!({"source": "hints", "what": "set", "at": "2026-01-01T00:00:00.000Z", "n": 100});
@@ -244,25 +247,25 @@ mod tests {
 
     #[test]
     fn who_waits_hears_at_once_and_closing_lets_everybody_go() {
-        let history = History::default();
+        let history = ChangeHistory::default();
         let start = ask(&history, &json!({}))["next"].as_u64().unwrap();
         let params = |since: u64| to_raw_value(&json!({"since": since, "wait_s": 5})).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let change = async { history.tell(&[event(1)]) };
+            let change = async { history.tell_changes(&[event(1)]) };
             let (begun, old, new) = (std::time::Instant::now(), params(start), params(start + 1));
-            let (heard, ()) = tokio::join!(history.wait(&old), change);
+            let (heard, ()) = tokio::join!(history.wait_for_change(&old), change);
             heard.unwrap();
-            let (heard, ()) = tokio::join!(history.wait(&new), async { history.close() });
+            let (heard, ()) = tokio::join!(history.wait_for_change(&new), async { history.end_waits() });
             heard.unwrap();
-            history.wait(&new).await.unwrap();
+            history.wait_for_change(&new).await.unwrap();
             assert!(begun.elapsed() < Duration::from_secs(5), "it waited to the end");
         });
     }
 
     #[test]
     fn what_it_is_given_is_checked() {
-        let history = History::default();
+        let history = ChangeHistory::default();
         for params in
             [r#"{"since":-1}"#, r#"{"since":"x"}"#, r#"{"more":1}"#, r#"{"wait_s":5.1}"#, r#"{"wait_s":-1}"#, "[]"]
         {

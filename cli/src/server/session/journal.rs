@@ -33,17 +33,17 @@ pub struct SessionJournal {
     retaken: Notify,
     /// When they were last.
     retaken_at: Mutex<Option<Instant>>,
-    state: Mutex<State>,
+    state: Mutex<SessionJournalState>,
     /// Held for reading while a source keeps a change in a file of its own.
     commits: RwLock<()>,
 }
 
-struct State {
-    keeping: Keeping,
-    shares: HashMap<&'static str, Share>,
+struct SessionJournalState {
+    keeping: RecordKeeping,
+    shares: HashMap<&'static str, SourceShare>,
 }
 
-enum Keeping {
+enum RecordKeeping {
     /// `NUDGE_JOURNAL=0`: the knowledge of this process dies with it.
     Nothing,
     In(Box<Journal>),
@@ -53,7 +53,7 @@ enum Keeping {
 
 /// The share of one source.
 #[derive(Default)]
-struct Share {
+struct SourceShare {
     bytes: u64,
     /// The number of bytes when this process last wrote the share anew; 0 for a share that another PRIMARY has
     /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
@@ -62,7 +62,7 @@ struct Share {
     damaged: bool,
 }
 
-impl Share {
+impl SourceShare {
     fn is_long(&self) -> bool {
         self.damaged || self.bytes > SHORT_BYTES.max(GROWTH * self.begun)
     }
@@ -71,22 +71,22 @@ impl Share {
 impl SessionJournal {
     /// Keeps records in `journal`, if there is one, as long as the lock stands.
     pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
-        let keeping = journal.map_or(Keeping::Nothing, |journal| Keeping::In(Box::new(journal)));
+        let keeping = journal.map_or(RecordKeeping::Nothing, |journal| RecordKeeping::In(Box::new(journal)));
         Self {
             lock,
             seat: OnceLock::new(),
             retaken: Notify::new(),
             retaken_at: Mutex::new(None),
-            state: Mutex::new(State { keeping, shares: HashMap::new() }),
+            state: Mutex::new(SessionJournalState { keeping, shares: HashMap::new() }),
             commits: RwLock::new(()),
         }
     }
 
     /// The length of the journal, if there is one.
     pub fn bytes(&self) -> Option<u64> {
-        match &self.state().keeping {
-            Keeping::In(journal) => Some(journal.bytes()),
-            Keeping::Nothing | Keeping::NoMore => None,
+        match &self.lock_state().keeping {
+            RecordKeeping::In(journal) => Some(journal.file_bytes()),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
         }
     }
 
@@ -99,11 +99,11 @@ impl SessionJournal {
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
         // Held to the end: a PRIMARY that leaves waits here before it gives the lock of the session back.
-        let mut state = self.state();
-        let journal = match std::mem::replace(&mut state.keeping, Keeping::NoMore) {
-            Keeping::In(journal) => Some(journal),
-            Keeping::Nothing => None,
-            Keeping::NoMore => return None,
+        let mut state = self.lock_state();
+        let journal = match std::mem::replace(&mut state.keeping, RecordKeeping::NoMore) {
+            RecordKeeping::In(journal) => Some(journal),
+            RecordKeeping::Nothing => None,
+            RecordKeeping::NoMore => return None,
         };
         let marked = dir.stop_session();
         let emptied = journal.map_or(Ok(()), |journal| journal.clear());
@@ -112,16 +112,16 @@ impl SessionJournal {
 
     /// Refuses every change from now on, waits for those that are being kept, and gives the journal back.
     pub fn close(&self) -> Option<Journal> {
-        let keeping = std::mem::replace(&mut self.state().keeping, Keeping::NoMore);
+        let keeping = std::mem::replace(&mut self.lock_state().keeping, RecordKeeping::NoMore);
         drop(self.commits.write());
         match keeping {
-            Keeping::In(journal) => Some(*journal),
-            Keeping::Nothing | Keeping::NoMore => None,
+            RecordKeeping::In(journal) => Some(*journal),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
         }
     }
 
     /// Has the files of this PRIMARY put back when somebody removes them.
-    pub fn describe(&self, seat: PrimarySeat) {
+    pub fn set_seat(&self, seat: PrimarySeat) {
         // A PRIMARY is described once.
         let _ = self.seat.set(seat);
     }
@@ -132,67 +132,67 @@ impl SessionJournal {
     /// # Errors
     /// `E_UNAVAILABLE` when another server is, or was, PRIMARY there.
     pub fn keep_seat(&self, dir: &RuntimeDir) -> Result<()> {
-        let state = self.state();
+        let state = self.lock_state();
         match &state.keeping {
-            Keeping::NoMore => Ok(()),
-            _ if self.lock.check().is_ok() && dir.is_in_place() => Ok(()),
-            keeping => self.retake(keeping),
+            RecordKeeping::NoMore => Ok(()),
+            _ if self.lock.check_lock().is_ok() && dir.is_in_place() => Ok(()),
+            keeping => self.retake_seat(keeping),
         }
     }
 
-    /// Returns the time since the files were put back last; `None` when nobody has removed them.
+    /// Returns the time since the files were put back last; `None` when they were never removed.
     pub fn put_back_since(&self) -> Option<Duration> {
         self.retaken_at.lock().map(|at| at.elapsed())
     }
 
     /// Waits until the files were put back.
-    pub async fn retaken(&self) {
+    pub async fn wait_for_retake(&self) {
         self.retaken.notified().await;
     }
 
-    fn check(&self, keeping: &Keeping) -> Result<()> {
+    fn check_lock(&self, keeping: &RecordKeeping) -> Result<()> {
         match keeping {
-            Keeping::NoMore => Err(leaving()),
-            keeping => self.lock.check().or_else(|_| self.retake(keeping)),
+            RecordKeeping::NoMore => Err(leaving_error()),
+            keeping => self.lock.check_lock().or_else(|_| self.retake_seat(keeping)),
         }
     }
 
-    fn retake(&self, keeping: &Keeping) -> Result<()> {
-        let Some(seat) = self.seat.get() else { return self.lock.check() };
+    fn retake_seat(&self, keeping: &RecordKeeping) -> Result<()> {
+        let Some(seat) = self.seat.get() else { return self.lock.check_lock() };
         let journal = match keeping {
-            Keeping::In(journal) => Some(&**journal),
-            Keeping::Nothing | Keeping::NoMore => None,
+            RecordKeeping::In(journal) => Some(&**journal),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
         };
-        self.lock.retake(seat, journal)?;
+        self.lock.retake_lock(seat, journal)?;
         tracing::warn!("files of the runtime directory were removed; they are there again");
         *self.retaken_at.lock() = Some(Instant::now());
         self.retaken.notify_one();
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SessionJournalState> {
         self.state.lock()
     }
 }
 
 /// The refusal of a process that leaves. A client that knows of sessions asks the next PRIMARY then.
-pub fn leaving() -> Error {
-    Error::unavailable("The server is ending and changes nothing any more; try again.").with("ending", true)
+pub fn leaving_error() -> Error {
+    Error::unavailable("The server is ending and changes nothing any more; try again.").with_data("ending", true)
 }
 
 impl source::Fence for SessionJournal {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // Taken before the look: a process that leaves refuses first, and waits then.
         let _commit = self.commits.read();
-        self.check(&self.state().keeping)?;
+        self.check_lock(&self.lock_state().keeping)?;
         keep()
     }
 }
 
 /// The records of a session by source, in order.
-pub struct Records(HashMap<String, Vec<Vec<u8>>>);
+pub struct SessionRecords(HashMap<String, Vec<Vec<u8>>>);
 
-impl Records {
+impl SessionRecords {
     /// Sorts the records of a journal by source. `untagged` is the source with records that bear no name: they were the
     /// only ones before there were others, and older versions read no others.
     pub fn new(records: Vec<Vec<u8>>, untagged: &str) -> Self {
@@ -208,7 +208,7 @@ impl Records {
     }
 
     /// Takes the records of one source.
-    pub fn take(&mut self, source: &str) -> Vec<Vec<u8>> {
+    pub fn take_source(&mut self, source: &str) -> Vec<Vec<u8>> {
         self.0.remove(source).unwrap_or_default()
     }
 }
@@ -233,12 +233,12 @@ impl SourceJournal {
     /// The share of `source`, which has recorded this before.
     pub fn new(shared: &Arc<SessionJournal>, source: &'static str, is_untagged: bool, records: &[Vec<u8>]) -> Self {
         let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
-        shared.state().shares.insert(source, Share { bytes, ..Share::default() });
+        shared.lock_state().shares.insert(source, SourceShare { bytes, ..SourceShare::default() });
         Self { shared: Arc::clone(shared), source, is_untagged }
     }
 
     /// A record as it stands in the file.
-    fn tagged<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
+    fn with_tag<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
         if self.is_untagged {
             return record.into();
         }
@@ -250,46 +250,48 @@ impl SourceJournal {
     }
 }
 
-impl source::Journal for SourceJournal {
+impl source::RecordJournal for SourceJournal {
     fn passed_over(&self, unreadable: usize) {
         tracing::warn!(source = self.source, unreadable, "records of the journal were passed over");
     }
 
     fn append(&self, record: &[u8]) -> Result<()> {
-        let State { keeping, shares } = &mut *self.shared.state();
+        let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
         match &*keeping {
             // There is no file to look at the lock for it.
-            Keeping::Nothing => self.shared.check(keeping),
-            Keeping::In(journal) => {
-                let record = self.tagged(record);
+            RecordKeeping::Nothing => self.shared.check_lock(keeping),
+            RecordKeeping::In(journal) => {
+                let record = self.with_tag(record);
                 if let Err(refusal) = journal.append(&record) {
                     if !journal.is_unlocked() {
                         return Err(refusal);
                     }
-                    self.shared.retake(keeping)?;
+                    self.shared.retake_seat(keeping)?;
                     journal.append(&record)?;
                 }
                 shares.entry(self.source).or_default().bytes += record.len() as u64 + HEAD_BYTES;
                 Ok(())
             }
-            Keeping::NoMore => Err(leaving()),
+            RecordKeeping::NoMore => Err(leaving_error()),
         }
     }
 
     fn is_long(&self) -> bool {
-        let State { keeping, shares } = &*self.shared.state();
+        let SessionJournalState { keeping, shares } = &*self.shared.lock_state();
         match keeping {
-            Keeping::In(journal) => journal.needs_compaction() || shares.get(self.source).is_some_and(Share::is_long),
-            Keeping::Nothing | Keeping::NoMore => false,
+            RecordKeeping::In(journal) => {
+                journal.needs_compaction() || shares.get(self.source).is_some_and(SourceShare::is_long)
+            }
+            RecordKeeping::Nothing | RecordKeeping::NoMore => false,
         }
     }
 
     fn begin_anew(&self, records: &[Vec<u8>]) {
-        let State { keeping, shares } = &mut *self.shared.state();
-        let Keeping::In(journal) = keeping else { return };
+        let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
+        let RecordKeeping::In(journal) = keeping else { return };
         let was_damaged = journal.needs_compaction();
-        let tagged = records.iter().map(|record| self.tagged(record).into_owned());
-        memory::used(records.iter().map(Vec::len).sum());
+        let tagged = records.iter().map(|record| self.with_tag(record).into_owned());
+        memory::note_use(records.iter().map(Vec::len).sum());
         // The records of other sources stay, also those of a source that this binary does not know.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {
@@ -310,7 +312,7 @@ impl source::Journal for SourceJournal {
 
 #[cfg(test)]
 mod tests {
-    use nudge_core::source::{Fence as _, Journal as _};
+    use nudge_core::source::{Fence as _, RecordJournal as _};
 
     use super::*;
 
@@ -320,16 +322,16 @@ mod tests {
         (folder, dir)
     }
 
-    fn open(dir: &RuntimeDir, keep: bool) -> (nudge_client::PrimaryLock, Arc<SessionJournal>, Records) {
+    fn open(dir: &RuntimeDir, keep: bool) -> (nudge_client::PrimaryLock, Arc<SessionJournal>, SessionRecords) {
         let lock = dir.try_lock().unwrap().unwrap();
         let (journal, restored) = dir.open_journal(&lock, keep).unwrap();
-        let journal = Arc::new(SessionJournal::new(lock.watch(dir), Some(journal)));
-        (lock, journal, Records::new(restored.records, "hints"))
+        let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), Some(journal)));
+        (lock, journal, SessionRecords::new(restored.records, "hints"))
     }
 
-    fn shares(journal: &Arc<SessionJournal>, records: &mut Records) -> [(SourceJournal, Vec<Vec<u8>>); 2] {
+    fn shares(journal: &Arc<SessionJournal>, records: &mut SessionRecords) -> [(SourceJournal, Vec<Vec<u8>>); 2] {
         ["hints", "demo"].map(|name| {
-            let records = records.take(name);
+            let records = records.take_source(name);
             (SourceJournal::new(journal, name, name == "hints", &records), records)
         })
     }
@@ -371,7 +373,7 @@ mod tests {
         drop(lock);
 
         let (lock, journal, mut records) = open(&dir, true);
-        let own = records.take("hints");
+        let own = records.take_source("hints");
         let hints = SourceJournal::new(&journal, "hints", true, &own);
         hints.begin_anew(&[b"{}".to_vec()]);
         journal.close();
@@ -438,7 +440,7 @@ mod tests {
     fn the_fence_falls_with_the_lock_and_with_the_end() {
         let (_folder, dir) = place();
         let (lock, _, _) = open(&dir, false);
-        let journal = SessionJournal::new(lock.watch(&dir), None);
+        let journal = SessionJournal::new(lock.new_watch(&dir), None);
         let kept = |journal: &SessionJournal| journal.commit(&mut || Ok(()));
         kept(&journal).unwrap();
         std::fs::remove_file(dir.path().join("primary.lock")).unwrap();
@@ -477,7 +479,7 @@ mod tests {
                 shuttle::thread::spawn(move || {
                     let file = journal.close().expect("nobody else ends it");
                     kept.lock().1 = true;
-                    file.bytes()
+                    file.file_bytes()
                 })
             };
             let acknowledged: usize = keeps.into_iter().map(|keeps| keeps.join().unwrap()).sum();
@@ -487,7 +489,7 @@ mod tests {
             assert!(journal.commit(&mut || Ok(())).is_err() && hints.append(b"{}").is_err());
             drop((journal, hints, lock));
             let (_lock, _, mut records) = open(&dir, true);
-            assert_eq!(records.take("hints").len(), appended);
+            assert_eq!(records.take_source("hints").len(), appended);
         });
     }
 }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge::{Caller, Error, ErrorKind, Result, Service, Services};
+use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
 use nudge_core::source::{ChangeEvent, ChangeSink};
-use nudge_core::text::hex;
+use nudge_core::text::to_hex;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::open::OpenSources;
-use super::refill::{MAX_PIECE_BYTES, Refill};
-use crate::kept::{self, Document, KeptFolder, KeptLock};
+use super::refill::{MAX_PIECE_BYTES, RefillResult};
+use crate::kept::{self, KeptDocument, KeptFolder, KeptLock};
 
 /// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
 const DELAY: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const OFF: &str = "keep is off; `nudge init` switches it on";
 const REPLACED: &str = "somebody has put it there while this session kept its hints";
 
 /// Keeps the hints of a session, or says why it does not.
-pub struct Keeper(std::result::Result<Keeping, KeepRefusal>);
+pub struct HintKeeper(std::result::Result<ActiveKeeper, KeepRefusal>);
 
 /// The reason why a session keeps no hints.
 enum KeepRefusal {
@@ -51,7 +51,7 @@ impl KeepRefusal {
     }
 }
 
-struct Keeping {
+struct ActiveKeeper {
     folder: KeptFolder,
     /// The runtime directory, which the lock names.
     runtime: PathBuf,
@@ -61,12 +61,12 @@ struct Keeping {
     service: OnceLock<Arc<dyn Service>>,
     /// Held while the file is written; `None` once it was given back.
     lock: Mutex<Option<KeptLock>>,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct KeeperState {
     /// Something has changed since the file was written.
     changed: bool,
     ended: bool,
@@ -83,7 +83,7 @@ struct State {
 }
 
 /// The hints that go and those that stay when a session ends.
-pub struct Ending {
+pub struct EndSummary {
     /// The number of hints at the end.
     pub hints: usize,
     /// The number of these that are kept.
@@ -92,9 +92,9 @@ pub struct Ending {
     pub place: std::result::Result<String, String>,
 }
 
-impl Ending {
+impl EndSummary {
     /// The same for people; empty when there was nothing.
-    pub fn told(&self) -> String {
+    pub fn to_text(&self) -> String {
         let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
         let is = |count: usize| if count == 1 { "is" } else { "are" };
         let Self { hints, kept, place } = self;
@@ -112,15 +112,15 @@ impl Ending {
     }
 }
 
-impl Keeper {
+impl HintKeeper {
     /// Takes the lock of the kept hints, if `wanted`.
-    pub fn begin(wanted: bool, runtime: &Path, session: &str) -> Self {
+    pub fn open(wanted: bool, runtime: &Path, session: &str) -> Self {
         if !wanted {
             return Self(Err(KeepRefusal::Off));
         }
-        let begun = KeptFolder::usual().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
+        let begun = KeptFolder::from_state_dir().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
         Self(match begun {
-            Ok((Some(lock), folder)) => Ok(Keeping {
+            Ok((Some(lock), folder)) => Ok(ActiveKeeper {
                 folder,
                 runtime: runtime.to_owned(),
                 session: session.into(),
@@ -130,7 +130,7 @@ impl Keeper {
                 wake: Condvar::new(),
             }),
             Ok((None, folder)) => {
-                let owner = folder.owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
+                let owner = folder.read_owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
                 let why = format!("the session{owner} keeps hints already, and one does at a time");
                 Err(KeepRefusal::Elsewhere(why))
             }
@@ -140,9 +140,9 @@ impl Keeper {
 
     /// Returns a notice for people when a session begins: its hints are not kept although that is wanted, or the kept
     /// hints could not be read.
-    pub fn notice(&self) -> Option<String> {
+    pub fn start_notice(&self) -> Option<String> {
         match &self.0 {
-            Ok(keeping) => keeping.state().aside.clone(),
+            Ok(keeping) => keeping.lock_state().aside.clone(),
             Err(KeepRefusal::Off) => None,
             Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
         }
@@ -157,7 +157,7 @@ impl Keeper {
     /// it has them from its journal, if that was `whole`.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
-            if let Some(notice) = self.notice() {
+            if let Some(notice) = self.start_notice() {
                 tracing::warn!("{notice}");
             }
             return;
@@ -168,19 +168,19 @@ impl Keeper {
         if claims {
             keeping.write();
         } else {
-            keeping.change();
+            keeping.note_change();
         }
     }
 
     /// Starts to write changes.
-    pub fn start(self: &Arc<Self>) {
+    pub fn start_writer(self: &Arc<Self>) {
         if self.0.is_err() {
             return;
         }
         let keeper = Arc::clone(self);
         let work = move || {
             if let Ok(keeping) = &keeper.0 {
-                keeping.work();
+                keeping.write_until_end();
             }
         };
         if let Err(error) = std::thread::Builder::new().name("nudge-keeper".into()).spawn(work) {
@@ -193,7 +193,7 @@ impl Keeper {
         let Ok(keeping) = &self.0 else { return };
         // Waits for a write that is under way.
         drop(keeping.lock());
-        if keeping.state().changed {
+        if keeping.lock_state().changed {
             keeping.write();
         }
     }
@@ -201,49 +201,50 @@ impl Keeper {
     /// Writes for the last time and gives the lock back. The sources are closed already.
     pub fn close(&self) {
         let Ok(keeping) = &self.0 else { return };
-        keeping.state().ended = true;
+        keeping.lock_state().ended = true;
         keeping.wake.notify_all();
         self.flush();
         keeping.lock().take();
     }
 
     /// Tells how many of `hints` go and stay, when the session ends now.
-    pub fn ending(&self, hints: usize) -> Ending {
+    pub fn summarize_end(&self, hints: usize) -> EndSummary {
         let (kept, place) = match &self.0 {
             Ok(keeping) => {
-                let state = keeping.state();
+                let state = keeping.lock_state();
                 match &state.failed {
                     Some(why) => (0, Err(why.clone())),
-                    None => (state.hints, Ok(keeping.folder.file().display().to_string())),
+                    None => (state.hints, Ok(keeping.folder.file_path().display().to_string())),
                 }
             }
             Err(refusal) => (0, Err(refusal.why().to_owned())),
         };
-        Ending { hints, kept, place }
+        EndSummary { hints, kept, place }
     }
 
     /// Empties the kept hints. The session does not write its present hints again. Returns the number of hints.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
-    pub fn forget(&self) -> Result<usize> {
+    pub fn forget_kept(&self) -> Result<usize> {
         let refused =
             |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
-        self.0.as_ref().map_err(refused)?.forget()
+        self.0.as_ref().map_err(refused)?.forget_kept()
     }
 
     /// How things stand, for `nudge.status`.
-    pub fn status(&self) -> Value {
+    pub fn describe_status(&self) -> Value {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
             Err(KeepRefusal::Failed(why)) => return json!({"on": false, "why": why, "failed": why}),
             Err(refusal) => return json!({"on": false, "why": refusal.why()}),
         };
-        let state = keeping.state();
+        let state = keeping.lock_state();
         if let (true, Some(why)) = (state.given_up, &state.failed) {
             return json!({"on": false, "why": why, "failed": why});
         }
-        let mut out = json!({"on": true, "hints": state.hints, "file": keeping.folder.file().display().to_string()});
+        let mut out =
+            json!({"on": true, "hints": state.hints, "file": keeping.folder.file_path().display().to_string()});
         for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
             if let Some(told) = told {
                 out[name] = told.as_str().into();
@@ -253,18 +254,18 @@ impl Keeper {
     }
 }
 
-impl ChangeSink for Keeper {
-    fn tell(&self, changes: &[ChangeEvent]) {
+impl ChangeSink for HintKeeper {
+    fn tell_changes(&self, changes: &[ChangeEvent]) {
         if let Ok(keeping) = &self.0
             && changes.iter().any(|change| change.source == nudge::HINTS)
         {
-            keeping.change();
+            keeping.note_change();
         }
     }
 }
 
-impl Keeping {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ActiveKeeper {
+    fn lock_state(&self) -> MutexGuard<'_, KeeperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,17 +273,17 @@ impl Keeping {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) {
-        let mut state = self.state();
+    fn note_change(&self) {
+        let mut state = self.lock_state();
         if !state.changed {
             state.changed = true;
             self.wake.notify_all();
         }
     }
 
-    fn work(&self) {
+    fn write_until_end(&self) {
         loop {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             while !state.changed && !state.ended {
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -310,7 +311,7 @@ impl Keeping {
                 return true;
             }
         };
-        let document = match Document::read(&text) {
+        let document = match KeptDocument::read(&text) {
             Ok(document) => document,
             Err(error) => {
                 self.set_aside(&format!("it is damaged ({error})"));
@@ -319,7 +320,7 @@ impl Keeping {
         };
         let is_own = document.is_of(&self.session);
         if is_own {
-            self.state().forgotten = document.forgotten.iter().cloned().collect();
+            self.lock_state().forgotten = document.forgotten.iter().cloned().collect();
             if whole {
                 return false;
             }
@@ -329,16 +330,16 @@ impl Keeping {
         }
         let over = self.read_over();
         // A file that makes no sense stays as it is.
-        let over = over.as_deref().and_then(|text| Document::read(text).ok());
-        match self.refill(&document, over.as_ref()) {
-            Ok(Refill { left, wrong, .. }) => {
+        let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
+        match self.import_kept(&document, over.as_ref()) {
+            Ok(RefillResult { left, wrong, .. }) => {
                 if wrong > 0 {
                     self.set_aside(&format!("{wrong} of its hints make no sense"));
                 }
-                let all = document.len() + over.as_ref().map_or(0, Document::len);
+                let all = document.len() + over.as_ref().map_or(0, KeptDocument::len);
                 if !left.is_empty() {
                     let told = format!("the limits leave room for {} of its {all} hints", all - left.len());
-                    self.put_over(&Document::of(left.into_iter()), &told);
+                    self.put_over(&KeptDocument::from_hints(left.into_iter()), &told);
                 } else if over.is_some() {
                     self.remove_over();
                 }
@@ -349,19 +350,23 @@ impl Keeping {
     }
 
     /// Imports the kept hints, and then those that had no room before.
-    fn refill<'a>(&self, kept: &'a Document<'a>, over: Option<&'a Document<'a>>) -> Result<Refill<'a>> {
-        let import = |payload: &str| self.import(payload);
-        let payload = kept.payload();
+    fn import_kept<'a>(
+        &self,
+        kept: &'a KeptDocument<'a>,
+        over: Option<&'a KeptDocument<'a>>,
+    ) -> Result<RefillResult<'a>> {
+        let import = |payload: &str| self.import_document(payload);
+        let payload = kept.to_payload();
         if over.is_none() && payload.len() <= MAX_PIECE_BYTES {
             match import(&payload) {
                 Err(error) if error.kind() == ErrorKind::Quota => {}
-                done => return done.map(Refill::whole),
+                done => return done.map(RefillResult::with_all_taken),
             }
         }
         drop(payload);
-        let mut refill = Refill::default();
+        let mut refill = RefillResult::default();
         for document in std::iter::once(kept).chain(over) {
-            refill.add(document.hints().collect(), &import)?;
+            refill.import_hints(document.iter_hints().collect(), &import)?;
         }
         Ok(refill)
     }
@@ -386,13 +391,13 @@ impl Keeping {
     }
 
     /// Writes the hints for which there is no room to a file of their own. The next session tries them again.
-    fn put_over(&self, over: &Document<'_>, why: &str) {
-        let written = self.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.text(&[])));
+    fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
+        let written = self.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
         match written {
             Some(Ok(file)) => {
                 let told = format!("{why}; the others wait in {} until there is room", file.display());
                 tracing::warn!(told, "what was kept");
-                self.state().aside = Some(told);
+                self.lock_state().aside = Some(told);
             }
             Some(Err(error)) => self.set_aside(&format!("{why}, and the others cannot be written ({error})")),
             None => {}
@@ -401,21 +406,22 @@ impl Keeping {
 
     /// Imports a document; returns the number of wrong hints in it. A declared false alarm of the secret guard is one
     /// still.
-    fn import(&self, payload: &str) -> Result<usize> {
+    fn import_document(&self, payload: &str) -> Result<usize> {
         #[derive(Deserialize)]
-        struct Imported {
+        struct KeptImportResult {
             errors: Vec<Value>,
         }
         let params = format!("{{\"payload\":{payload},\"mode\":\"merge\",\"allow_secret\":true}}");
         let done = self.call("nudge.import", &params)?;
-        let done: Imported = serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
+        let done: KeptImportResult =
+            serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
         Ok(done.errors.len())
     }
 
     fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>> {
         let service = self.service.get().ok_or_else(|| Error::unavailable("Nothing is open yet."))?;
         let params = RawValue::from_string(params.to_owned()).map_err(|error| Error::invalid(error.to_string()))?;
-        service.call_by(Caller::named(NAME), method, &params)
+        service.call_by(Caller::with_name(NAME), method, &params)
     }
 
     /// Keeps the earlier file under another name, because it is not wholly understood.
@@ -425,7 +431,7 @@ impl Keeping {
 
     fn set_aside_with(&self, lock: &mut Option<KeptLock>, why: &str) {
         let Some(held) = &*lock else { return };
-        let file = self.folder.file();
+        let file = self.folder.file_path();
         let told = match self.folder.set_aside(held) {
             Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
             // Somebody has removed it meanwhile.
@@ -434,13 +440,13 @@ impl Keeping {
                 // It is never overwritten: this session keeps nothing then.
                 *lock = None;
                 let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 (state.failed, state.given_up) = (Some(told.clone()), true);
                 told
             }
         };
         tracing::error!(told, "what was kept");
-        self.state().aside = Some(told);
+        self.lock_state().aside = Some(told);
     }
 
     /// Writes the file anew; a failure is noted, and tried again with the next change.
@@ -450,21 +456,21 @@ impl Keeping {
             return;
         }
         // Before the look at the store: what changes meanwhile is written next time.
-        self.state().changed = false;
-        let written = self.exported(|document, state| {
+        self.lock_state().changed = false;
+        let written = self.with_export(|document, state| {
             let hints = document.retain(|component, key, hint| {
-                kept::lasts(hint) && !state.forgotten.contains(&self.mark(component, key, hint))
+                kept::is_lasting(hint) && !state.forgotten.contains(&self.compute_mark(component, key, hint))
             });
             let mut forgotten: Vec<_> = state.forgotten.iter().cloned().collect();
             forgotten.sort();
-            (hints, document.text(&forgotten))
+            (hints, document.to_text(&forgotten))
         });
         let done = written.and_then(|(hints, text)| self.replace(&mut lock, &text).map(|()| hints));
-        // It was given up when what stands there could not be set aside.
+        // The lock was given up when the file there could not be set aside.
         if lock.is_none() {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.lock_state();
         match done {
             Ok(hints) => (state.hints, state.failed) = (hints, None),
             Err(error) => {
@@ -477,9 +483,9 @@ impl Keeping {
         }
     }
 
-    /// Replaces the file. One that somebody else has put there is kept under another name.
+    /// Replaces the file. A file that another program has put there is kept under another name.
     fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
-        let file = self.folder.file();
+        let file = self.folder.file_path();
         let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
         let Some(held) = lock else { return Ok(()) };
         self.folder.stay_locked(held, &self.runtime).map_err(unwritten)?;
@@ -491,52 +497,55 @@ impl Keeping {
     }
 
     /// Looks at an export of the whole store, without secrets.
-    fn exported<T>(&self, look: impl FnOnce(&mut Document<'_>, &State) -> T) -> Result<T> {
+    fn with_export<T>(&self, look: impl FnOnce(&mut KeptDocument<'_>, &KeeperState) -> T) -> Result<T> {
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
         let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
-        let mut document = Document::read(payload.get()).map_err(unreadable)?;
-        Ok(look(&mut document, &self.state()))
+        let mut document = KeptDocument::read(payload.get()).map_err(unreadable)?;
+        Ok(look(&mut document, &self.lock_state()))
     }
 
-    fn forget(&self) -> Result<usize> {
+    fn forget_kept(&self) -> Result<usize> {
         self.write();
-        let hints = self.state().hints;
-        let marks = self.exported(|document, _| {
-            document.hints().map(|(component, key, hint)| self.mark(component, key, hint)).collect::<Vec<_>>()
+        let hints = self.lock_state().hints;
+        let marks = self.with_export(|document, _| {
+            document
+                .iter_hints()
+                .map(|(component, key, hint)| self.compute_mark(component, key, hint))
+                .collect::<Vec<_>>()
         })?;
-        self.state().forgotten.extend(marks);
+        self.lock_state().forgotten.extend(marks);
         self.write();
         if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
             return Err(Error::unavailable(format!("The copies beside it stay: {error}; remove them and try again.")));
         }
-        match &self.state().failed {
+        match &self.lock_state().failed {
             Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
             None => Ok(hints),
         }
     }
 
     /// Stands for a version of a hint and tells nothing of it. A hint that is set again is another.
-    fn mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
+    fn compute_mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
         #[derive(Deserialize)]
-        struct Marked<'a> {
+        struct MarkedHint<'a> {
             #[serde(borrow, default)]
             version: Option<&'a RawValue>,
             #[serde(borrow, default)]
             updated_at: Option<&'a RawValue>,
             #[serde(borrow)]
-            meta: Meta<'a>,
+            meta: MarkedMeta<'a>,
         }
         #[derive(Deserialize)]
-        struct Meta<'a> {
+        struct MarkedMeta<'a> {
             #[serde(borrow, default)]
             scope: Option<&'a RawValue>,
         }
         let text = |raw: Option<&RawValue>| raw.map_or_else(String::new, |raw| raw.get().to_owned());
-        let told = serde_json::from_str::<Marked<'_>>(hint.get())
+        let told = serde_json::from_str::<MarkedHint<'_>>(hint.get())
             .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
         let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
-        hex(&Sha256::digest(whole.get().as_bytes())[..12])
+        to_hex(&Sha256::digest(whole.get().as_bytes())[..12])
     }
 }
 
@@ -555,19 +564,20 @@ struct ExportAnswer<'a> {
 pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
     let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
     let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
-    let exported = Services::new(sources.services()).call_by(Caller::named(NAME), "nudge.export", &params)?;
+    let exported =
+        JoinedServices::new(sources.list_services()).call_by(Caller::with_name(NAME), "nudge.export", &params)?;
     let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
-    let written = KeptFolder::usual()?.write_left(session, payload.get());
+    let written = KeptFolder::from_state_dir()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
 /// Tells several of changes, one after the other.
-pub struct Both(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
+pub struct ChangeSinkPair(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
 
-impl ChangeSink for Both {
-    fn tell(&self, changes: &[ChangeEvent]) {
-        self.0.tell(changes);
-        self.1.tell(changes);
+impl ChangeSink for ChangeSinkPair {
+    fn tell_changes(&self, changes: &[ChangeEvent]) {
+        self.0.tell_changes(changes);
+        self.1.tell_changes(changes);
     }
 }
 
@@ -577,7 +587,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_in_honest_words() {
-        let told = |hints, kept, place| Ending { hints, kept, place }.told();
+        let told = |hints, kept, place| EndSummary { hints, kept, place }.to_text();
         assert_eq!(told(0, 0, Err(OFF.into())), "");
         assert_eq!(told(1, 0, Err(OFF.into())), format!("1 hint is gone: {OFF}"));
         assert_eq!(told(2, 2, Ok("/f".into())), "2 hints are kept for next time in /f");

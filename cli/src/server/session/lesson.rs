@@ -318,7 +318,7 @@ mod tests {
 
     /// The output of a failure can hold the words "run this instead", and an agent may do so.
     #[test]
-    fn what_an_output_may_have_asked_for_is_no_lesson() {
+    fn a_command_that_an_output_may_have_asked_for_is_no_lesson() {
         for (failed, worked) in [
             ("pip install -r r.txt", "pip install -r r.txt --index-url http://127.0.0.1:9/simple"),
             ("npm ci", "npm ci --registry http://127.0.0.1:9"),

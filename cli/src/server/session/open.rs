@@ -3,25 +3,25 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use nudge::{Caller, Error, Method, Millis, Result, Service};
+use nudge::{Caller, Error, MethodSpec, Millis, Result, Service};
 use nudge_core::clock::{Clock, rfc3339};
-use nudge_core::embed::Models;
-use nudge_core::settings::Values;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Host, SessionIdentity, Source, SourceSpec, StopFlag};
+use nudge_core::embed::ModelProvider;
+use nudge_core::settings::SettingValues;
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionIdentity, Source, SourceHost, SourceSpec, StopFlag};
 use nudge_core::suggest_service::SuggestService;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
-use super::journal::{Records, SessionJournal, SourceJournal};
-use super::learn::Learning;
+use super::journal::{SessionJournal, SessionRecords, SourceJournal};
+use super::learn::LearningService;
 use crate::server::memory;
 
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
 const OPEN_MS: u128 = 20;
 
 /// The things that all sources are opened with.
-pub struct Lent<'a> {
+pub struct SourceSupplies<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The identity of the session.
@@ -35,9 +35,9 @@ pub struct Lent<'a> {
     /// The folder for files that can be made again.
     pub cache: DataDir,
     /// The model, if there is one.
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
-    pub settings: Arc<Values>,
+    pub settings: Arc<SettingValues>,
     /// Returns true once the process has given the session up, while sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
@@ -49,7 +49,7 @@ pub struct OpenSources {
     suggest: Arc<dyn Service>,
     /// The flags of the sources, in their order; each wakes its own source alone.
     stops: Vec<StopFlag>,
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
 }
 
 impl OpenSources {
@@ -57,15 +57,15 @@ impl OpenSources {
     ///
     /// # Errors
     /// The error of the first source when it cannot be opened.
-    pub fn open(lent: &Lent<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
+    pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
         let untagged = list.first().map_or("", |first| first.name);
-        let mut records = Records::new(records, untagged);
+        let mut records = SessionRecords::new(records, untagged);
         let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
         for spec in list {
             let begun = Instant::now();
-            let own = records.take(spec.name);
+            let own = records.take_source(spec.name);
             let journal = SourceJournal::new(&lent.journal, spec.name, spec.name == untagged, &own);
-            let host = Host {
+            let host = SourceHost {
                 clock: Arc::clone(&lent.clock),
                 session: lent.session.clone(),
                 data: lent.data.clone(),
@@ -75,13 +75,13 @@ impl OpenSources {
                 records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
                 changes: Arc::clone(&lent.changes),
                 models: Arc::clone(&lent.models),
-                settings: Arc::new(lent.settings.of(spec.settings)),
+                settings: Arc::new(lent.settings.select(spec.settings)),
             };
             let opened = match (spec.open)(host) {
                 // The session is about the first source; it can do without one of the others.
                 Err(error) if !all.is_empty() => {
                     tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
-                    Arc::new(Unopened { spec, error })
+                    Arc::new(UnopenedSource { spec, error })
                 }
                 opened => opened?,
             };
@@ -93,14 +93,14 @@ impl OpenSources {
         }
         let asked = all.clone();
         let suggest: Arc<dyn Service> = Arc::new(SuggestService::new(
-            lent.settings.count("suggest_max"),
+            lent.settings.get_count("suggest_max"),
             Arc::clone(&lent.clock),
             Arc::clone(&lent.models),
             asked,
         ));
         let suggest = match all.first() {
             Some((_, hints)) if lent.settings.is_on("learn") => {
-                Arc::new(Learning::new(suggest, Arc::clone(hints) as _, Arc::clone(&lent.clock)))
+                Arc::new(LearningService::new(suggest, Arc::clone(hints) as _, Arc::clone(&lent.clock)))
             }
             _ => suggest,
         };
@@ -121,13 +121,13 @@ impl OpenSources {
     }
 
     /// The services that answer calls: the suggestions of all sources, then each by itself.
-    pub fn services(&self) -> Vec<Arc<dyn Service>> {
+    pub fn list_services(&self) -> Vec<Arc<dyn Service>> {
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
         std::iter::once(Arc::clone(&self.suggest)).chain(each).collect()
     }
 
     /// The methods that all of them answer together.
-    pub fn shared_methods(&self) -> Vec<&'static Method> {
+    pub fn shared_methods(&self) -> Vec<&'static MethodSpec> {
         self.suggest.methods()
     }
 
@@ -142,8 +142,8 @@ impl OpenSources {
     }
 
     /// The number of hints.
-    pub fn hints(&self) -> usize {
-        let count = |(_, source): (&SourceSpec, &dyn Source)| source.status().get(nudge::HINTS)?.as_u64();
+    pub fn count_hints(&self) -> usize {
+        let count = |(_, source): (&SourceSpec, &dyn Source)| source.report_status().get(nudge::HINTS)?.as_u64();
         self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     }
 
@@ -152,7 +152,7 @@ impl OpenSources {
         ChangeEvent {
             source,
             what: IN_USE,
-            at: rfc3339::text(self.clock.now()),
+            at: rfc3339::format_time(self.clock.now()),
             by: String::new(),
             touched: Vec::new(),
             detail: Map::new(),
@@ -163,8 +163,8 @@ impl OpenSources {
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
-        if self.models.tick() {
-            memory::used(usize::MAX);
+        if self.models.drop_idle() {
+            memory::note_use(usize::MAX);
         }
     }
 
@@ -183,13 +183,13 @@ impl Drop for OpenSources {
 }
 
 /// A source that cannot be opened: its callers are told why, and the others go on.
-struct Unopened {
+struct UnopenedSource {
     spec: &'static SourceSpec,
     error: Error,
 }
 
-impl Service for Unopened {
-    fn methods(&self) -> Vec<&'static Method> {
+impl Service for UnopenedSource {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         (self.spec.methods)()
     }
 
@@ -198,12 +198,12 @@ impl Service for Unopened {
     }
 }
 
-impl Source for Unopened {
+impl Source for UnopenedSource {
     fn in_use(&self) -> bool {
         false
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         Map::from_iter([(self.spec.name.to_owned(), json!({"error": self.error.message()}))])
     }
 }

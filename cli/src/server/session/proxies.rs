@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The connected PROXYs: the number of connections by pid.
 #[derive(Default)]
-pub struct Proxies(Mutex<BTreeMap<u32, usize>>);
+pub struct ConnectedProxies(Mutex<BTreeMap<u32, usize>>);
 
-impl Proxies {
+impl ConnectedProxies {
     /// Counts a connection of a PROXY until the returned value is dropped.
-    pub fn enter(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
+    pub fn add_connection(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
         *self.lock().entry(pid).or_default() += 1;
         ConnectedProxy { proxies: Arc::clone(self), pid }
     }
@@ -26,7 +26,7 @@ impl Proxies {
 
 /// A connection of a PROXY, counted until it is dropped.
 pub struct ConnectedProxy {
-    proxies: Arc<Proxies>,
+    proxies: Arc<ConnectedProxies>,
     pid: u32,
 }
 

@@ -8,7 +8,7 @@ use nudge::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::kept::Document;
+use crate::kept::KeptDocument;
 
 /// Most bytes of hints in one import, which is one record of the journal.
 pub const MAX_PIECE_BYTES: usize = 8 << 20;
@@ -18,7 +18,7 @@ pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
 
 /// The result of reading the hints back.
 #[derive(Debug)]
-pub struct Refill<'a> {
+pub struct RefillResult<'a> {
     /// Most bytes of hints in one import.
     piece_bytes: usize,
     /// Hints for which there is no room.
@@ -34,7 +34,7 @@ pub struct Refill<'a> {
     components: HashSet<&'a str>,
 }
 
-impl Default for Refill<'_> {
+impl Default for RefillResult<'_> {
     fn default() -> Self {
         Self {
             piece_bytes: MAX_PIECE_BYTES,
@@ -48,14 +48,14 @@ impl Default for Refill<'_> {
     }
 }
 
-impl<'a> Refill<'a> {
+impl<'a> RefillResult<'a> {
     /// Imports pieces of at most so many bytes.
     pub fn in_pieces_of(piece_bytes: usize) -> Self {
         Self { piece_bytes, ..Self::default() }
     }
 
     /// All were taken, but for so many that make no sense.
-    pub fn whole(wrong: usize) -> Self {
+    pub fn with_all_taken(wrong: usize) -> Self {
         Self { wrong, ..Self::default() }
     }
 
@@ -64,8 +64,12 @@ impl<'a> Refill<'a> {
     ///
     /// # Errors
     /// The first of `import` that is no `E_QUOTA`.
-    pub fn add(&mut self, mut hints: Vec<KeptHint<'a>>, import: &impl Fn(&str) -> Result<usize>) -> Result<()> {
-        hints.sort_by_cached_key(|(_, _, hint)| Reverse(usefulness(hint)));
+    pub fn import_hints(
+        &mut self,
+        mut hints: Vec<KeptHint<'a>>,
+        import: &impl Fn(&str) -> Result<usize>,
+    ) -> Result<()> {
+        hints.sort_by_cached_key(|(_, _, hint)| Reverse(rate_usefulness(hint)));
         let mut rest = hints.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -88,7 +92,7 @@ impl<'a> Refill<'a> {
         if hints.is_empty() {
             return Ok(());
         }
-        match import(&Document::of(hints.iter().copied()).payload()) {
+        match import(&KeptDocument::from_hints(hints.iter().copied()).to_payload()) {
             Ok(wrong) => {
                 self.wrong += wrong;
                 self.components.extend(hints.iter().map(|(component, ..)| *component));
@@ -126,7 +130,7 @@ impl<'a> Refill<'a> {
 }
 
 /// How much a hint has been of use: first by how often it was used, then by when it was used or stored last.
-fn usefulness(hint: &RawValue) -> (u64, String) {
+fn rate_usefulness(hint: &RawValue) -> (u64, String) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct UsedHint {
@@ -182,8 +186,8 @@ mod tests {
                 *stored.borrow_mut() = all;
                 Ok(0)
             };
-            let mut refill = Refill::default();
-            refill.add(hints.clone(), &import).unwrap();
+            let mut refill = RefillResult::default();
+            refill.import_hints(hints.clone(), &import).unwrap();
             let mut stored: Vec<_> = stored.borrow().iter().map(|(_, key)| key.clone()).collect();
             stored.sort();
             assert_eq!((stored[0].as_str(), stored.len() + refill.left.len()), (expected, 100), "{limit}");
@@ -201,7 +205,7 @@ mod tests {
             sizes.borrow_mut().push(payload.len());
             Ok(0)
         };
-        Refill::default().add(hints, &import).unwrap();
+        RefillResult::default().import_hints(hints, &import).unwrap();
         assert!(sizes.borrow().len() >= 3 && sizes.borrow().iter().all(|size| *size < MAX_PIECE_BYTES + 1024));
     }
 }

@@ -9,23 +9,24 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::Clock as _;
-use nudge::{Error, Result, Services};
+use nudge::{Error, JoinedServices, Result};
 use nudge_client::{
-    Member, MemberWatch, PrimaryLock, PrimarySeat, Remote, RuntimeDir, ServerFile, SessionFile, SessionState,
+    MemberWatch, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
+    SessionState,
 };
 use nudge_core::clock::rfc3339;
-use nudge_core::settings::{Origin, Values};
+use nudge_core::settings::{SettingValues, ValueOrigin};
 use nudge_core::source::{DataDir, SessionIdentity};
 use tokio::sync::oneshot;
 
 use super::dead;
-use super::history::History;
+use super::history::ChangeHistory;
 use super::journal::SessionJournal;
-use super::keeper::{self, Keeper};
-use super::open::{Lent, OpenSources};
+use super::keeper::{self, HintKeeper};
+use super::open::{OpenSources, SourceSupplies};
 use super::time::SessionTime;
 use crate::server::http::ports::bind_loopback;
-use crate::server::token::Token;
+use crate::server::token::AccessToken;
 use crate::{settings, sources};
 
 /// Time to try for the lock while no server answers: its holder may be ending, or only just starting.
@@ -50,12 +51,12 @@ pub struct ServeSettings {
     pub dir: RuntimeDir,
     /// The port that the first PRIMARY of a session tries first; 0 for any.
     pub port: u16,
-    /// Further allowed values of `Host`.
+    /// Further allowed values of `SourceHost`.
     pub allow_host: Vec<String>,
     /// The token that callers over HTTP must show, if any.
-    pub asks: Asks,
+    pub asks: RequiredToken,
     /// The configured values, for the sources.
-    pub values: Arc<Values>,
+    pub values: Arc<SettingValues>,
     /// The directory in which sources keep files.
     pub data: DataDir,
     /// The folder for files that sources can make again.
@@ -67,37 +68,37 @@ pub struct ServeSettings {
 }
 
 /// The token that callers over HTTP must show.
-pub enum Asks {
+pub enum RequiredToken {
     /// No token.
     Nothing,
     /// A given token.
-    For(Token),
+    For(AccessToken),
     /// The session's own token; its first PRIMARY makes it.
     ForTheSessions,
 }
 
 /// The role of a `nudge serve` process.
-pub enum Role {
+pub enum ServerRole {
     /// The process has the lock.
-    Primary(Box<Primary>),
+    Primary(Box<ReadyPrimary>),
     /// Another process has the lock, and answers.
-    Proxy(Proxy),
+    Proxy(ProxyMember),
 }
 
 /// A PRIMARY that is ready to serve: it holds the lock, has bound a port and restored the sources.
-pub struct Primary {
+pub struct ReadyPrimary {
     /// The membership; `None` for a promoted PROXY, which has one already.
-    pub member: Option<Member>,
+    pub member: Option<SessionMember>,
     /// The sockets on which it is going to answer over TCP, with one port.
     pub listeners: Vec<TcpListener>,
     /// The token that callers over TCP must show.
-    pub token: Option<Token>,
+    pub token: Option<AccessToken>,
     /// The opened sources.
     pub sources: Arc<OpenSources>,
     /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
     /// Keeps the hints for next time.
-    pub keeper: Arc<Keeper>,
+    pub keeper: Arc<HintKeeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
     /// The same clock, as long as it is plausible.
@@ -118,18 +119,18 @@ pub type ServerClock = nudge::SystemClock;
 pub type ServerClock = nudge::ManualClock;
 
 /// A PROXY: a member of the session that waits for the lock.
-pub struct Proxy {
+pub struct ProxyMember {
     /// The membership in the session.
-    pub member: Member,
+    pub member: SessionMember,
     /// The PRIMARY that answered.
     pub first: ServerFile,
     /// The session, if its file could be read.
     pub session: Option<SessionFile>,
 }
 
-impl Proxy {
+impl ProxyMember {
     /// Returns the id of the session, if known.
-    pub fn id(&self) -> Option<String> {
+    pub fn session_id(&self) -> Option<String> {
         self.session.as_ref().map(|session| session.id.clone())
     }
 }
@@ -139,28 +140,28 @@ impl Proxy {
 /// # Errors
 /// `E_UNAVAILABLE` when somebody holds the lock and does not answer, no port is free, or the directory
 /// cannot be used.
-pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
+pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Result<ServerRole> {
     let dir = &settings.dir;
     let begun = Instant::now();
     let mut is_asked = false;
     loop {
         if let Some(lock) = dir.try_lock()? {
             // A PRIMARY that lives may have lost all files of its session; it puts them back.
-            if !std::mem::replace(&mut is_asked, true) && dir.session() == SessionState::Unknown {
+            if !std::mem::replace(&mut is_asked, true) && dir.read_session() == SessionState::Unknown {
                 drop(lock);
                 dir.ask_for_life(LOCK_TIMEOUT);
                 dir.follow_path();
                 continue;
             }
             // Members that nothing shows may live: one of them takes the lock, or joins again.
-            if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.session().is_alive() {
+            if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.read_session().is_alive() {
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
             }
             // The file describes a server that is gone.
             dir.remove_server_file(&lock)?;
-            if dir.session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
+            if dir.read_session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
                 // Members of a stopped session end as soon as they notice; waiting keeps them out of the new session.
                 drop(lock);
                 sleep(LOCK_POLL);
@@ -168,20 +169,20 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
             }
             let goes_on = !dir.session_is_over(&lock)?;
             let taken = take_over(settings, history, lock, goes_on, None, || false)?;
-            return Ok(Role::Primary(Box::new(Primary { member: Some(dir.join()?), ..taken })));
+            return Ok(ServerRole::Primary(Box::new(ReadyPrimary { member: Some(dir.join_session()?), ..taken })));
         }
         // A failed try proves nothing: the holder may be ending, or a client may be probing.
-        if let Some(first) = dir.read_server_file().filter(|first| Remote::is_alive(dir, first))
+        if let Some(first) = dir.read_server_file().filter(|first| RemoteServer::is_alive(dir, first))
             && dir.is_held()
         {
-            let member = dir.join()?;
-            let session = match dir.session() {
+            let member = dir.join_session()?;
+            let session = match dir.read_session() {
                 SessionState::Lives(session) => Some(session),
                 _ => None,
             };
             // The session is that of `first` only if no process has won the lock since; a winner removes `server.pid`.
             if dir.read_server_file().as_ref() == Some(&first) {
-                return Ok(Role::Proxy(Proxy { member, first, session }));
+                return Ok(ServerRole::Proxy(ProxyMember { member, first, session }));
             }
             continue;
         }
@@ -201,21 +202,21 @@ pub fn enter(settings: &ServeSettings, history: &Arc<History>) -> Result<Role> {
 /// session that goes on when its file is gone. Fails when `given_up` becomes true.
 fn take_over(
     settings: &ServeSettings,
-    history: &Arc<History>,
+    history: &Arc<ChangeHistory>,
     lock: PrimaryLock,
     goes_on: bool,
     known: Option<&SessionFile>,
     given_up: impl Fn() -> bool,
-) -> Result<Primary> {
+) -> Result<ReadyPrimary> {
     let dir = &settings.dir;
     if !goes_on {
         dead::keep_for(settings, &lock);
         dir.remove_session(&lock)?;
     }
-    let before = match dir.session() {
+    let before = match dir.read_session() {
         SessionState::Lives(session) => Some(session),
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
-        SessionState::Unreadable => return Err(unreadable(dir)),
+        SessionState::Unreadable => return Err(unreadable_session(dir)),
     };
     // The earlier PRIMARY's records are restored even when this one does not journal.
     let (journal, records, whole) = if settings.journal || goes_on {
@@ -230,32 +231,32 @@ fn take_over(
         (None, Vec::new(), false)
     };
     let identity = before.as_ref().map_or_else(
-        || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: clock().now() },
+        || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: make_clock().now() },
         |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
     );
-    let clock = Arc::new(clock());
-    let time = Arc::new(SessionTime::begin(Arc::clone(&clock), settings));
-    let journal = Arc::new(SessionJournal::new(lock.watch(dir), journal));
+    let clock = Arc::new(make_clock());
+    let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
+    let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
     let keep = before.as_ref().and_then(|session| session.keep).unwrap_or(settings.keep);
-    let keeper = Arc::new(Keeper::begin(keep, dir.path(), &identity.id));
-    let lent = Lent {
+    let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
+    let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),
         journal: Arc::clone(&journal),
-        changes: Arc::new(keeper::Both(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
+        changes: Arc::new(keeper::ChangeSinkPair(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
         cache: settings.cache.clone(),
-        models: sources::models(&settings.values, &settings.data, Arc::clone(&clock) as _),
-        settings: values(settings, &keeper),
+        models: sources::open_models(&settings.values, &settings.data, Arc::clone(&clock) as _),
+        settings: derive_values(settings, &keeper),
         given_up: &given_up,
     };
-    let sources = Arc::new(OpenSources::open(&lent, sources::all(), records)?);
-    keeper.read_back(Arc::new(Services::new(sources.services())), whole);
+    let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), records)?);
+    keeper.read_back(Arc::new(JoinedServices::new(sources.list_services())), whole);
     if given_up() {
         return Err(Error::unavailable("This process ends and takes nothing over."));
     }
 
-    let listeners = bind(before.as_ref().map(|session| session.port), settings.port)?;
+    let listeners = bind_port(before.as_ref().map(|session| session.port), settings.port)?;
     let unusable = |error: std::io::Error| Error::unavailable(format!("The port fails: {error}."));
     for listener in &listeners {
         listener.set_nonblocking(true).map_err(unusable)?;
@@ -264,63 +265,63 @@ fn take_over(
 
     // The session keeps its own token, even when this PRIMARY asks for another or none.
     let own = before.as_ref().and_then(|session| session.token.clone());
-    let own = own.map_or_else(Token::random, Token::fixed)?;
+    let own = own.map_or_else(AccessToken::new_random, AccessToken::from_text)?;
     let SessionIdentity { id, created_at } = identity;
-    let session = SessionFile { id, created_at, port, token: Some(own.text().to_owned()), keep: Some(keep) };
+    let session = SessionFile { id, created_at, port, token: Some(own.as_text().to_owned()), keep: Some(keep) };
     let token = match &settings.asks {
-        Asks::Nothing => None,
-        Asks::For(token) => Some(token.clone()),
-        Asks::ForTheSessions => Some(own),
+        RequiredToken::Nothing => None,
+        RequiredToken::For(token) => Some(token.clone()),
+        RequiredToken::ForTheSessions => Some(own),
     };
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // `Serving::turn` in `server.rs` tries again; the other members know the session.
+        // `ServingRole::wait_for_turn` in `server.rs` tries again; the other members know the session.
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {
         // Without journalling the old records would soon be outdated. Removing comes last: nothing fails after it.
         dir.remove_journal(&lock)?;
     }
-    let shown = token.as_ref().map(|token| token.text().to_owned());
-    let file = ServerFile { pid: std::process::id(), port, started: rfc3339::text(created_at), token: shown };
-    journal.describe(PrimarySeat { server: file.clone(), session: session.clone() });
-    Ok(Primary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
+    let shown = token.as_ref().map(|token| token.as_text().to_owned());
+    let file = ServerFile { pid: std::process::id(), port, started: rfc3339::format_time(created_at), token: shown };
+    journal.set_seat(PrimarySeat { server: file.clone(), session: session.clone() });
+    Ok(ReadyPrimary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
 /// Returns the values of the settings. While hints are kept, those stored without a ttl last for long, unless the user
 /// has set how long.
-pub fn values(settings: &ServeSettings, keeper: &Keeper) -> Arc<Values> {
+pub fn derive_values(settings: &ServeSettings, keeper: &HintKeeper) -> Arc<SettingValues> {
     const TTL: &str = "default_ttl";
-    let mut values = Values::clone(&settings.values);
-    let row = settings::table().find(|setting| setting.name == TTL);
-    if let Some(row) = row.filter(|_| keeper.is_on() && values.origin(TTL) == Origin::Default) {
+    let mut values = SettingValues::clone(&settings.values);
+    let row = settings::list_settings().find(|setting| setting.name == TTL);
+    if let Some(row) = row.filter(|_| keeper.is_on() && values.get_origin(TTL) == ValueOrigin::Default) {
         // Whatever is written in this code passes the check.
-        let _ = values.set(row, Origin::Default, TTL, keeper::TTL.into());
+        let _ = values.set(row, ValueOrigin::Default, TTL, keeper::TTL.into());
     }
     Arc::new(values)
 }
 
 /// Returns the clock of a server.
 #[cfg(not(feature = "test-clock"))]
-pub fn clock() -> ServerClock {
+pub fn make_clock() -> ServerClock {
     nudge::SystemClock
 }
 
 /// Makes a clock that stands at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
 #[cfg(feature = "test-clock")]
-pub fn clock() -> ServerClock {
+pub fn make_clock() -> ServerClock {
     let start = std::env::var("NUDGE_TEST_CLOCK_MS").ok().and_then(|text| text.parse().ok());
     nudge::ManualClock::new(start.unwrap_or(super::test_clock::START_MS))
 }
 
-fn unreadable(dir: &RuntimeDir) -> Error {
+fn unreadable_session(dir: &RuntimeDir) -> Error {
     let message = format!("The file session in {} cannot be read now; try again.", dir.path().display());
     Error::unavailable(message)
 }
 
 /// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`]. Returns at least one listener.
-fn bind(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
+fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     if let Some(before) = before {
         // A process that is killed loses its lock a moment before its port.
         let late = Instant::now() + PORT_PATIENCE;
@@ -347,9 +348,9 @@ fn bind(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
 }
 
 /// The end of a PROXY's wait, or of a PRIMARY's time.
-pub enum Turn {
+pub enum RoleTurn {
     /// The PROXY is PRIMARY now.
-    Primary(Box<Primary>),
+    Primary(Box<ReadyPrimary>),
     /// The session was ended.
     SessionOver,
     /// The process was PRIMARY, its files were removed, and another server has begun a session in their place.
@@ -357,16 +358,16 @@ pub enum Turn {
 }
 
 /// A PROXY's wait for the lock.
-pub struct Waiting {
-    turn: oneshot::Receiver<Turn>,
+pub struct LockWait {
+    turn: oneshot::Receiver<RoleTurn>,
     left: Arc<LeftLine>,
 }
 
-/// The state shared by [`Waiting`] and its thread, by which a PROXY stops waiting.
+/// The state shared by [`LockWait`] and its thread, by which a PROXY stops waiting.
 #[derive(Default)]
 struct LeftLine {
     asked: AtomicBool,
-    /// Held from winning the lock until the result is sent, so that [`Waiting::leave`] can wait for it.
+    /// Held from winning the lock until the result is sent, so that [`LockWait::stop_waiting`] can wait for it.
     turn: Mutex<()>,
 }
 
@@ -375,51 +376,51 @@ impl LeftLine {
         self.asked.load(Ordering::SeqCst)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
+    fn lock_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl LockWait {
     /// Starts a thread that waits for the lock.
-    pub fn begin(settings: &Arc<ServeSettings>, history: &Arc<History>, proxy: &Proxy) -> Self {
+    pub fn start_waiting(settings: &Arc<ServeSettings>, history: &Arc<ChangeHistory>, proxy: &ProxyMember) -> Self {
         let (sender, turn) = oneshot::channel();
         let left = Arc::<LeftLine>::default();
         let line = WaitingLine {
             settings: Arc::clone(settings),
             history: Arc::clone(history),
             session: proxy.session.clone(),
-            member: proxy.member.watch(),
+            member: proxy.member.new_watch(),
             left: Arc::clone(&left),
         };
-        std::thread::spawn(move || line.wait(sender));
+        std::thread::spawn(move || line.wait_for_lock(sender));
         Self { turn, left }
     }
 
     /// Resolves when the wait is over.
-    pub async fn turn(&mut self) -> Turn {
+    pub async fn wait_for_turn(&mut self) -> RoleTurn {
         // The thread ends without sending a turn only when this process is about to end.
-        (&mut self.turn).await.unwrap_or(Turn::SessionOver)
+        (&mut self.turn).await.unwrap_or(RoleTurn::SessionOver)
     }
 
     /// Stops waiting. Returns the turn if it had come already; a takeover that is under way is given up.
-    pub fn leave(mut self) -> Option<Turn> {
+    pub fn stop_waiting(mut self) -> Option<RoleTurn> {
         self.left.asked.store(true, Ordering::SeqCst);
-        drop(self.left.turn());
+        drop(self.left.lock_turn());
         self.turn.try_recv().ok()
     }
 }
 
 struct WaitingLine {
     settings: Arc<ServeSettings>,
-    history: Arc<History>,
+    history: Arc<ChangeHistory>,
     session: Option<SessionFile>,
     member: MemberWatch,
     left: Arc<LeftLine>,
 }
 
 impl WaitingLine {
-    fn wait(self, sender: oneshot::Sender<Turn>) {
+    fn wait_for_lock(self, sender: oneshot::Sender<RoleTurn>) {
         let mut said = String::new();
         // Logs each new failure once, however often it is repeated.
         let mut cannot = |error: &Error| {
@@ -429,15 +430,15 @@ impl WaitingLine {
             }
         };
         loop {
-            match self.settings.dir.lock(|| self.join_again()) {
+            match self.settings.dir.wait_for_lock(|| self.join_again()) {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // [`Waiting::leave`] takes this mutex too, and so waits until the takeover is finished or given up.
-                    let _turn = self.left.turn();
+                    // [`LockWait::stop_waiting`] takes this mutex too, and so waits until the takeover is finished or given up.
+                    let _turn = self.left.lock_turn();
                     if self.left.is_asked() {
                         return;
                     }
-                    match self.take(lock) {
+                    match self.take_turn(lock) {
                         Err(_) if self.left.is_asked() => return,
                         Err(error) => cannot(&error),
                         Ok(turn) => {
@@ -455,23 +456,23 @@ impl WaitingLine {
     fn join_again(&self) {
         let dir = &self.settings.dir;
         let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
-        if let Some(member) = self.member.member().filter(|_| !is_over) {
+        if let Some(member) = self.member.to_member().filter(|_| !is_over) {
             dir.stay_member(&member);
         }
     }
 
-    fn take(&self, lock: PrimaryLock) -> Result<Turn> {
+    fn take_turn(&self, lock: PrimaryLock) -> Result<RoleTurn> {
         let dir = &self.settings.dir;
         dir.remove_server_file(&lock)?;
-        let over = match (dir.session(), &self.session) {
+        let over = match (dir.read_session(), &self.session) {
             (SessionState::Lives(session), Some(own)) => own.id != session.id,
             (state, _) => state == SessionState::Stopped,
         };
         if over {
-            return Ok(Turn::SessionOver);
+            return Ok(RoleTurn::SessionOver);
         }
         let taken =
             take_over(&self.settings, &self.history, lock, true, self.session.as_ref(), || self.left.is_asked())?;
-        Ok(Turn::Primary(Box::new(taken)))
+        Ok(RoleTurn::Primary(Box::new(taken)))
     }
 }

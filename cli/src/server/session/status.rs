@@ -6,12 +6,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nudge::Method;
+use nudge::MethodSpec;
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::once::Once;
+use nudge_core::once::OnceByKey;
 use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
 use nudge_core::source::SessionIdentity;
-use nudge_core::table::{NoParams, Row, Table, TableService, answer, schema};
+use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,9 +19,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::journal::SessionJournal;
-use super::keeper::Keeper;
+use super::keeper::HintKeeper;
 use super::open::OpenSources;
-use super::proxies::Proxies;
+use super::proxies::ConnectedProxies;
 use crate::server::work::WorkPool;
 use crate::sources;
 
@@ -31,16 +31,16 @@ const SOURCE_PATIENCE: Duration = Duration::from_secs(1);
 const ABOUT_METHODS: &str =
     "Every method that this server answers, with its params, and whether it is offered as a tool.";
 
-static TABLE: Table<ServerStatus> = Table(&[
-    &Row {
-        method: Method::new("nudge.status", "Status", "What is stored, and the limits.", schema::<NoParams>)
-            .reads()
+static TABLE: MethodTable<ServerStatus> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new("nudge.status", "Status", "What is stored, and the limits.", build_schema::<NoParams>)
+            .read_only()
             .vital(),
-        run: |server, _, params| answer(params, |_: NoParams| Ok(server.status())),
+        run: |server, _, params| answer_typed(params, |_: NoParams| Ok(server.describe_server())),
     },
-    &Row {
-        method: Method::new(METHODS, "Methods", ABOUT_METHODS, schema::<MethodsAsked>).reads().quick(),
-        run: |server, _, params| answer(params, |params| Ok(server.method_infos(&params))),
+    &TableRow {
+        method: MethodSpec::new(METHODS, "Methods", ABOUT_METHODS, build_schema::<MethodsAsked>).read_only().quick(),
+        run: |server, _, params| answer_typed(params, |params| Ok(server.method_infos(&params))),
     },
 ]);
 
@@ -55,15 +55,15 @@ pub struct ServerStatus {
     /// The journal in which they record.
     pub journal: Arc<SessionJournal>,
     /// Keeps the hints for next time.
-    pub keeper: Arc<Keeper>,
+    pub keeper: Arc<HintKeeper>,
     /// The PROXYs, which stand in line to take over.
-    pub proxies: Arc<Proxies>,
+    pub proxies: Arc<ConnectedProxies>,
     /// The places of calls.
     pub work: Arc<WorkPool>,
     /// The last status of each source.
     pub asked: Arc<AskedSources>,
     /// Further rows of the server's own.
-    pub own: Vec<&'static Method>,
+    pub own: Vec<&'static MethodSpec>,
     /// The port on which it answers; 0 until it does.
     pub port: AtomicU16,
 }
@@ -78,7 +78,7 @@ struct MethodsAsked {
 }
 
 /// Returns params of `nudge.methods` that ask for schemas or not.
-pub fn asked(schemas: bool) -> Box<RawValue> {
+pub fn to_methods_params(schemas: bool) -> Box<RawValue> {
     to_raw_value(&json!({"schemas": schemas})).unwrap_or_default()
 }
 
@@ -88,19 +88,19 @@ pub fn asked_nothing() -> Box<RawValue> {
 }
 
 impl ServerStatus {
-    fn status(&self) -> Map<String, Value> {
+    fn describe_server(&self) -> Map<String, Value> {
         let mut out = Map::new();
         let mut tell = |name: &str, value: Value| out.insert(name.to_owned(), value);
         tell("version", env!("CARGO_PKG_VERSION").into());
         tell("session_id", self.session.id.clone().into());
         tell("role", "PRIMARY".into());
-        tell("started", rfc3339::text(self.session.created_at).into());
+        tell("started", rfc3339::format_time(self.session.created_at).into());
         let (standings, late) = self.ask_sources();
         standings.into_iter().flatten().for_each(|(name, value)| drop(tell(&name, value)));
         if !late.is_empty() {
             tell("late", late.into());
         }
-        let overdue = self.work.overdue();
+        let overdue = self.work.count_overdue();
         if overdue > 0 {
             tell("stuck_calls", overdue.into());
         }
@@ -113,10 +113,10 @@ impl ServerStatus {
         tell("proxies", proxies.into());
         // Null when no journal is kept.
         tell("journal_bytes", json!(self.journal.bytes()));
-        tell("keeping", self.keeper.status());
+        tell("keeping", self.keeper.describe_status());
         if let Some(since) = self.journal.put_back_since() {
             let since = Millis::try_from(since.as_millis()).expect("a process lives for less than a million years");
-            tell("files_put_back", rfc3339::text(self.clock.now() - since).into());
+            tell("files_put_back", rfc3339::format_time(self.clock.now() - since).into());
         }
         out
     }
@@ -129,15 +129,15 @@ impl ServerStatus {
         let mut open = 0;
         for (at, (spec, source)) in self.sources.iter().enumerate() {
             if at == 0 {
-                standings.push(Some(source.status()));
+                standings.push(Some(source.report_status()));
                 continue;
             }
             standings.push(None);
-            let Some(question) = AskedSources::begin(&self.asked, spec.name) else { continue };
+            let Some(question) = AskedSources::begin_question(&self.asked, spec.name) else { continue };
             let (sources, tell) = (Arc::clone(&self.sources), tell.clone());
             let ask = move || {
-                let standing = sources.iter().nth(at).map(|(_, source)| source.status()).unwrap_or_default();
-                question.end(&standing);
+                let standing = sources.iter().nth(at).map(|(_, source)| source.report_status()).unwrap_or_default();
+                question.note_standing(&standing);
                 drop(question);
                 // The caller may have stopped waiting.
                 let _ = tell.send((at, standing));
@@ -162,7 +162,7 @@ impl ServerStatus {
         let all = standings.into_iter().zip(names).map(|(standing, name)| {
             standing.unwrap_or_else(|| {
                 late.push(name);
-                self.asked.last(name)
+                self.asked.last_status(name)
             })
         });
         (all.collect(), late)
@@ -174,7 +174,7 @@ impl ServerStatus {
         let own = TABLE.methods().into_iter().chain(self.own.iter().copied());
         let mut methods: Vec<_> = own.map(|row| MethodInfo::new(row, None, true, schemas)).collect();
         let own = methods.len();
-        for spec in sources::all() {
+        for spec in sources::list_sources() {
             let is_in_use = in_use.contains(&spec.name);
             for row in (spec.methods)() {
                 // Methods that the server answers itself, such as `nudge.status` of the hints, are listed once.
@@ -183,7 +183,7 @@ impl ServerStatus {
                 }
             }
         }
-        let used = sources::all().iter().filter(|spec| in_use.contains(&spec.name));
+        let used = sources::list_sources().iter().filter(|spec| in_use.contains(&spec.name));
         let guides = used.map(|spec| spec.guide.to_owned()).filter(|guide| !guide.is_empty()).collect();
         MethodInfos { methods, guides, keeps: Some(self.keeper.is_on()) }
     }
@@ -202,12 +202,12 @@ struct AskedSource {
 
 impl AskedSources {
     /// Begins to ask a source; `None` when it is being asked already.
-    fn begin(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
+    fn begin_question(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
         let was_asked = std::mem::replace(&mut all.lock().entry(name).or_default().is_asked, true);
         (!was_asked).then(|| OpenQuestion { all: Arc::clone(all), name })
     }
 
-    fn last(&self, name: &'static str) -> Map<String, Value> {
+    fn last_status(&self, name: &'static str) -> Map<String, Value> {
         self.lock().get(name).map(|asked| asked.last.clone()).unwrap_or_default()
     }
 
@@ -223,7 +223,7 @@ struct OpenQuestion {
 }
 
 impl OpenQuestion {
-    fn end(&self, standing: &Map<String, Value>) {
+    fn note_standing(&self, standing: &Map<String, Value>) {
         self.all.lock().entry(self.name).or_default().last.clone_from(standing);
     }
 }
@@ -235,10 +235,10 @@ impl Drop for OpenQuestion {
 }
 
 impl TableService for ServerStatus {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // It changes nothing.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }

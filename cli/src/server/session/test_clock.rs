@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nudge::{ManualClock, Method};
-use nudge_core::once::Once;
-use nudge_core::table::{Row, Table, TableService, answer};
+use nudge::{ManualClock, MethodSpec};
+use nudge_core::once::OnceByKey;
+use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -16,9 +16,9 @@ pub static PANICS: Notify = Notify::const_new();
 /// When the clock of a test begins: with 2026.
 pub const START_MS: nudge::Millis = 1_767_225_600_000;
 
-static TABLE: Table<TestClock> = Table(&[
-    &Row {
-        method: Method::new(
+static TABLE: MethodTable<TestClock> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.test_advance",
             "Move the clock",
             "Lets `ms` pass for the store, or sets its clock by `ms` without that any time passes.",
@@ -29,24 +29,24 @@ static TABLE: Table<TestClock> = Table(&[
         )
         .quick(),
         run: |clock, _, params| {
-            answer(params, |Advance { ms, jump }| {
-                let now_ms = if jump { clock.0.jump(ms) } else { clock.0.advance(ms) };
+            answer_typed(params, |AdvanceParams { ms, jump }| {
+                let now_ms = if jump { clock.0.jump_by(ms) } else { clock.0.advance_by(ms) };
                 Ok(json!({"now_ms": now_ms}))
             })
         },
     },
-    &Row {
-        method: Method::new("nudge.test_panic", "Panic", "Makes the server panic.", || json!({"type": "object"}))
+    &TableRow {
+        method: MethodSpec::new("nudge.test_panic", "Panic", "Makes the server panic.", || json!({"type": "object"}))
             .quick(),
         run: |_, _, params| {
-            answer(params, |_: nudge::NoParams| {
+            answer_typed(params, |_: nudge::NoParams| {
                 PANICS.notify_one();
                 Ok(json!({}))
             })
         },
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.test_stall",
             "Stand still",
             "Keeps the event loop from going on for `ms`.",
@@ -54,7 +54,7 @@ static TABLE: Table<TestClock> = Table(&[
         )
         .quick(),
         run: |_, _, params| {
-            answer(params, |Stall { ms }| {
+            answer_typed(params, |StallParams { ms }| {
                 std::thread::sleep(Duration::from_millis(ms));
                 Ok(json!({}))
             })
@@ -63,12 +63,12 @@ static TABLE: Table<TestClock> = Table(&[
 ]);
 
 #[derive(Deserialize)]
-struct Stall {
+struct StallParams {
     ms: u64,
 }
 
 #[derive(Deserialize)]
-struct Advance {
+struct AdvanceParams {
     ms: i64,
     #[serde(default)]
     jump: bool,
@@ -78,9 +78,9 @@ struct Advance {
 pub struct TestClock(pub Arc<ManualClock>);
 
 impl TableService for TestClock {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }

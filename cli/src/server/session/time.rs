@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nudge_core::clock::{Clock, Millis, PlausibleClock, TimeStamp};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 
 use super::role::{ServeSettings, ServerClock};
 use crate::kept::KeptFolder;
@@ -34,7 +34,7 @@ pub struct SessionTime {
 impl SessionTime {
     /// Begins with the time that an earlier session has left; without one, with the time at which the kept hints were
     /// written.
-    pub fn begin(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
+    pub fn from_last_session(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
         let folder = settings::state_dir().filter(|_| is_compared());
         let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
         let clock = Arc::new(PlausibleClock::new(clock, left));
@@ -44,7 +44,7 @@ impl SessionTime {
 
     /// Writes the newest plausible time when it is due, or at once at the `end` of the session, after which nothing is
     /// written any more. Without kept data that could be destroyed, nothing is written either.
-    pub fn leave(&self, end: bool) {
+    pub fn leave_time(&self, end: bool) {
         let uptime = self.clock.uptime();
         {
             let mut written = self.written.lock();
@@ -64,9 +64,9 @@ impl SessionTime {
     }
 
     fn write(&self, folder: &Path) -> io::Result<()> {
-        KeptFolder::usual().map_err(io::Error::other)?.make_private()?;
+        KeptFolder::from_state_dir().map_err(io::Error::other)?.make_private()?;
         let mut file = tempfile::Builder::new().prefix(".clock-").tempfile_in(folder)?;
-        file.write_all(&serde_json::to_vec(&self.clock.stamp())?)?;
+        file.write_all(&serde_json::to_vec(&self.clock.to_time_stamp())?)?;
         file.persist(folder.join(FILE))?;
         Ok(())
     }
@@ -78,13 +78,13 @@ fn is_compared() -> bool {
 }
 
 fn read(folder: &Path) -> Option<TimeStamp> {
-    let text = foreign::read(&folder.join(FILE), Links::Refused, MAX_BYTES).ok()?;
+    let text = foreign::read(&folder.join(FILE), LinkPolicy::Refused, MAX_BYTES).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
 /// When the kept hints were written; `None` for a time that is still to come.
 fn kept_at(now: Millis) -> Option<TimeStamp> {
-    let modified = KeptFolder::usual().ok()?.file().symlink_metadata().ok()?.modified().ok()?;
+    let modified = KeptFolder::from_state_dir().ok()?.file_path().symlink_metadata().ok()?.modified().ok()?;
     let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
     let time_ms = Millis::try_from(since_1970.as_millis()).ok()?;
     (time_ms <= now).then_some(TimeStamp { time_ms, doubted_ms: 0 })

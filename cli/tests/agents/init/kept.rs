@@ -116,7 +116,7 @@ fn a_hook_at_another_occasion_is_not_taken_for_ours() {
 
 /// Promise: see `every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte`.
 #[test]
-fn what_is_written_while_the_question_stands_stays() {
+fn an_edit_while_the_question_stands_stays() {
     let home = Home::new();
     let (mut terminal, end) = Pty::open();
     let mut command = home.command(&["cursor"]);

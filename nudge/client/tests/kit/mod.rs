@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nudge_client::{Journal, PrimaryLock, Restored, RuntimeDir};
+use nudge_client::{Journal, PrimaryLock, RestoredJournal, RuntimeDir};
 use tempfile::TempDir;
 
 /// The runtime directory of a test that runs again in a process of its own.
@@ -33,7 +33,7 @@ impl Home {
         self.dir.path().join("journal")
     }
 
-    pub fn open(&self, keep: bool) -> (Journal, Restored) {
+    pub fn open(&self, keep: bool) -> (Journal, RestoredJournal) {
         self.dir.open_journal(&self.lock, keep).unwrap()
     }
 

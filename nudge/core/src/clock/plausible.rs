@@ -4,7 +4,7 @@
 //! its time server. Data that such a time calls expired would be lost for good. So the clock is compared with a *line*:
 //! the newest time that was plausible, plus the time that has passed since by a clock that cannot be set.
 //!
-//! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible) |
+//! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible_time) |
 //! |---|---|---|
 //! | is on the line | the clock | the clock |
 //! | is ahead of it | the clock | the line |
@@ -44,12 +44,12 @@ pub struct PlausibleClock {
     /// The line, as the number to add to [`Clock::uptime`].
     offset: AtomicI64,
     is_doubted: AtomicBool,
-    doubt: Mutex<Option<Doubt>>,
+    doubt: Mutex<Option<ClockDoubt>>,
 }
 
 /// A clock that is apart from the line.
 #[derive(Clone, Copy)]
-struct Doubt {
+struct ClockDoubt {
     /// How far ahead of the line it is; negative when it is behind.
     lead: Millis,
     /// The uptime at which that began.
@@ -69,29 +69,29 @@ impl PlausibleClock {
             clock,
             offset: AtomicI64::new(left.time_ms.saturating_sub(uptime)),
             is_doubted: AtomicBool::new(true),
-            doubt: Mutex::new(Some(Doubt { lead, since: uptime - lived, read_from: now.max(left.time_ms) })),
+            doubt: Mutex::new(Some(ClockDoubt { lead, since: uptime - lived, read_from: now.max(left.time_ms) })),
         }
     }
 
     /// The newest plausible time, for the next session.
-    pub fn stamp(&self) -> TimeStamp {
-        let (_, time_ms) = self.look();
+    pub fn to_time_stamp(&self) -> TimeStamp {
+        let (_, time_ms) = self.read_times();
         let uptime = self.clock.uptime();
         let ahead = self.doubt.lock().filter(|doubt| doubt.lead > 0);
         match ahead {
-            Some(doubt) => TimeStamp { time_ms: self.line(uptime), doubted_ms: uptime - doubt.since },
-            None => TimeStamp { time_ms: time_ms.max(self.line(uptime)), doubted_ms: 0 },
+            Some(doubt) => TimeStamp { time_ms: self.line_at(uptime), doubted_ms: uptime - doubt.since },
+            None => TimeStamp { time_ms: time_ms.max(self.line_at(uptime)), doubted_ms: 0 },
         }
     }
 
-    fn line(&self, uptime: Millis) -> Millis {
+    fn line_at(&self, uptime: Millis) -> Millis {
         uptime.saturating_add(self.offset.load(Ordering::Relaxed))
     }
 
     /// Reads the clock: `now`, and the time that is plausible.
-    fn look(&self) -> (Millis, Millis) {
+    fn read_times(&self) -> (Millis, Millis) {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
-        let line = self.line(uptime);
+        let line = self.line_at(uptime);
         let lead = now.saturating_sub(line);
         if (-MAX_STEP_MS..=MAX_STEP_MS).contains(&lead) {
             if !(-MAX_DRIFT_MS..=MAX_DRIFT_MS).contains(&lead) {
@@ -105,16 +105,16 @@ impl PlausibleClock {
             return (now, now);
         }
         let mut doubt = self.doubt.lock();
-        let is_same = |doubt: &Doubt| lead.saturating_sub(doubt.lead).saturating_abs() <= MAX_STEP_MS;
-        let begun = Doubt { lead, since: uptime, read_from: now.max(line) };
-        let Doubt { since, read_from, .. } = doubt.filter(is_same).unwrap_or(begun);
+        let is_same = |doubt: &ClockDoubt| lead.saturating_sub(doubt.lead).saturating_abs() <= MAX_STEP_MS;
+        let begun = ClockDoubt { lead, since: uptime, read_from: now.max(line) };
+        let ClockDoubt { since, read_from, .. } = doubt.filter(is_same).unwrap_or(begun);
         if uptime - since >= PROVEN_MS {
             self.offset.store(now.saturating_sub(uptime), Ordering::Relaxed);
             self.is_doubted.store(false, Ordering::Relaxed);
             *doubt = None;
             return (now, now);
         }
-        *doubt = Some(Doubt { lead, since, read_from });
+        *doubt = Some(ClockDoubt { lead, since, read_from });
         self.is_doubted.store(true, Ordering::Relaxed);
         (now.max(line), now.min(line))
     }
@@ -122,19 +122,19 @@ impl PlausibleClock {
 
 impl Clock for PlausibleClock {
     fn now(&self) -> Millis {
-        self.look().0
+        self.read_times().0
     }
 
     fn uptime(&self) -> Millis {
         self.clock.uptime()
     }
 
-    fn plausible(&self) -> Millis {
-        self.look().1
+    fn plausible_time(&self) -> Millis {
+        self.read_times().1
     }
 
     fn has_lived_until(&self, end: Millis, stored_at: Millis) -> bool {
-        let (now, plausible) = self.look();
+        let (now, plausible) = self.read_times();
         let is_of_this_clock = || self.doubt.lock().is_none_or(|doubt| stored_at >= doubt.read_from);
         plausible >= end || (now >= end && is_of_this_clock())
     }
@@ -155,18 +155,18 @@ mod tests {
     }
 
     fn both(clock: &PlausibleClock) -> (Millis, Millis) {
-        (clock.now() - START_MS, clock.plausible() - START_MS)
+        (clock.now() - START_MS, clock.plausible_time() - START_MS)
     }
 
     #[test]
     fn a_clock_that_runs_is_believed() {
         let (manual, clock) = clock(None);
         for day in 1..=400 {
-            manual.advance(DAY_MS);
+            manual.advance_by(DAY_MS);
             assert_eq!(both(&clock), (day * DAY_MS, day * DAY_MS));
         }
         // So is one that is corrected by little.
-        manual.jump(30_000);
+        manual.jump_by(30_000);
         assert_eq!(both(&clock), (400 * DAY_MS + 30_000, 400 * DAY_MS + 30_000));
     }
 
@@ -174,16 +174,16 @@ mod tests {
     fn a_jump_within_a_session_is_no_time_that_has_passed() {
         for jump in [DAY_MS, 31 * DAY_MS, 3650 * DAY_MS] {
             let (manual, clock) = clock(None);
-            manual.jump(jump);
+            manual.jump_by(jump);
             assert_eq!(both(&clock), (jump, 0), "reads follow the clock, and nothing is dropped");
-            manual.advance(8000);
+            manual.advance_by(8000);
             assert_eq!(both(&clock), (jump + 8000, 8000));
-            manual.jump(-jump);
+            manual.jump_by(-jump);
             assert_eq!(both(&clock), (8000, 8000), "right again");
-            manual.jump(-jump);
+            manual.jump_by(-jump);
             assert_eq!(both(&clock), (8000, 8000 - jump), "what is stored now is not dated before the line");
-            manual.advance(2000);
-            manual.jump(jump);
+            manual.advance_by(2000);
+            manual.jump_by(jump);
             assert_eq!(both(&clock), (10_000, 10_000));
         }
     }
@@ -193,21 +193,21 @@ mod tests {
         for jump in [-DAY_MS, DAY_MS, 3650 * DAY_MS] {
             let (manual, clock) = clock(None);
             let before = clock.now();
-            manual.jump(jump);
-            manual.advance(1000);
+            manual.jump_by(jump);
+            manual.advance_by(1000);
             let stored = clock.now();
             assert!(!clock.has_lived_until(before + DAY_MS / 2, before), "{jump}: it has lived for a second");
             assert!(!clock.has_lived_until(stored + 1000, stored));
-            manual.advance(1000);
+            manual.advance_by(1000);
             assert!(clock.has_lived_until(stored + 1000, stored));
         }
         // A session that begins a day later doubts its clock, and knows how long its own have lived.
         let (manual, first) = clock(None);
-        let (before, left) = (first.now(), first.stamp());
-        manual.jump(DAY_MS);
+        let (before, left) = (first.now(), first.to_time_stamp());
+        manual.jump_by(DAY_MS);
         let second = PlausibleClock::new(Arc::clone(&manual) as _, Some(left));
         let stored = second.now();
-        manual.advance(1000);
+        manual.advance_by(1000);
         assert_eq!(
             (second.has_lived_until(stored + 1000, stored), second.has_lived_until(stored, before)),
             (true, false)
@@ -218,21 +218,21 @@ mod tests {
     fn a_clock_that_stays_apart_was_right() {
         for jump in [365 * DAY_MS, -DAY_MS] {
             let (manual, clock) = clock(None);
-            manual.jump(jump);
-            assert_ne!(clock.now(), clock.plausible());
-            manual.advance(PROVEN_MS - 1);
-            assert_ne!(clock.now(), clock.plausible());
-            manual.advance(1);
+            manual.jump_by(jump);
+            assert_ne!(clock.now(), clock.plausible_time());
+            manual.advance_by(PROVEN_MS - 1);
+            assert_ne!(clock.now(), clock.plausible_time());
+            manual.advance_by(1);
             assert_eq!(both(&clock), (jump + PROVEN_MS, jump + PROVEN_MS));
         }
         // A clock that goes to and fro has to prove itself anew.
         let (manual, clock) = clock(None);
         for _ in 0..10 {
-            manual.jump(DAY_MS);
+            manual.jump_by(DAY_MS);
             clock.now();
-            manual.advance(PROVEN_MS / 2);
-            assert_ne!(clock.now(), clock.plausible());
-            manual.jump(-DAY_MS);
+            manual.advance_by(PROVEN_MS / 2);
+            assert_ne!(clock.now(), clock.plausible_time());
+            manual.jump_by(-DAY_MS);
             clock.now();
         }
     }
@@ -240,30 +240,30 @@ mod tests {
     #[test]
     fn a_session_begins_on_the_line_of_the_one_before() {
         let (manual, first) = clock(None);
-        manual.advance(1000);
-        let left = first.stamp();
+        manual.advance_by(1000);
+        let left = first.to_time_stamp();
         assert_eq!(left, TimeStamp { time_ms: START_MS + 1000, doubted_ms: 0 });
         // Started with the date of an empty battery.
         let late = |left, lead: Millis| {
             let (manual, clock) = clock(Some(left));
-            manual.jump(1000 + lead);
+            manual.jump_by(1000 + lead);
             (manual, PlausibleClock::new(clock.clock, Some(left)))
         };
         let (manual, second) = late(left, 3650 * DAY_MS);
         assert_eq!(both(&second), (3650 * DAY_MS + 1000, 1000));
-        manual.advance(PROVEN_MS / 2);
-        let left = second.stamp();
+        manual.advance_by(PROVEN_MS / 2);
+        let left = second.to_time_stamp();
         assert_eq!(left, TimeStamp { time_ms: START_MS + 1000 + PROVEN_MS / 2, doubted_ms: PROVEN_MS / 2 });
         // Short sessions together prove it, too: the user was away for so long.
         let (manual, third) = late(left, 3651 * DAY_MS);
-        assert_ne!(third.now(), third.plausible());
-        manual.advance(PROVEN_MS / 2);
-        assert_eq!(third.now(), third.plausible());
-        assert_eq!(third.stamp().doubted_ms, 0);
+        assert_ne!(third.now(), third.plausible_time());
+        manual.advance_by(PROVEN_MS / 2);
+        assert_eq!(third.now(), third.plausible_time());
+        assert_eq!(third.to_time_stamp().doubted_ms, 0);
         // A right clock in between takes that back, and a clock behind proves nothing for one ahead.
         let (_, fourth) = late(left, PROVEN_MS / 2);
-        assert_eq!((fourth.now() == fourth.plausible(), fourth.stamp().doubted_ms), (true, 0));
+        assert_eq!((fourth.now() == fourth.plausible_time(), fourth.to_time_stamp().doubted_ms), (true, 0));
         let (_, fifth) = late(left, -DAY_MS);
-        assert_eq!((fifth.now(), fifth.stamp()), (left.time_ms, TimeStamp { doubted_ms: 0, ..left }));
+        assert_eq!((fifth.now(), fifth.to_time_stamp()), (left.time_ms, TimeStamp { doubted_ms: 0, ..left }));
     }
 }

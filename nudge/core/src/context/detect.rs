@@ -3,7 +3,7 @@
 //!
 //! The measure is the real git: `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`, or, before the first
 //! commit, `git symbolic-ref --short HEAD`, run in the folder. When the reader is not certain to give the same answer,
-//! it returns [`Git::Unsure`], and a caller that can run git asks git. A different answer is a bug
+//! it returns [`GitAnswer::Unsure`], and a caller that can run git asks git. A different answer is a bug
 //! (`tests/git_context.rs` compares). The rules are those of git 2.47; a difference between known versions gives
 //! `Unsure`.
 //!
@@ -23,7 +23,7 @@
 //! #     "[remote \"origin\"] url = https://host/org/app.git\n")?;
 //! # let mut env = GitEnv::empty();
 //! # env.assume_owned = true;
-//! // A program would say `Detector::new()`; a test hands in its environment.
+//! // A program would say `GitDetector::new()`; a test hands in its environment.
 //! let mut detector = Detector::with_env(env);
 //! match detector.git(&dir) {
 //!     Git::Inside(info) => {
@@ -51,17 +51,17 @@ use std::path::{Path, PathBuf};
 
 pub use env::GitEnv;
 
-use check::boolean;
-use layers::{Layers, Scope, Subject};
-use probe::{Probe, Res, Sight, Stop, Witness};
-use refs::Refs;
+use check::parse_boolean;
+use layers::{ConfigLayers, ConfigScope, IncludeSubject};
+use probe::{DetectStop, FileProbe, PathSight, PathWitness, Res};
+use refs::RepoRefs;
 
-/// Folders a [`Detector`] remembers an answer for.
+/// Folders a [`GitDetector`] remembers an answer for.
 const SLOTS_MAX: usize = 8;
 
 /// The answer of git's files about a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Git {
+pub enum GitAnswer {
     /// In no repository, or in one git refuses to touch (another owner, a
     /// `.git` file that leads nowhere). Git commands fail here.
     Outside,
@@ -101,20 +101,20 @@ pub struct GitInfo {
 ///
 /// The environment is the one given at construction: make a new detector after
 /// changing variables or the user of the process.
-pub struct Detector {
+pub struct GitDetector {
     env: GitEnv,
-    probe: Probe,
-    slots: Vec<Slot>,
+    probe: FileProbe,
+    slots: Vec<DetectedAnswer>,
 }
 
 /// An answer and the files that it depends on.
-struct Slot {
+struct DetectedAnswer {
     cwd: PathBuf,
-    answer: Git,
-    witnesses: Vec<Witness>,
+    answer: GitAnswer,
+    witnesses: Vec<PathWitness>,
 }
 
-impl Detector {
+impl GitDetector {
     /// A detector with the variables of this process
     /// ([`GitEnv::from_process`]).
     #[must_use]
@@ -125,31 +125,31 @@ impl Detector {
     /// A detector with the given environment.
     #[must_use]
     pub fn with_env(env: GitEnv) -> Self {
-        Self { env, probe: Probe::new(), slots: Vec::new() }
+        Self { env, probe: FileProbe::new(), slots: Vec::new() }
     }
 
     /// Returns git's answer for `cwd`, an absolute path of a folder. Links in it are resolved; a path that is not a
-    /// folder is [`Git::Outside`].
-    pub fn git(&mut self, cwd: &Path) -> Git {
+    /// folder is [`GitAnswer::Outside`].
+    pub fn detect(&mut self, cwd: &Path) -> GitAnswer {
         if let Some(at) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
             let slot = self.slots.remove(at);
-            if slot.witnesses.iter().all(Witness::holds) {
+            if slot.witnesses.iter().all(PathWitness::still_holds) {
                 let answer = slot.answer.clone();
                 self.slots.push(slot);
                 return answer;
             }
         }
-        self.probe.begin();
+        self.probe.begin_answer();
         let answer = match read(&mut self.probe, &self.env, cwd) {
-            Ok(info) => Git::Inside(info),
-            Err(Stop::Outside) => Git::Outside,
-            Err(Stop::Unsure(why)) => return Git::Unsure(why),
+            Ok(info) => GitAnswer::Inside(info),
+            Err(DetectStop::Outside) => GitAnswer::Outside,
+            Err(DetectStop::Unsure(why)) => return GitAnswer::Unsure(why),
         };
         if self.probe.lasting {
             if self.slots.len() >= SLOTS_MAX {
                 self.slots.remove(0);
             }
-            self.slots.push(Slot {
+            self.slots.push(DetectedAnswer {
                 cwd: cwd.to_owned(),
                 answer: answer.clone(),
                 witnesses: std::mem::take(&mut self.probe.witnesses),
@@ -159,30 +159,30 @@ impl Detector {
     }
 }
 
-impl Default for Detector {
+impl Default for GitDetector {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Detector {
+impl std::fmt::Debug for GitDetector {
     /// Without the files it remembers: a URL may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Detector").field("folders", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("GitDetector").field("folders", &self.slots.len()).finish_non_exhaustive()
     }
 }
 
 /// Returns git's answer for `cwd`, with the variables of this process. A caller with more than one question keeps a
-/// [`Detector`].
+/// [`GitDetector`].
 #[must_use]
-pub fn git(cwd: &Path) -> Git {
-    Detector::new().git(cwd)
+pub fn detect_git(cwd: &Path) -> GitAnswer {
+    GitDetector::new().detect(cwd)
 }
 
 /// The same with a given environment.
 #[must_use]
-pub fn git_with(env: &GitEnv, cwd: &Path) -> Git {
-    Detector::with_env(env.clone()).git(cwd)
+pub fn git_with(env: &GitEnv, cwd: &Path) -> GitAnswer {
+    GitDetector::with_env(env.clone()).detect(cwd)
 }
 
 /// Returns the main worktree of a repository with worktrees that share `common`: the folder that has it as `.git`, else
@@ -194,20 +194,20 @@ pub fn main_worktree(common: &Path) -> &Path {
 }
 
 /// Reads one answer, from the files alone.
-fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
+fn read(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if env.redirected_by.is_some() {
-        return Err(Stop::Unsure("a variable like GIT_DIR is set"));
+        return Err(DetectStop::Unsure("a variable like GIT_DIR is set"));
     }
-    let Some(real) = probe.real(cwd) else {
+    let Some(real) = probe.resolve_path(cwd) else {
         return match probe.stat(cwd) {
-            Sight::Absent | Sight::NotDir => Err(Stop::Outside),
-            _ => Err(Stop::Unsure("the folder cannot be seen")),
+            PathSight::Absent | PathSight::NotDir => Err(DetectStop::Outside),
+            _ => Err(DetectStop::Unsure("the folder cannot be seen")),
         };
     };
-    let repo = discover::discover(probe, env, &real, real != cwd)?;
-    let mut layers = Layers::new(
+    let repo = discover::discover_repo(probe, env, &real, real != cwd)?;
+    let mut layers = ConfigLayers::new(
         env,
-        Some(Subject {
+        Some(IncludeSubject {
             git_dir: &repo.git_dir,
             git_dir_as_given: &repo.git_dir_as_given,
             other_spellings: repo.other_spellings,
@@ -217,9 +217,9 @@ fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     );
     layers.add_outer(probe)?;
     let file = repo.common.join("config");
-    layers.add(probe, Scope::Repository, &file, repo.config, 0)?;
+    layers.add_file(probe, ConfigScope::Repository, &file, repo.config, 0)?;
     let file = repo.git_dir.join("config.worktree");
-    layers.add(probe, Scope::Repository, &file, repo.worktree_config, 0)?;
+    layers.add_file(probe, ConfigScope::Repository, &file, repo.worktree_config, 0)?;
     let entries = layers.entries;
 
     let remote = remote::origin_url(probe, &repo.common, &entries)?;
@@ -227,8 +227,8 @@ fn read(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
         .iter()
         .rev()
         .find(|(_, entry)| entry.name == b"core.warnambiguousrefs")
-        .is_none_or(|(_, entry)| boolean(entry.value.as_deref()) == Some(true));
-    let mut refs = Refs::new(&repo.git_dir, &repo.common, repo.hex_len);
+        .is_none_or(|(_, entry)| parse_boolean(entry.value.as_deref()) == Some(true));
+    let mut refs = RepoRefs::new(&repo.git_dir, &repo.common, repo.hex_len);
     let branch = match refs.abbreviated_head(probe, strict)? {
         None => refs.unborn_head(probe)?,
         branch => branch,

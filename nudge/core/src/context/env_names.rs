@@ -19,7 +19,7 @@ pub struct EnvNames {
 
 impl EnvNames {
     /// Takes in those of another.
-    pub fn extend(&mut self, other: Self) {
+    pub fn add_all(&mut self, other: Self) {
         self.names.extend(other.names);
         self.values.extend(other.values);
     }
@@ -40,14 +40,14 @@ impl Error {
 pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Given {
+    struct ContextParam {
         context: Value,
     }
     // A list is read as the members in order.
     if !params.get().starts_with('{') {
         return Ok(());
     }
-    let Ok(Given { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
+    let Ok(ContextParam { context }) = serde_json::from_str(params.get()) else { return Ok(()) };
     ask_env(&context, only_if_given, wanted)
 }
 
@@ -81,5 +81,5 @@ pub fn ask_env(context: &Value, only_if_given: bool, wanted: impl FnOnce() -> En
         return Ok(());
     }
     let message = "Scopes mention environment variables that context.env lacks; make the call again with those that data.env names.";
-    Err(Error::invalid(message).with("env", json!({"names": names, "values": values})))
+    Err(Error::invalid(message).with_data("env", json!({"names": names, "values": values})))
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::detect::{Detector, Git, GitInfo};
+use super::detect::{GitAnswer, GitDetector, GitInfo};
 use super::{ContextSpec, can_be_told};
 use crate::place::Os;
-use crate::place::repo::Repo;
+use crate::place::repo::RepoName;
 
 /// Infers a context from `cwd`, an absolute folder: itself, its repository and branch, and the system. The environment
 /// is never inferred.
@@ -19,45 +19,49 @@ use crate::place::repo::Repo;
 /// let here = infer(std::path::Path::new("/"), &mut Detector::new(), |_| None);
 /// assert_eq!(here.cwd.as_deref(), Some("/"));
 /// ```
-pub fn infer(cwd: &Path, detector: &mut Detector, ask_git: impl FnOnce(&Path) -> Option<GitInfo>) -> ContextSpec {
-    let (repo, branch) = match detector.git(cwd) {
-        Git::Outside => (file(cwd), None),
-        Git::Inside(info) => of(&info),
-        Git::Unsure(_) => ask_git(cwd).map_or((None, None), |info| of(&info)),
+pub fn infer_context(
+    cwd: &Path,
+    detector: &mut GitDetector,
+    ask_git: impl FnOnce(&Path) -> Option<GitInfo>,
+) -> ContextSpec {
+    let (repo, branch) = match detector.detect(cwd) {
+        GitAnswer::Outside => (name_file_repo(cwd), None),
+        GitAnswer::Inside(info) => repo_and_branch(&info),
+        GitAnswer::Unsure(_) => ask_git(cwd).map_or((None, None), |info| repo_and_branch(&info)),
     };
-    ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..outside(cwd) }
+    ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..infer_outside(cwd) }
 }
 
-/// The repository that `cwd` lies in, as [`infer`] names it; `None` outside one, where `infer` names the folder.
-pub fn repository(
+/// The repository that `cwd` lies in, as [`infer_context`] names it; `None` outside one, where `infer` names the folder.
+pub fn find_repository(
     cwd: &Path,
-    detector: &mut Detector,
+    detector: &mut GitDetector,
     ask_git: impl FnOnce(&Path) -> Option<GitInfo>,
 ) -> Option<String> {
-    match detector.git(cwd) {
-        Git::Outside => None,
-        Git::Inside(info) => of(&info).0,
-        Git::Unsure(_) => of(&ask_git(cwd)?).0,
+    match detector.detect(cwd) {
+        GitAnswer::Outside => None,
+        GitAnswer::Inside(info) => repo_and_branch(&info).0,
+        GitAnswer::Unsure(_) => repo_and_branch(&ask_git(cwd)?).0,
     }
 }
 
 /// Infers a context from `cwd` without looking at it. A name that no context may hold, such as one with a control
 /// character, is left out: the rest may be enough for an answer.
-pub fn outside(cwd: &Path) -> ContextSpec {
+pub fn infer_outside(cwd: &Path) -> ContextSpec {
     let cwd = cwd.to_str().filter(|cwd| can_be_told(cwd)).map(str::to_owned);
     ContextSpec { cwd, os: Os::current(), ..ContextSpec::default() }
 }
 
-fn of(info: &GitInfo) -> (Option<String>, Option<String>) {
+fn repo_and_branch(info: &GitInfo) -> (Option<String>, Option<String>) {
     let repo = match &info.remote {
-        Some(url) => Repo::parse(url).ok().map(|repo| repo.to_string()),
-        None => file(&info.main),
+        Some(url) => RepoName::parse(url).ok().map(|repo| repo.to_string()),
+        None => name_file_repo(&info.main),
     };
     (repo, info.branch.clone())
 }
 
-fn file(path: &Path) -> Option<String> {
-    Repo::parse(path.to_str()?).ok().map(|repo| repo.to_string())
+fn name_file_repo(path: &Path) -> Option<String> {
+    RepoName::parse(path.to_str()?).ok().map(|repo| repo.to_string())
 }
 
 #[cfg(test)]
@@ -73,29 +77,29 @@ mod tests {
             remote,
             branch: Some("dev".into()),
         };
-        assert_eq!(of(&info(Some(url))), (Some("host.example/org/app".into()), Some("dev".into())));
-        assert_eq!(of(&info(None)).0.as_deref(), Some("file:///w/App"));
-        assert_eq!(of(&info(Some("../up".into()))).0, None);
+        assert_eq!(repo_and_branch(&info(Some(url))), (Some("host.example/org/app".into()), Some("dev".into())));
+        assert_eq!(repo_and_branch(&info(None)).0.as_deref(), Some("file:///w/App"));
+        assert_eq!(repo_and_branch(&info(Some("../up".into()))).0, None);
     }
 
     #[test]
     fn what_cannot_be_told_is_left_out() {
         for name in ["/a\nb".to_owned(), format!("/{}", "x".repeat(5_000))] {
-            let here = outside(Path::new(&name));
+            let here = infer_outside(Path::new(&name));
             assert_eq!((&here.cwd, here.os), (&None, Os::current()));
             here.build().unwrap();
         }
         let info = GitInfo { root: "/w/a\nb".into(), main: "/w/a\nb".into(), remote: None, branch: None };
-        assert_eq!(of(&info).0, None);
+        assert_eq!(repo_and_branch(&info).0, None);
     }
 
     #[test]
     fn outside_a_repository() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
-        let here = infer(&path, &mut Detector::new(), |_| None);
+        let here = infer_context(&path, &mut GitDetector::new(), |_| None);
         assert_eq!(here.repo, Some(format!("file://{}", path.to_str().unwrap())));
-        assert_eq!(repository(&path, &mut Detector::new(), |_| None), None);
+        assert_eq!(find_repository(&path, &mut GitDetector::new(), |_| None), None);
         assert_eq!((here.branch, here.os), (None, Os::current()));
     }
 }

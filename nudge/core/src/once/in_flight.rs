@@ -13,23 +13,23 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// Waits until no call with this key is being made; then one is, until the result is dropped.
-    pub(super) fn enter<'a>(&'a self, key: &'a str) -> Turn<'a> {
+    pub(super) fn wait_for_turn<'a>(&'a self, key: &'a str) -> KeyTurn<'a> {
         let mut keys = self.keys.lock();
         while keys.contains(key) {
             self.ended.wait(&mut keys);
         }
         keys.insert(key.into());
-        Turn { all: self, key }
+        KeyTurn { all: self, key }
     }
 }
 
 /// Held while a call is made; a panic drops it too.
-pub(super) struct Turn<'a> {
+pub(super) struct KeyTurn<'a> {
     all: &'a InFlight,
     key: &'a str,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for KeyTurn<'_> {
     fn drop(&mut self) {
         self.all.keys.lock().remove(self.key);
         self.all.ended.notify_all();

@@ -1,17 +1,17 @@
 //! Globs over folders and branch names (semantics section 2).
 //!
 //! The alternatives of braces are written down where they take no more than twice the pattern's memory; else they are
-//! followed while it is matched. Each comparison takes [`Steps`], as time grows with pattern length times text length.
+//! followed while it is matched. Each comparison takes [`StepBudget`], as time grows with pattern length times text length.
 
 mod braces;
 mod matching;
 
-use braces::{Alternatives, paired};
-use matching::{class_end, literal_head, matches};
+use braces::{BraceAlternatives, check_pairs};
+use matching::{class_end, literal_head, matches_pattern};
 
 use crate::error::{Error, Result};
-use crate::held::heap;
-use crate::steps::{Steps, TooMany};
+use crate::held::allocation_bytes;
+use crate::steps::{StepBudget, TooMany};
 
 /// Longest pattern.
 const MAX_BYTES: usize = 512;
@@ -32,7 +32,7 @@ pub enum GlobKind {
 pub struct Glob {
     /// The canonical text, as stored and shown.
     text: Box<str>,
-    forms: Forms,
+    forms: GlobForms,
     /// Number of bytes at its beginning that are at the beginning of every match, too.
     head: u16,
     kind: GlobKind,
@@ -40,7 +40,7 @@ pub struct Glob {
 
 /// The alternatives of a pattern in the form that is matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Forms {
+enum GlobForms {
     /// The text itself, which has no braces.
     Text,
     /// These, one a line, as they take little memory.
@@ -53,21 +53,21 @@ enum Forms {
 
 /// A folder or a branch name, ready to be matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct GlobSubject {
     text: Box<str>,
     /// The text in lower case, if it has a drive or a UNC prefix, where case does not count.
     folded: Option<Box<str>>,
 }
 
-impl Subject {
+impl GlobSubject {
     /// Makes a subject of an absolute folder; `None` when it is relative or holds a `..` segment.
-    pub fn cwd(cwd: impl Into<String>, windows: bool) -> Option<Self> {
+    pub fn from_cwd(cwd: impl Into<String>, windows: bool) -> Option<Self> {
         let cwd = cwd.into();
         if is_plain(&cwd) && !windows {
             return Some(Self { text: cwd.into(), folded: None });
         }
         let backslashes = windows || is_drive(&cwd) || cwd.starts_with(r"\\");
-        let text = if backslashes { collapse(&cwd.replace('\\', "/")) } else { collapse(&cwd) };
+        let text = if backslashes { collapse_path(&cwd.replace('\\', "/")) } else { collapse_path(&cwd) };
         let absolute = text.starts_with('/') || (is_drive(&text) && text.as_bytes().get(2) == Some(&b'/'));
         if !absolute || text.split('/').any(|segment| segment == "..") {
             return None;
@@ -77,7 +77,7 @@ impl Subject {
     }
 
     /// Makes a subject of a branch; any name is accepted.
-    pub fn branch(name: impl Into<Box<str>>) -> Self {
+    pub fn from_branch(name: impl Into<Box<str>>) -> Self {
         Self { text: name.into(), folded: None }
     }
 
@@ -87,7 +87,7 @@ impl Subject {
     }
 
     /// Returns the text as it is compared; `None` where case counts and the pattern's does not.
-    fn text(&self, fold: bool) -> Option<&str> {
+    fn comparable_text(&self, fold: bool) -> Option<&str> {
         if fold { self.folded.as_deref() } else { Some(&self.text) }
     }
 }
@@ -103,12 +103,12 @@ impl Glob {
             let field = if kind == GlobKind::Cwd { "cwd_glob" } else { "branch" };
             Error::scope(format!("A `meta.scope.{field}` pattern {why}."))
         };
-        check(pattern).map_err(refuse)?;
+        check_pattern(pattern).map_err(refuse)?;
         let text = caret_to_bang(&pattern.replace('\\', "/"));
         // Inside braces a leading `//` may be a UNC prefix: the alternatives are collapsed below.
-        let text = if text.contains("{//") || text.contains(",//") { text } else { collapse(&text) };
-        check(&text).map_err(refuse)?;
-        paired(&text).map_err(refuse)?;
+        let text = if text.contains("{//") || text.contains(",//") { text } else { collapse_path(&text) };
+        check_pattern(&text).map_err(refuse)?;
+        check_pairs(&text).map_err(refuse)?;
         let head = match text.find('{') {
             _ if !is_collapsed(&text) || (kind == GlobKind::Cwd && ignores_case(&text)) => 0,
             None => literal_head(&text),
@@ -116,18 +116,18 @@ impl Glob {
             Some(brace) => literal_head(&text[..brace]).min(text[..brace].rfind('/').unwrap_or(0)),
         };
         let head = u16::try_from(head).unwrap_or(0);
-        let mut glob = Self { text: text.into(), forms: Forms::Followed, head, kind };
-        glob.forms = glob.forms().map_err(refuse)?;
+        let mut glob = Self { text: text.into(), forms: GlobForms::Followed, head, kind };
+        glob.forms = glob.compile_forms().map_err(refuse)?;
         Ok(glob)
     }
 
     /// Checks the alternatives, and chooses how they are kept.
-    fn forms(&self) -> Result<Forms, &'static str> {
+    fn compile_forms(&self) -> Result<GlobForms, &'static str> {
         let most = 2 * self.text.len();
         let (mut count, mut bytes, mut folded, mut climbs) = (0, 0, 0, false);
         let mut is_somewhere = self.kind != GlobKind::Cwd;
         let mut lines = String::new();
-        let too_many = self.any(&mut Steps::unlimited(), |pattern, fold, length, _| {
+        let too_many = self.any_alternative(&mut StepBudget::unlimited(), |pattern, fold, length, _| {
             (count, bytes) = (count + 1, bytes + length);
             folded += usize::from(fold);
             climbs |= has_parent_segment(pattern);
@@ -141,11 +141,11 @@ impl Glob {
         match too_many {
             Ok(false) if climbs => Err(PARENT),
             Ok(false) if !is_somewhere => Err(RELATIVE),
-            Ok(false) if folded == 0 && lines == *self.text => Ok(Forms::Text),
-            Ok(false) if lines.len() > most => Ok(Forms::Followed),
-            Ok(false) if folded == 0 => Ok(Forms::Lines(lines.into())),
-            Ok(false) if folded == count => Ok(Forms::Folded(lines.into())),
-            Ok(false) => Ok(Forms::Followed),
+            Ok(false) if folded == 0 && lines == *self.text => Ok(GlobForms::Text),
+            Ok(false) if lines.len() > most => Ok(GlobForms::Followed),
+            Ok(false) if folded == 0 => Ok(GlobForms::Lines(lines.into())),
+            Ok(false) if folded == count => Ok(GlobForms::Folded(lines.into())),
+            Ok(false) => Ok(GlobForms::Followed),
             _ => Err("has too many alternatives; use fewer braces"),
         }
     }
@@ -158,36 +158,36 @@ impl Glob {
     /// Returns the bytes of memory that it takes beside its own size.
     pub fn heap_bytes(&self) -> usize {
         let forms = match &self.forms {
-            Forms::Lines(lines) | Forms::Folded(lines) => heap(lines.len()),
-            Forms::Text | Forms::Followed => 0,
+            GlobForms::Lines(lines) | GlobForms::Folded(lines) => allocation_bytes(lines.len()),
+            GlobForms::Text | GlobForms::Followed => 0,
         };
-        heap(self.text.len()) + forms
+        allocation_bytes(self.text.len()) + forms
     }
 
     /// Returns true when the pattern matches the whole of `subject`.
     ///
     /// # Errors
     /// When the steps do not suffice; then it is undecided.
-    pub fn matches(&self, subject: &Subject, steps: &mut Steps) -> Result<bool, TooMany> {
+    pub fn matches(&self, subject: &GlobSubject, steps: &mut StepBudget) -> Result<bool, TooMany> {
         let head = usize::from(self.head);
-        steps.take(1 + head / 64)?;
+        steps.take_steps(1 + head / 64)?;
         if !subject.text.as_bytes().starts_with(&self.text.as_bytes()[..head]) {
             return Ok(false);
         }
         let (lines, text) = match &self.forms {
-            Forms::Text => return matches(&self.text, &subject.text, head, steps),
-            Forms::Lines(lines) => (lines, subject.text(false)),
-            Forms::Folded(lines) => (lines, subject.text(true)),
-            Forms::Followed => {
-                return self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
-                    Some(text) => matches(pattern, text, 0, steps),
+            GlobForms::Text => return matches_pattern(&self.text, &subject.text, head, steps),
+            GlobForms::Lines(lines) => (lines, subject.comparable_text(false)),
+            GlobForms::Folded(lines) => (lines, subject.comparable_text(true)),
+            GlobForms::Followed => {
+                return self.any_alternative(steps, |pattern, fold, _, steps| match subject.comparable_text(fold) {
+                    Some(text) => matches_pattern(pattern, text, 0, steps),
                     None => Ok(false),
                 });
             }
         };
         let Some(text) = text else { return Ok(false) };
         for pattern in lines.split('\n') {
-            if matches(pattern, text, head, steps)? {
+            if matches_pattern(pattern, text, head, steps)? {
                 return Ok(true);
             }
         }
@@ -198,25 +198,25 @@ impl Glob {
     ///
     /// # Errors
     /// As [`Glob::matches`].
-    pub fn matches_above(&self, subject: &Subject, steps: &mut Steps) -> Result<bool, TooMany> {
-        self.any(steps, |pattern, fold, _, steps| match subject.text(fold) {
-            Some(text) => matches(&format!("{}/**", pattern.trim_end_matches('/')), text, 0, steps),
+    pub fn matches_above(&self, subject: &GlobSubject, steps: &mut StepBudget) -> Result<bool, TooMany> {
+        self.any_alternative(steps, |pattern, fold, _, steps| match subject.comparable_text(fold) {
+            Some(text) => matches_pattern(&format!("{}/**", pattern.trim_end_matches('/')), text, 0, steps),
             None => Ok(false),
         })
     }
 
     /// Calls `look` with the alternatives until it returns true: each in the form that is matched, whether case does
     /// not count, and its length as written.
-    fn any(
+    fn any_alternative(
         &self,
-        steps: &mut Steps,
-        mut look: impl FnMut(&str, bool, usize, &mut Steps) -> Result<bool, TooMany>,
+        steps: &mut StepBudget,
+        mut look: impl FnMut(&str, bool, usize, &mut StepBudget) -> Result<bool, TooMany>,
     ) -> Result<bool, TooMany> {
-        let mut alternatives = Alternatives::of(&self.text);
+        let mut alternatives = BraceAlternatives::new(&self.text);
         while let Some(written) = alternatives.next(steps)? {
             // The buffers below.
-            steps.take(8 + written.len() / 8)?;
-            let collapsed = (!is_collapsed(written)).then(|| collapse(written));
+            steps.take_steps(8 + written.len() / 8)?;
+            let collapsed = (!is_collapsed(written)).then(|| collapse_path(written));
             let pattern = collapsed.as_deref().unwrap_or(written);
             let fold = self.kind == GlobKind::Cwd && ignores_case(pattern);
             let found = if fold {
@@ -249,7 +249,7 @@ pub fn is_relative(pattern: &str) -> bool {
     }
 }
 
-fn check(pattern: &str) -> Result<(), &'static str> {
+fn check_pattern(pattern: &str) -> Result<(), &'static str> {
     if pattern.is_empty() {
         return Err("may not be empty; leave the field out to match everywhere");
     }
@@ -290,7 +290,7 @@ fn ignores_case(text: &str) -> bool {
 }
 
 /// Drops empty and `.` segments and a trailing slash; a leading `//` (UNC) and the root stay.
-pub fn collapse(text: &str) -> String {
+pub fn collapse_path(text: &str) -> String {
     let unc = text.starts_with("//") && !text.starts_with("///");
     let mut out = String::with_capacity(text.len());
     if unc {
@@ -323,7 +323,7 @@ fn is_plain(cwd: &str) -> bool {
     *last != b'/' && !pairs.fold(false, |so_far, (before, byte)| so_far | is_odd(*before, *byte))
 }
 
-/// Returns true for a text that [`collapse`] leaves as it is; false may also be said of the root.
+/// Returns true for a text that [`collapse_path`] leaves as it is; false may also be said of the root.
 fn is_collapsed(text: &str) -> bool {
     let below = text.strip_prefix("//").or_else(|| text.strip_prefix('/')).unwrap_or(text);
     below.split('/').all(|segment| !segment.is_empty() && segment != ".")

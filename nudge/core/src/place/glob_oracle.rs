@@ -1,33 +1,37 @@
 //! Spells out the meaning of a glob: writes down every alternative of the braces, then matches each by brute force.
 
 use super::matching::class_end;
-use super::{GlobKind, MAX_ALTERNATIVES, Subject, collapse, ignores_case};
+use super::{GlobKind, GlobSubject, MAX_ALTERNATIVES, collapse_path, ignores_case};
 
 /// Returns true when one of the alternatives of `pattern`, a canonical text, matches the whole of `subject`.
-pub fn matches(pattern: &str, kind: GlobKind, subject: &Subject) -> bool {
-    expand(pattern).unwrap().iter().any(|alternative| {
-        let pattern = merge_globstars(&collapse(alternative));
+pub fn oracle_matches(pattern: &str, kind: GlobKind, subject: &GlobSubject) -> bool {
+    expand_braces(pattern).unwrap().iter().any(|alternative| {
+        let pattern = merge_globstars(&collapse_path(alternative));
         let fold = kind == GlobKind::Cwd && ignores_case(&pattern);
         let pattern = if fold { pattern.to_lowercase() } else { pattern };
         let segments = |text: &str| text.split('/').map(|segment| segment.chars().collect()).collect::<Vec<_>>();
-        subject.text(fold).is_some_and(|text| pattern == "**" || path(&segments(&pattern), &segments(text)))
+        subject
+            .comparable_text(fold)
+            .is_some_and(|text| pattern == "**" || matches_path(&segments(&pattern), &segments(text)))
     })
 }
 
 /// Every way to split the text is tried.
-fn path(pattern: &[Vec<char>], text: &[Vec<char>]) -> bool {
+fn matches_path(pattern: &[Vec<char>], text: &[Vec<char>]) -> bool {
     match pattern {
         [] => text.is_empty(),
-        [first, rest @ ..] if *first == ['*', '*'] => (0..=text.len()).any(|taken| path(rest, &text[taken..])),
-        [first, rest @ ..] => text.split_first().is_some_and(|(head, tail)| segment(first, head) && path(rest, tail)),
+        [first, rest @ ..] if *first == ['*', '*'] => (0..=text.len()).any(|taken| matches_path(rest, &text[taken..])),
+        [first, rest @ ..] => {
+            text.split_first().is_some_and(|(head, tail)| matches_segment(first, head) && matches_path(rest, tail))
+        }
     }
 }
 
-fn segment(pattern: &[char], text: &[char]) -> bool {
+fn matches_segment(pattern: &[char], text: &[char]) -> bool {
     match pattern {
         [] => text.is_empty(),
-        ['*', rest @ ..] => (0..=text.len()).any(|taken| segment(rest, &text[taken..])),
-        ['?', rest @ ..] => text.split_first().is_some_and(|(_, tail)| segment(rest, tail)),
+        ['*', rest @ ..] => (0..=text.len()).any(|taken| matches_segment(rest, &text[taken..])),
+        ['?', rest @ ..] => text.split_first().is_some_and(|(_, tail)| matches_segment(rest, tail)),
         ['[', ..] => {
             let whole: String = pattern.iter().collect();
             let class: Vec<char> = whole[..class_end(&whole).unwrap()].chars().collect();
@@ -36,10 +40,12 @@ fn segment(pattern: &[char], text: &[char]) -> bool {
                 members => (false, members),
             };
             text.split_first().is_some_and(|(have, tail)| {
-                is_member(members, *have) != negated && segment(&pattern[class.len()..], tail)
+                is_member(members, *have) != negated && matches_segment(&pattern[class.len()..], tail)
             })
         }
-        [first, rest @ ..] => text.split_first().is_some_and(|(head, tail)| first == head && segment(rest, tail)),
+        [first, rest @ ..] => {
+            text.split_first().is_some_and(|(head, tail)| first == head && matches_segment(rest, tail))
+        }
     }
 }
 
@@ -60,7 +66,7 @@ fn merge_globstars(pattern: &str) -> String {
 
 /// Returns every alternative of a pattern with braces. Classes are copied as they are; a range such as
 /// `{1..3}` is literal.
-pub fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
+pub fn expand_braces(pattern: &str) -> Result<Vec<String>, &'static str> {
     let mut out = vec![String::new()];
     let mut rest = pattern;
     while let Some(next) = rest.chars().next() {
@@ -75,7 +81,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
                 let (end, parts) = split_braces(rest)?;
                 let parts = match parts[..] {
                     [only] if is_range(only) => vec![rest[..end].to_owned()],
-                    _ => parts.into_iter().map(expand).collect::<Result<Vec<_>, _>>()?.concat(),
+                    _ => parts.into_iter().map(expand_braces).collect::<Result<Vec<_>, _>>()?.concat(),
                 };
                 (end, parts)
             }

@@ -3,15 +3,15 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::held::heap;
-use crate::place::glob::{collapse, has_parent_segment, is_drive};
+use crate::held::allocation_bytes;
+use crate::place::glob::{collapse_path, has_parent_segment, is_drive};
 
 /// Longest repository name.
 const MAX_BYTES: usize = 4096;
 
 /// A repository, compared without scheme, user, password, port and `.git`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Repo {
+pub enum RepoName {
     /// `file:///path`, case kept.
     File(Box<str>),
     /// A path on a host, or on any host, in lower case.
@@ -23,7 +23,7 @@ pub enum Repo {
     },
 }
 
-impl Repo {
+impl RepoName {
     /// Parses any spelling. Credentials in a URL are dropped here and never kept.
     ///
     /// # Errors
@@ -38,12 +38,12 @@ impl Repo {
             return Err(Error::scope("A repo may not hold control characters."));
         }
         let text = text.trim();
-        if climbs(text) {
+        if can_climb(text) {
             return Err(Error::scope("A repo may not hold a `..` segment; name the folder itself."));
         }
         if let Some((scheme, rest)) = split_scheme(text) {
             if scheme.eq_ignore_ascii_case("file") {
-                return file(
+                return parse_file_path(
                     rest.strip_prefix("localhost/").map_or_else(|| rest.into(), |path| format!("/{path}")).as_str(),
                 );
             }
@@ -58,7 +58,7 @@ impl Repo {
         // A letter and a colon are a drive only before a slash: `a:secret@host` has a user `a`.
         let drive = is_drive(text) && text[2..].starts_with(['/', '\\']);
         if text.starts_with('/') || text.starts_with('\\') || drive {
-            return file(text);
+            return parse_file_path(text);
         }
         let (user, rest) = text
             .split_once('@')
@@ -86,8 +86,8 @@ impl Repo {
     /// Returns the bytes of memory that it takes beside its own size.
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Self::File(path) | Self::Path { host: None, path } => heap(path.len()),
-            Self::Path { host: Some(host), path } => heap(host.len()) + heap(path.len()),
+            Self::File(path) | Self::Path { host: None, path } => allocation_bytes(path.len()),
+            Self::Path { host: Some(host), path } => allocation_bytes(host.len()) + allocation_bytes(path.len()),
         }
     }
 
@@ -101,7 +101,7 @@ impl Repo {
 }
 
 /// Writes the canonical form, which parses back to the same value.
-impl fmt::Display for Repo {
+impl fmt::Display for RepoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "file://{path}"),
@@ -144,7 +144,7 @@ fn host_of(authority: &str) -> &str {
 
 /// Returns true when a segment is `..`; a colon or an at sign ends a segment too, as in `host:../x`. The check is
 /// repeated after `.git` is removed, which turns `x:...git` into `x:..`.
-fn climbs(path: &str) -> bool {
+fn can_climb(path: &str) -> bool {
     has_parent_segment(&path.replace([':', '@'], "/"))
 }
 
@@ -152,7 +152,7 @@ fn is_port(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
+fn path_on(host: Option<&str>, path: &str) -> Option<RepoName> {
     let mut path = path.to_ascii_lowercase();
     loop {
         // Trimming is repeated: `./ x` begins with a space only after the dot is removed.
@@ -165,12 +165,12 @@ fn path_on(host: Option<&str>, path: &str) -> Option<Repo> {
     let host = host.map(str::to_ascii_lowercase);
     if path.is_empty()
         || path.starts_with(['\\', ':'])
-        || climbs(&path)
+        || can_climb(&path)
         || host.as_deref().is_some_and(|host| !is_host(host))
     {
         return None;
     }
-    Some(Repo::Path { host: host.map(Into::into), path: path.into() })
+    Some(RepoName::Path { host: host.map(Into::into), path: path.into() })
 }
 
 fn is_host(host: &str) -> bool {
@@ -182,16 +182,16 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-fn file(path: &str) -> Result<Repo> {
+fn parse_file_path(path: &str) -> Result<RepoName> {
     let slashes = path.replace('\\', "/");
     let mut path = trim_git(&slashes);
     if is_drive(&path) {
         path.insert(0, '/');
     }
-    if !path.starts_with('/') || climbs(&path) {
+    if !path.starts_with('/') || can_climb(&path) {
         return Err(Error::invalid("A file repo is an absolute path, `file:///path`."));
     }
-    Ok(Repo::File(path.into()))
+    Ok(RepoName::File(path.into()))
 }
 
 /// Collapses a path and drops the `.git` of `repo.git`, and spaces and slashes at the end, until
@@ -199,7 +199,7 @@ fn file(path: &str) -> Result<Repo> {
 fn trim_git(path: &str) -> String {
     let mut path = path.to_owned();
     loop {
-        let tidy = collapse(&path);
+        let tidy = collapse_path(&path);
         let short = match tidy.len() {
             1 => &tidy,
             _ => tidy.trim_end_matches([' ', '/']),
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn canonical(text: &str) -> String {
-        Repo::parse(text).unwrap().to_string()
+        RepoName::parse(text).unwrap().to_string()
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
             format!("a:{word}@h.example:x/y"),
         ] {
             assert!(
-                !Repo::parse(&text).is_ok_and(
+                !RepoName::parse(&text).is_ok_and(
                     |repo| repo.to_string().contains(&word.to_lowercase()) || repo.to_string().contains(&word)
                 ),
                 "{text}"
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn hosts() {
-        let admits = |scope: &str, context: &str| Repo::parse(scope).unwrap().admits(&Repo::parse(context).unwrap());
+        let admits =
+            |scope: &str, context: &str| RepoName::parse(scope).unwrap().admits(&RepoName::parse(context).unwrap());
         assert!(admits("org/repo", "git@github.com:ORG/repo.git"));
         assert!(admits("git:org/repo", "org/repo"));
         assert!(admits("github.com/org/repo", "https://x:y@github.com/org/repo"));
@@ -311,10 +312,10 @@ mod tests {
             "git:a:...git",
             "/x@...git",
         ] {
-            assert!(Repo::parse(text).is_err(), "{text}");
+            assert!(RepoName::parse(text).is_err(), "{text}");
         }
         for text in ["file:///a/../b", "org/../x", "git@h:../x", " ..:x", "a\u{1}b/c"] {
-            assert_eq!(Repo::parse(text).unwrap_err().reason(), "E_SCOPE_INVALID", "{text:?}");
+            assert_eq!(RepoName::parse(text).unwrap_err().reason(), "E_SCOPE_INVALID", "{text:?}");
         }
     }
 
@@ -323,8 +324,8 @@ mod tests {
         /// Promise (hints): A canonical repository name reads back as itself.
         #[test]
         fn canonical_reads_back(text in "(https://|ssh://|git:|GIT:|file://|)([a-zA-Z.:@/\\[\\]0-2 \\\\-]|\\.git){0,16}") {
-            if let Ok(repo) = Repo::parse(&text) {
-                prop_assert_eq!(Repo::parse(&repo.to_string()), Ok(repo.clone()), "{} -> {}", text, repo);
+            if let Ok(repo) = RepoName::parse(&text) {
+                prop_assert_eq!(RepoName::parse(&repo.to_string()), Ok(repo.clone()), "{} -> {}", text, repo);
             }
         }
     }

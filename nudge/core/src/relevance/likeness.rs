@@ -1,7 +1,7 @@
 //! Words that are much alike: one with a wrong letter, or the beginning of another.
 
-use super::Entry;
-use crate::words::Word;
+use super::StemEntry;
+use crate::words::TextWord;
 
 /// The weight of a word found by the beginning of another, with one wrong letter, in a short word, or with two.
 const BEGIN: f64 = 0.6;
@@ -16,16 +16,16 @@ const MIN_BEGIN: usize = 5;
 /// The first bytes of a stem that has at least as many.
 pub(super) type Head = Option<[u8; MIN_BEGIN]>;
 
-pub(super) fn head(stem: &str) -> Head {
+pub(super) fn head_of_stem(stem: &str) -> Head {
     stem.as_bytes().first_chunk().copied()
 }
 
 /// The letters that a word has, one bit each, so that most words that are unlike are passed over at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Letters(u32);
+pub(super) struct LetterSet(u32);
 
-impl Letters {
-    pub(super) fn of(word: &str) -> Self {
+impl LetterSet {
+    pub(super) fn from_word(word: &str) -> Self {
         Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
     }
 
@@ -36,17 +36,17 @@ impl Letters {
 }
 
 /// The traits of a word much like this one.
-pub(super) struct Likeness<'a> {
-    word: &'a Word,
+pub(super) struct WordLikeness<'a> {
+    word: &'a TextWord,
     head: Head,
-    letters: Letters,
+    letters: LetterSet,
     /// Letters that may be wrong.
     wrong: usize,
     chars: usize,
 }
 
-impl<'a> Likeness<'a> {
-    pub(super) fn of(word: &'a Word) -> Self {
+impl<'a> WordLikeness<'a> {
+    pub(super) fn new(word: &'a TextWord) -> Self {
         let chars = word.folded.chars().count();
         let is_spelt = word.folded.chars().all(char::is_alphabetic);
         let wrong = match chars {
@@ -55,20 +55,21 @@ impl<'a> Likeness<'a> {
             MIN_ONE_WRONG.. => 1,
             _ => 0,
         };
-        Self { word, head: head(&word.stem), letters: Letters::of(&word.folded), wrong, chars }
+        Self { word, head: head_of_stem(&word.stem), letters: LetterSet::from_word(&word.folded), wrong, chars }
     }
 
     /// Returns the weight of the word in a text with this stem; `None` when the two are not alike.
-    pub(super) fn share(&self, entry: &Entry) -> Option<f64> {
+    pub(super) fn find_share(&self, entry: &StemEntry) -> Option<f64> {
         let begins = |long: &str, short: &str| long.starts_with(short);
         let begin = self.head.is_some()
             && self.head == entry.head
             && (begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem));
-        let typo = entry.forms.iter().filter_map(|(form, letters)| self.typo(form, *letters)).fold(None, max);
-        max(begin.then_some(BEGIN), typo.unwrap_or_default())
+        let typo =
+            entry.forms.iter().filter_map(|(form, letters)| self.find_typo_share(form, *letters)).fold(None, max_share);
+        max_share(begin.then_some(BEGIN), typo.unwrap_or_default())
     }
 
-    fn typo(&self, form: &str, letters: Letters) -> Option<f64> {
+    fn find_typo_share(&self, form: &str, letters: LetterSet) -> Option<f64> {
         // The bound on letters holds for bytes; a wrong letter beyond ASCII has several.
         if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
             return None;
@@ -85,6 +86,6 @@ impl<'a> Likeness<'a> {
     }
 }
 
-pub(super) fn max(best: Option<f64>, share: f64) -> Option<f64> {
+pub(super) fn max_share(best: Option<f64>, share: f64) -> Option<f64> {
     Some(best.unwrap_or_default().max(share)).filter(|share| *share > 0.0)
 }

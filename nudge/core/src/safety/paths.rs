@@ -16,7 +16,7 @@ use crate::place::glob::{has_parent_segment, is_drive};
 /// # Errors
 /// `E_SCOPE_INVALID` for a relative or UNC path, a `..` segment (plain or percent-encoded) and
 /// control characters.
-pub fn normalize(path: &str) -> Result<String> {
+pub fn normalize_path(path: &str) -> Result<String> {
     if path.chars().any(char::is_control) {
         return Err(Error::scope("A path may not hold control characters."));
     }
@@ -69,7 +69,7 @@ mod tests {
             (r"c:\code\\x/./y\", r"c:\code\x/y"),
             ("c:/code//x/", "c:/code/x"),
         ] {
-            assert_eq!(normalize(path).unwrap(), expected, "{path}");
+            assert_eq!(normalize_path(path).unwrap(), expected, "{path}");
         }
         for path in [
             "",
@@ -90,7 +90,7 @@ mod tests {
             "/a\0",
             "/a\nb",
         ] {
-            assert_eq!(normalize(path).unwrap_err().reason(), "E_SCOPE_INVALID", "{path:?}");
+            assert_eq!(normalize_path(path).unwrap_err().reason(), "E_SCOPE_INVALID", "{path:?}");
         }
     }
 }

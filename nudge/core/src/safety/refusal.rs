@@ -10,22 +10,22 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// `E_SECRET_REJECTED` with `data.rule` and `data.path`, never the text.
-pub fn check(name: Option<&str>, text: &str, path: &str) -> Result<()> {
+pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     match SecretGuard::new().check(name, text) {
         None => Ok(()),
-        Some(rule) => Err(rejected(&Finding { rule, path: path.to_owned() })),
+        Some(rule) => Err(make_rejection(&Finding { rule, path: path.to_owned() })),
     }
 }
 
-/// As [`check`], for every string and every key of a JSON value.
+/// As [`check_text`], for every string and every key of a JSON value.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check_text`].
 pub fn check_json(path: &str, value: &Value) -> Result<()> {
-    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(rejected(&finding)))
+    SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(make_rejection(&finding)))
 }
 
-fn rejected(finding: &Finding) -> Error {
+fn make_rejection(finding: &Finding) -> Error {
     let Finding { rule, path } = finding;
     let what = if *rule == "hex-32-64" {
         "holds 32-64 hex digits, which look like a credential".into()
@@ -36,6 +36,6 @@ fn rejected(finding: &Finding) -> Error {
         ErrorKind::SecretRejected,
         format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity: \"secret\"`."),
     )
-    .with("rule", *rule)
-    .with("path", path.as_str())
+    .with_data("rule", *rule)
+    .with_data("path", path.as_str())
 }

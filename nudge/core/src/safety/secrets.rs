@@ -29,13 +29,13 @@ mod tests;
 mod url;
 mod verdict;
 
-use names::Promise;
+use names::NamePromise;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use structure::Encoded;
-use survey::Survey;
+use structure::TokenContent;
+use survey::TextSurvey;
 
-pub use spans::Span;
+pub use spans::SecretSpan;
 
 /// Where and why a text was refused. Never holds the match itself.
 ///
@@ -190,7 +190,7 @@ fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Findi
     let nested = if may_parse { parse_nested(text) } else { None };
     let rule = match &nested {
         // Its parts say more than the whole, and once is enough for a long one.
-        Some(_) if text.len() > TWICE_LIMIT => scan_shapes(&Survey::of(text)),
+        Some(_) if text.len() > TWICE_LIMIT => scan_shapes(&TextSurvey::new(text)),
         _ => scan(place.name, text, &mut place.decode),
     };
     if let Some(rule) = rule {
@@ -274,9 +274,9 @@ fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static s
     if text.len() < 5 {
         return None;
     }
-    let view = Survey::of(text);
-    let promised = name.map_or(Promise::None, |name| names::promise(name.as_bytes()));
-    if view.is_plain() && promised == Promise::None {
+    let view = TextSurvey::new(text);
+    let promised = name.map_or(NamePromise::None, |name| names::judge_name(name.as_bytes()));
+    if view.is_plain() && promised == NamePromise::None {
         return None;
     }
     scan_plain(promised, &view)
@@ -285,18 +285,18 @@ fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static s
 }
 
 /// The rules that know a secret by its own shape.
-fn scan_shapes(view: &Survey<'_>) -> Option<&'static str> {
+fn scan_shapes(view: &TextSurvey<'_>) -> Option<&'static str> {
     let text = view.text;
-    if (view.has(Survey::DASHES) && structure::private_key(text)) || structure::putty_key(text) {
+    if (view.has_any(TextSurvey::DASHES) && structure::private_key(text)) || structure::putty_key(text) {
         return Some("private-key");
     }
-    if let Some(rule) = view.words(formats::SHORTEST).find_map(formats::find) {
+    if let Some(rule) = view.long_words(formats::SHORTEST).find_map(formats::find_format) {
         return Some(rule);
     }
-    if view.words(32).any(|word| holds_hex(text, word)) {
+    if view.long_words(32).any(|word| holds_hex(text, word)) {
         return Some("hex-32-64");
     }
-    (view.has(Survey::AT) && url::credentials(text)).then_some("url-credentials")
+    (view.has_any(TextSurvey::AT) && url::has_credentials(text)).then_some("url-credentials")
 }
 
 /// Whether `word`, a part of `text`, has a hex run that is no commit.
@@ -306,59 +306,69 @@ fn holds_hex(text: &str, word: &str) -> bool {
 }
 
 /// The rules that read the text as it stands, each where the survey leaves it a chance.
-fn scan_plain(promised: Promise, view: &Survey<'_>) -> Option<&'static str> {
+fn scan_plain(promised: NamePromise, view: &TextSurvey<'_>) -> Option<&'static str> {
     scan_shapes(view)
         .or_else(|| named(promised, view.text))
-        .or_else(|| if view.has(Survey::SEPARATOR) { assign::find(view.text) } else { None })
-        .or_else(|| if view.has(Survey::BLANK | Survey::SEPARATOR) { command::find(view.text) } else { None })
-        .or_else(
-            || if view.has(Survey::BLANK) { netrc::find(view.text).or_else(|| prose::find(view.text)) } else { None },
-        )
+        .or_else(|| if view.has_any(TextSurvey::SEPARATOR) { assign::find_assignment(view.text) } else { None })
+        .or_else(|| {
+            if view.has_any(TextSurvey::BLANK | TextSurvey::SEPARATOR) {
+                command::find_in_command(view.text)
+            } else {
+                None
+            }
+        })
+        .or_else(|| {
+            if view.has_any(TextSurvey::BLANK) {
+                netrc::find_netrc_password(view.text).or_else(|| prose::find_in_prose(view.text))
+            } else {
+                None
+            }
+        })
         .or_else(|| if view.text.is_ascii() { None } else { prose::find_unspaced(view.text) })
 }
 
 /// The text as the value of a name that promises `promised`.
-fn named(promised: Promise, text: &str) -> Option<&'static str> {
+fn named(promised: NamePromise, text: &str) -> Option<&'static str> {
     let whole = text.trim();
     match promised {
-        Promise::None => None,
-        Promise::Header => header::header_credential(whole).then_some("authorization-header"),
+        NamePromise::None => None,
+        NamePromise::Header => header::header_credential(whole).then_some("authorization-header"),
         _ if whole.len() > 512 || whole.contains('\n') => None,
         _ => assign::names_literal(promised, whole).then_some("secret-assignment"),
     }
 }
 
 /// Credentials inside base64: keys, JSON, `user:password` and the like.
-fn scan_encoded(promised: Promise, view: &Survey<'_>, decode: &mut usize) -> Option<&'static str> {
+fn scan_encoded(promised: NamePromise, view: &TextSurvey<'_>, decode: &mut usize) -> Option<&'static str> {
     const SHORTEST: usize = 24;
-    let worth = view.text.len() < 4096 || promised > Promise::None || structure::has_encoded_start(view.text);
+    let worth = view.text.len() < 4096 || promised > NamePromise::None || structure::has_encoded_start(view.text);
     if !worth {
         return None;
     }
-    view.words(SHORTEST).flat_map(|word| structure::base64_tokens(word, SHORTEST)).find_map(|token| {
+    view.long_words(SHORTEST).flat_map(|word| structure::base64_tokens(word, SHORTEST)).find_map(|token| {
         if *decode == 0 {
             return None;
         }
-        let Encoded::Text(inner) = structure::decode_base64(token) else {
+        let TokenContent::Text(inner) = structure::decode_base64(token) else {
             return None;
         };
         *decode = decode.saturating_sub(inner.len());
-        scan_plain(Promise::None, &Survey::of(&inner)).map(|_| "encoded-secret")
+        scan_plain(NamePromise::None, &TextSurvey::new(&inner)).map(|_| "encoded-secret")
     })
 }
 
 /// Nothing but a random string.
-fn scan_bare(name: Option<&str>, view: &Survey<'_>) -> Option<&'static str> {
+fn scan_bare(name: Option<&str>, view: &TextSurvey<'_>) -> Option<&'static str> {
     if name.is_some_and(|n| names::describes_public(n.as_bytes())) {
         return None;
     }
     // Certificates and public keys: the private ones were found above.
-    if view.has(Survey::DASHES) && view.text.contains("-----BEGIN ") {
+    if view.has_any(TextSurvey::DASHES) && view.text.contains("-----BEGIN ") {
         return None;
     }
     (random::is_bare_random(view.text)
         || random::is_chat_token(view.text)
-        || view.words(random::PREFIXED_MIN).any(random::has_prefixed_token)
-        || view.words(random::LONG_MIN).any(random::is_long_random))
+        || view.long_words(random::PREFIXED_MIN).any(random::has_prefixed_token)
+        || view.long_words(random::LONG_MIN).any(random::is_long_random))
     .then_some("random-string")
 }

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ContextUse, Method};
+use super::{ContextUse, MethodSpec};
 
 /// The name of the method that lists the others.
 pub const METHODS: &str = "nudge.methods";
 
 /// A method as `nudge.methods` tells it.
-// As of a [`Method`].
+// As of a [`MethodSpec`].
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodInfo {
@@ -44,7 +44,7 @@ pub struct MethodInfo {
 impl MethodInfo {
     /// Makes a row of `source`, which is in use or not; whole, or without title, description and schema: models and
     /// people read them, and they are most of it.
-    pub fn new(row: &Method, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
+    pub fn new(row: &MethodSpec, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
         let words = |words: &str| if is_whole { words.to_owned() } else { String::new() };
         Self {
             name: row.name.into(),
@@ -93,11 +93,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::table::{NoParams, schema};
+    use crate::table::{NoParams, build_schema};
 
     #[test]
     fn a_row_is_told_whole_or_without_what_is_read() {
-        let row = Method::new("nudge.x.y", "A title", "What it is for.", schema::<NoParams>);
+        let row = MethodSpec::new("nudge.x.y", "A title", "What it is for.", build_schema::<NoParams>);
         let told = |is_whole| serde_json::to_value(MethodInfo::new(&row, Some("x"), true, is_whole)).unwrap();
         let names = |told: &Value| told.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
         let (whole, short) = (told(true), told(false));

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use serde_json::value::RawValue;
 
-use super::{Caller, Method, Service, unknown_method};
+use super::{Caller, MethodSpec, Service, unknown_method};
 use crate::error::Result;
 
 /// Room for the methods of all sources.
 const MANY: usize = 100;
 
 /// Joins several services: each call goes to the first with the method in its table.
-pub struct Services {
+pub struct JoinedServices {
     all: Vec<Arc<dyn Service>>,
     /// The service that answers a name, and its row there.
-    by_name: HashMap<&'static str, (usize, &'static Method), RandomState>,
+    by_name: HashMap<&'static str, (usize, &'static MethodSpec), RandomState>,
 }
 
-impl Services {
+impl JoinedServices {
     /// Joins `services`; the first one that knows a name answers it.
     pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
         // Every start makes one, so room is made at once.
@@ -33,7 +33,7 @@ impl Services {
     }
 
     /// The service that answers a name, and its row there.
-    pub fn find(&self, name: &str) -> Option<(&dyn Service, &'static Method)> {
+    pub fn find_service(&self, name: &str) -> Option<(&dyn Service, &'static MethodSpec)> {
         // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
         let as_tool = || self.by_name.iter().find(|(known, _)| is_as_tool(name, known)).map(|(_, found)| found);
         self.by_name.get(name).or_else(as_tool).map(|(at, row)| (&*self.all[*at], *row))
@@ -49,8 +49,8 @@ fn is_as_tool(name: &str, known: &str) -> bool {
     })
 }
 
-impl Service for Services {
-    fn methods(&self) -> Vec<&'static Method> {
+impl Service for JoinedServices {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
         let of = |(at, service): (usize, &Arc<dyn Service>)| {
             let rows = service.methods().into_iter();
             rows.filter(|row| self.by_name.get(row.name).is_some_and(|(first, _)| *first == at)).collect::<Vec<_>>()
@@ -58,12 +58,12 @@ impl Service for Services {
         self.all.iter().enumerate().flat_map(of).collect()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        self.find(name).map(|(_, row)| row)
+    fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
+        self.find_service(name).map(|(_, row)| row)
     }
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        let (service, row) = self.find(method).ok_or_else(|| unknown_method(method, &self.methods()))?;
+        let (service, row) = self.find_service(method).ok_or_else(|| unknown_method(method, &self.methods()))?;
         service.call_by(caller, row.name, params)
     }
 }

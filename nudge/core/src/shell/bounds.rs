@@ -24,7 +24,7 @@ const OPENING_WORDS: [&str; 12] =
     ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"];
 
 /// Returns the part of a line for the parser: all of it without the text of here-documents, or nothing.
-pub(super) fn bounded(line: &str) -> Option<Cow<'_, str>> {
+pub(super) fn bound_line(line: &str) -> Option<Cow<'_, str>> {
     let line = without_documents(line);
     (line.len() <= MAX_BYTES && nests_little(&line)).then_some(line)
 }

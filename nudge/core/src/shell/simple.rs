@@ -1,7 +1,7 @@
 //! Finds the words before a program, and the program.
 
 /// A program that runs its other words as a command, and does nothing else.
-struct Wrapper {
+struct WrapperProgram {
     name: &'static str,
     /// The options that take the next word as their value.
     valued: &'static [&'static str],
@@ -11,31 +11,35 @@ struct Wrapper {
     words: usize,
 }
 
-const fn wrapper(name: &'static str, valued: &'static [&'static str], other: &'static [&'static str]) -> Wrapper {
-    Wrapper { name, valued, other, words: 0 }
+const fn new_wrapper(
+    name: &'static str,
+    valued: &'static [&'static str],
+    other: &'static [&'static str],
+) -> WrapperProgram {
+    WrapperProgram { name, valued, other, words: 0 }
 }
 
-const WRAPPERS: &[Wrapper] = &[
-    wrapper(
+const WRAPPERS: &[WrapperProgram] = &[
+    new_wrapper(
         "sudo",
         &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "--user", "--group", "--prompt"],
         &["-D", "-R", "-e", "-i", "-l", "-s", "-v", "-k", "-K", "--edit", "--login", "--list", "--shell", "--chdir"],
     ),
-    wrapper("doas", &["-u", "-C"], &["-s", "-L"]),
-    Wrapper { words: 1, ..wrapper("timeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
-    Wrapper { words: 1, ..wrapper("gtimeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
-    wrapper("env", &["-u", "--unset"], &["-C", "-S", "--chdir", "--split-string"]),
-    wrapper("nice", &["-n", "--adjustment"], &[]),
-    wrapper("ionice", &["-c", "-n", "--class", "--classdata"], &["-p", "-P", "-u"]),
-    wrapper("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], &[]),
-    wrapper("time", &["-f", "-o", "--format", "--output"], &[]),
-    wrapper("nohup", &[], &[]),
-    wrapper("setsid", &[], &[]),
-    wrapper("chronic", &[], &[]),
-    wrapper("caffeinate", &["-t", "-w"], &[]),
-    wrapper("builtin", &[], &[]),
-    wrapper("command", &[], &["-v", "-V"]),
-    wrapper("exec", &["-a"], &[]),
+    new_wrapper("doas", &["-u", "-C"], &["-s", "-L"]),
+    WrapperProgram { words: 1, ..new_wrapper("timeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
+    WrapperProgram { words: 1, ..new_wrapper("gtimeout", &["-k", "-s", "--kill-after", "--signal"], &[]) },
+    new_wrapper("env", &["-u", "--unset"], &["-C", "-S", "--chdir", "--split-string"]),
+    new_wrapper("nice", &["-n", "--adjustment"], &[]),
+    new_wrapper("ionice", &["-c", "-n", "--class", "--classdata"], &["-p", "-P", "-u"]),
+    new_wrapper("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], &[]),
+    new_wrapper("time", &["-f", "-o", "--format", "--output"], &[]),
+    new_wrapper("nohup", &[], &[]),
+    new_wrapper("setsid", &[], &[]),
+    new_wrapper("chronic", &[], &[]),
+    new_wrapper("caffeinate", &["-t", "-w"], &[]),
+    new_wrapper("builtin", &[], &[]),
+    new_wrapper("command", &[], &["-v", "-V"]),
+    new_wrapper("exec", &["-a"], &[]),
 ];
 
 /// Programs that hand on their input, and seldom fail.
@@ -55,7 +59,7 @@ pub(super) fn base_name(word: &str) -> &str {
 }
 
 /// The name and the value of an assignment.
-pub(super) fn assignment(word: &str) -> Option<(String, String)> {
+pub(super) fn parse_assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -64,7 +68,7 @@ pub(super) fn assignment(word: &str) -> Option<(String, String)> {
 
 /// The wrapper that a command begins with, and the number of its words. `None` where there is none, or it does
 /// something else.
-pub(super) fn wrapped<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
+pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
     let name = base_name(words.first()?.as_ref());
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
     let mut at = 1;
@@ -82,7 +86,7 @@ pub(super) fn wrapped<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize
 }
 
 /// The text that a shell is to run.
-pub(super) struct Script {
+pub(super) struct ShellScript {
     /// The number of its word.
     pub at: usize,
     pub options: ShellOptions,
@@ -129,18 +133,18 @@ impl ShellOptions {
 }
 
 /// The script of `bash -lc "..."`.
-pub(super) fn script<W: AsRef<str>>(words: &[W]) -> Option<Script> {
+pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     let (program, rest) = words.split_first()?;
     if !SHELLS.contains(&base_name(program.as_ref())) {
         return None;
     }
     let mut options = ShellOptions::default();
     let (taken, script) = options.read(rest);
-    (script && taken < rest.len()).then_some(Script { at: 1 + taken, options })
+    (script && taken < rest.len()).then_some(ShellScript { at: 1 + taken, options })
 }
 
 /// The program of a command, and the number of words that say it.
-pub(super) fn program(words: &[String]) -> (String, usize) {
+pub(super) fn find_program(words: &[String]) -> (String, usize) {
     let word = |at: usize| words.get(at).map(String::as_str);
     let name = base_name(word(0).unwrap_or_default());
     if name == "docker-compose" {

@@ -2,9 +2,9 @@
 
 use rable::{ListItem, ListOperator, Node, NodeKind};
 
-use super::bounds::bounded;
-use super::simple::{self, ShellOptions, assignment, base_name, passes_on, wrapped};
-use super::unquote::{Word, unquote};
+use super::bounds::bound_line;
+use super::simple::{self, ShellOptions, base_name, find_wrapper, parse_assignment, passes_on};
+use super::unquote::{ShellWord, unquote_word};
 use super::{Command, Folder, Input, Line, Told};
 
 /// Most scripts within scripts, as in `bash -c "bash -c ..."`.
@@ -18,7 +18,7 @@ const RESERVED: [&str; 9] = ["if", "while", "until", "for", "case", "select", "f
 
 /// The state that goes from one command to the next.
 #[derive(Clone, Default)]
-struct State {
+struct ShellState {
     folder: Folder,
     exported: Vec<(String, String)>,
     options: ShellOptions,
@@ -28,15 +28,15 @@ struct State {
 
 /// A simple command before its words are interpreted.
 #[derive(Default)]
-struct Raw {
+struct RawCommand {
     assignments: Vec<(String, String)>,
-    words: Vec<Word>,
+    words: Vec<ShellWord>,
     input: Input,
 }
 
 /// How a command stands in its line.
 #[derive(Clone, Copy)]
-struct Place {
+struct CommandPlace {
     told: Told,
     piped: bool,
     /// Others come after it, which run only if it succeeds, because of `set -e`.
@@ -44,57 +44,57 @@ struct Place {
 }
 
 #[derive(Default)]
-pub(super) struct Walk {
+pub(super) struct ShellWalk {
     commands: Vec<Command>,
     background: bool,
-    state: State,
+    state: ShellState,
     scripts: usize,
 }
 
-impl AsRef<str> for Word {
+impl AsRef<str> for ShellWord {
     fn as_ref(&self) -> &str {
         &self.text
     }
 }
 
-impl Walk {
+impl ShellWalk {
     pub fn into_line(self) -> Line {
         Line { commands: self.commands, background: self.background }
     }
 
     /// Goes through a line or a script.
-    pub fn line(&mut self, line: &str, told: Told) -> Option<()> {
-        self.text(line, Place { told, piped: false, before: false })
+    pub fn walk_line(&mut self, line: &str, told: Told) -> Option<()> {
+        self.walk_text(line, CommandPlace { told, piped: false, before: false })
     }
 
-    fn text(&mut self, line: &str, place: Place) -> Option<()> {
+    fn walk_text(&mut self, line: &str, place: CommandPlace) -> Option<()> {
         if !line.contains(|c: char| SPECIAL.contains(c)) {
             let words: Vec<_> = line.split_whitespace().collect();
             if !words.iter().any(|word| RESERVED.contains(word)) {
-                let set = words.iter().map_while(|word| assignment(word)).collect::<Vec<_>>();
+                let set = words.iter().map_while(|word| parse_assignment(word)).collect::<Vec<_>>();
                 let words = words[set.len()..].iter();
-                let words = words.map(|word| Word { text: (*word).into(), dynamic: false }).collect();
-                return self.simple(Raw { assignments: set, words, input: Input::None }, place);
+                let words = words.map(|word| ShellWord { text: (*word).into(), dynamic: false }).collect();
+                return self.walk_simple(RawCommand { assignments: set, words, input: Input::None }, place);
             }
         }
-        let nodes = rable::parse(&bounded(line)?, false).ok()?;
+        let nodes = rable::parse(&bound_line(line)?, false).ok()?;
         self.background |= self.scripts == 0 && nodes.last().is_some_and(ends_in_background);
         for (at, node) in nodes.iter().enumerate() {
             let place = if at + 1 == nodes.len() {
-                Place { told: self.after_others(nodes[..at].iter(), place.told), ..place }
+                CommandPlace { told: self.after_others(nodes[..at].iter(), place.told), ..place }
             } else {
                 self.before_another(node, place)
             };
-            self.node(node, place)?;
+            self.walk_node(node, place)?;
         }
         Some(())
     }
 
     /// Returns the place of a command before another: its result is unknown, unless the first failure ends the line.
-    fn before_another(&self, node: &Node, place: Place) -> Place {
+    fn before_another(&self, node: &Node, place: CommandPlace) -> CommandPlace {
         let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
         let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };
-        Place { told, before: true, ..place }
+        CommandPlace { told, before: true, ..place }
     }
 
     /// Returns the knowledge about the last command: all, unless the failure of another ends the line.
@@ -102,56 +102,56 @@ impl Walk {
         Told { failure: told.failure && (!self.state.options.errexit || others.all(cannot_fail)), ..told }
     }
 
-    fn node(&mut self, node: &Node, place: Place) -> Option<()> {
+    fn walk_node(&mut self, node: &Node, place: CommandPlace) -> Option<()> {
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
-                let raw = Raw {
+                let raw = RawCommand {
                     assignments: assignments
                         .iter()
-                        .filter_map(|node| assignment(&unquote(text_of(node)?).text))
+                        .filter_map(|node| parse_assignment(&unquote_word(text_of(node)?).text))
                         .collect(),
-                    words: words.iter().filter_map(|node| text_of(node).map(unquote)).collect(),
+                    words: words.iter().filter_map(|node| text_of(node).map(unquote_word)).collect(),
                     input: redirects.iter().rev().find_map(input_of).unwrap_or_default(),
                 };
-                self.simple(raw, place)
+                self.walk_simple(raw, place)
             }
-            NodeKind::List { items } => self.list(items, place),
-            NodeKind::Pipeline { commands, .. } => self.pipeline(commands, place),
-            NodeKind::Time { pipeline, .. } => self.node(pipeline, place),
-            NodeKind::Negation { pipeline } => self.node(pipeline, Place { told: Told::NOTHING, ..place }),
-            NodeKind::Subshell { body, .. } => self.apart(body, place),
-            NodeKind::BraceGroup { body, .. } => self.node(body, place),
+            NodeKind::List { items } => self.walk_list(items, place),
+            NodeKind::Pipeline { commands, .. } => self.walk_pipeline(commands, place),
+            NodeKind::Time { pipeline, .. } => self.walk_node(pipeline, place),
+            NodeKind::Negation { pipeline } => self.walk_node(pipeline, CommandPlace { told: Told::NOTHING, ..place }),
+            NodeKind::Subshell { body, .. } => self.walk_subshell(body, place),
+            NodeKind::BraceGroup { body, .. } => self.walk_node(body, place),
             NodeKind::If { condition, then_body, else_body, .. } => {
                 let bodies = [Some(condition), Some(then_body), else_body.as_ref()];
-                self.perhaps(bodies.into_iter().flatten().map(|body| &**body), place)
+                self.walk_optional(bodies.into_iter().flatten().map(|body| &**body), place)
             }
             NodeKind::While { condition, body, .. } | NodeKind::Until { condition, body, .. } => {
-                self.perhaps([&**condition, &**body], place)
+                self.walk_optional([&**condition, &**body], place)
             }
             NodeKind::For { body, .. } | NodeKind::ForArith { body, .. } | NodeKind::Select { body, .. } => {
-                self.perhaps([&**body], place)
+                self.walk_optional([&**body], place)
             }
             NodeKind::Case { patterns, .. } => {
-                self.perhaps(patterns.iter().filter_map(|pattern| pattern.body.as_ref()), place)
+                self.walk_optional(patterns.iter().filter_map(|pattern| pattern.body.as_ref()), place)
             }
-            NodeKind::Coproc { command, .. } => self.perhaps([&**command], place),
+            NodeKind::Coproc { command, .. } => self.walk_optional([&**command], place),
             _ => Some(()),
         }
     }
 
     /// Walks a command in a shell of its own, which changes nothing for the commands after it.
-    fn apart(&mut self, node: &Node, place: Place) -> Option<()> {
+    fn walk_subshell(&mut self, node: &Node, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
-        let done = self.node(node, place);
+        let done = self.walk_node(node, place);
         self.state = state;
         done
     }
 
     /// Walks commands that may run or not, once or often. If one moves, the folder is unknown.
-    fn perhaps<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: Place) -> Option<()> {
+    fn walk_optional<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: CommandPlace) -> Option<()> {
         let folder = self.state.folder.clone();
         for node in nodes {
-            self.node(node, Place { told: Told::NOTHING, ..place })?;
+            self.walk_node(node, CommandPlace { told: Told::NOTHING, ..place })?;
         }
         if self.state.folder != folder {
             self.state.folder = Folder::Unknown;
@@ -160,10 +160,10 @@ impl Walk {
     }
 
     /// Lists lean to the left: `a && b; c` is `((a && b); c)`.
-    fn list(&mut self, items: &[ListItem], place: Place) -> Option<()> {
+    fn walk_list(&mut self, items: &[ListItem], place: CommandPlace) -> Option<()> {
         if let Some(first) = first_of(items).filter(|first| program_of(first) == Some("set")) {
             // The options of `set` decide how much is known.
-            self.node(first, place)?;
+            self.walk_node(first, place)?;
         }
         let (mut items, mut of_left) = (items, place);
         let mut later = Vec::new();
@@ -171,25 +171,25 @@ impl Walk {
             let [left, rest @ ..] = items else { return None };
             let (operator, right) = (left.operator?, rest.first().map(|item| &item.command));
             let of_right;
-            (of_left, of_right) = self.both(operator, &left.command, right, of_left);
+            (of_left, of_right) = self.split_place(operator, &left.command, right, of_left);
             later.extend(right.map(|right| (operator, cannot_fail(&left.command), right, of_right)));
             match &left.command.kind {
                 NodeKind::List { items: inner } if operator != ListOperator::Background => items = inner,
                 _ if operator == ListOperator::Background => {
-                    self.apart(&left.command, of_left)?;
+                    self.walk_subshell(&left.command, of_left)?;
                     break;
                 }
                 _ => {
-                    self.node(&left.command, of_left)?;
+                    self.walk_node(&left.command, of_left)?;
                     break;
                 }
             }
         }
         for (operator, sure, right, place) in later.into_iter().rev() {
             if operator == ListOperator::Or {
-                self.or(right, sure, place)?;
+                self.walk_or(right, sure, place)?;
             } else {
-                self.node(right, place)?;
+                self.walk_node(right, place)?;
             }
         }
         Some(())
@@ -197,12 +197,12 @@ impl Walk {
 
     /// Walks the right side of `||`. It runs in the folder that the left side has reached, which is unknown once that
     /// has moved. A command behind `cd x || exit` is in `x`: no failure but that of `cd` led to `exit`.
-    fn or(&mut self, right: &Node, sure: bool, place: Place) -> Option<()> {
+    fn walk_or(&mut self, right: &Node, sure: bool, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         if state.folder != Folder::Here {
             self.state.folder = Folder::Unknown;
         }
-        let done = self.node(right, place);
+        let done = self.walk_node(right, place);
         let ended = self.state.ended && !sure;
         self.state = state;
         self.state.ended |= ended;
@@ -210,9 +210,15 @@ impl Walk {
     }
 
     /// Returns the places of both sides of an operator.
-    fn both(&self, operator: ListOperator, left: &Node, right: Option<&Node>, place: Place) -> (Place, Place) {
+    fn split_place(
+        &self,
+        operator: ListOperator,
+        left: &Node,
+        right: Option<&Node>,
+        place: CommandPlace,
+    ) -> (CommandPlace, CommandPlace) {
         let told = place.told;
-        let with = |told| Place { told, ..place };
+        let with = |told| CommandPlace { told, ..place };
         let Some(right) = right else {
             let alone = if operator == ListOperator::Background { Told::NOTHING } else { told };
             return (with(alone), with(Told::NOTHING));
@@ -234,7 +240,7 @@ impl Walk {
         }
     }
 
-    fn pipeline(&mut self, commands: &[Node], place: Place) -> Option<()> {
+    fn walk_pipeline(&mut self, commands: &[Node], place: CommandPlace) -> Option<()> {
         let any = self.state.options.pipefail;
         for (at, command) in commands.iter().enumerate() {
             let rest = &commands[at + 1..];
@@ -248,22 +254,22 @@ impl Walk {
                 // The exit code of a pipeline is the last command's.
                 (true, false) => place.told,
             };
-            self.apart(command, Place { told, piped: place.piped || at > 0, ..place })?;
+            self.walk_subshell(command, CommandPlace { told, piped: place.piped || at > 0, ..place })?;
         }
         Some(())
     }
 
-    fn simple(&mut self, raw: Raw, place: Place) -> Option<()> {
-        let Raw { assignments: mut set, words, input } = raw;
+    fn walk_simple(&mut self, raw: RawCommand, place: CommandPlace) -> Option<()> {
+        let RawCommand { assignments: mut set, words, input } = raw;
         let mut rest = &words[..];
         let (mut elevated, mut limited, mut ends) = (false, false, false);
-        while let Some((name, taken)) = wrapped(rest) {
+        while let Some((name, taken)) = find_wrapper(rest) {
             elevated |= matches!(name, "sudo" | "doas");
             limited |= matches!(name, "timeout" | "gtimeout");
             ends |= name == "exec";
             rest = &rest[taken..];
             if matches!(name, "env" | "sudo" | "doas") {
-                while let Some(more) = rest.first().and_then(|word| assignment(&word.text)) {
+                while let Some(more) = rest.first().and_then(|word| parse_assignment(&word.text)) {
                     set.push(more);
                     rest = &rest[1..];
                 }
@@ -271,19 +277,19 @@ impl Walk {
         }
         let Some(first) = rest.first() else { return Some(()) };
         let told = if self.state.ended { Told::NOTHING } else { place.told };
-        let place = Place { told, ..place };
+        let place = CommandPlace { told, ..place };
         self.state.ended |= ends || matches!(&*first.text, "exit" | "return");
-        if self.changes(base_name(&first.text), &rest[1..]) {
+        if self.note_changes(base_name(&first.text), &rest[1..]) {
             return Some(());
         }
-        if let Some(script) = simple::script(rest).filter(|_| self.scripts < MAX_SCRIPTS)
+        if let Some(script) = simple::find_script(rest).filter(|_| self.scripts < MAX_SCRIPTS)
             && let Some(text) = rest.get(script.at).filter(|text| !text.dynamic)
         {
             let (from, state) = (self.commands.len(), self.state.clone());
             self.state.options = script.options;
             self.state.exported.extend(set);
             self.scripts += 1;
-            let done = self.text(&text.text, place);
+            let done = self.walk_text(&text.text, place);
             self.scripts -= 1;
             self.state = state;
             for command in &mut self.commands[from..] {
@@ -293,12 +299,12 @@ impl Walk {
             return done;
         }
         let words: Vec<_> = rest.iter().map(|word| word.text.clone()).collect();
-        let (program, program_words) = simple::program(&words);
+        let (program, program_words) = simple::find_program(&words);
         let mut assignments = self.state.exported.clone();
         assignments.extend(set);
         in_order(&mut assignments);
         let folder = self.state.folder.clone();
-        let Place { told, piped, .. } = place;
+        let CommandPlace { told, piped, .. } = place;
         self.commands.push(Command {
             program,
             words,
@@ -315,17 +321,17 @@ impl Walk {
     }
 
     /// Notes the changes that a command makes for those after it; false for one that is to be told.
-    fn changes(&mut self, program: &str, arguments: &[Word]) -> bool {
+    fn note_changes(&mut self, program: &str, arguments: &[ShellWord]) -> bool {
         match program {
             "cd" | "pushd" => {
                 let mut arguments = arguments.iter().filter(|word| !["-P", "-L", "--"].contains(&&*word.text));
                 self.state.folder = match (arguments.next(), arguments.next()) {
-                    (Some(to), None) if !to.dynamic => moved(&self.state.folder, &to.text),
+                    (Some(to), None) if !to.dynamic => change_folder(&self.state.folder, &to.text),
                     _ => Folder::Unknown,
                 };
             }
             "popd" => self.state.folder = Folder::Unknown,
-            "export" => self.state.exported.extend(arguments.iter().filter_map(|word| assignment(&word.text))),
+            "export" => self.state.exported.extend(arguments.iter().filter_map(|word| parse_assignment(&word.text))),
             "set" => {
                 self.state.options.read(arguments);
             }
@@ -343,7 +349,7 @@ fn in_order(assignments: &mut Vec<(String, String)>) {
 }
 
 /// Returns the folder after a `cd`.
-fn moved(from: &Folder, to: &str) -> Folder {
+fn change_folder(from: &Folder, to: &str) -> Folder {
     let drive = to.as_bytes().get(1) == Some(&b':');
     match from {
         _ if to.is_empty() || to == "-" || to.starts_with('~') || to.contains(['*', '?', '[']) => Folder::Unknown,
@@ -365,7 +371,7 @@ fn text_of(node: &Node) -> Option<&str> {
 fn input_of(redirect: &Node) -> Option<Input> {
     match &redirect.kind {
         NodeKind::Redirect { op, target, fd: -1 | 0, .. } if matches!(&**op, "<" | "<<<" | "<>") => {
-            let from = unquote(text_of(target)?).text;
+            let from = unquote_word(text_of(target)?).text;
             Some(if from == "/dev/null" { Input::None } else { Input::From(from) })
         }
         NodeKind::HereDoc { .. } => Some(Input::Document),

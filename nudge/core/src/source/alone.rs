@@ -4,11 +4,11 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Journal, SessionIdentity, SourceSpec};
+use super::{ChangeEvent, ChangeSink, DataDir, Fence, RecordJournal, SessionIdentity, SourceHost, SourceSpec};
 use crate::clock::SystemClock;
 use crate::embed::NoModels;
 use crate::error::{Error, Result};
-use crate::settings::{Origin, Values};
+use crate::settings::{SettingValues, ValueOrigin};
 
 /// Stands for the session in a process alone: no other process takes the lock from it, follows it, or hears of its
 /// changes.
@@ -21,7 +21,7 @@ impl Fence for NoSession {
     }
 }
 
-impl Journal for NoSession {
+impl RecordJournal for NoSession {
     fn passed_over(&self, _: usize) {}
 
     fn append(&self, _: &[u8]) -> Result<()> {
@@ -36,21 +36,21 @@ impl Journal for NoSession {
 }
 
 impl ChangeSink for NoSession {
-    fn tell(&self, _: &[ChangeEvent]) {}
+    fn tell_changes(&self, _: &[ChangeEvent]) {}
 }
 
-impl Host<'static> {
+impl SourceHost<'static> {
     /// The host of a process alone: the source keeps its files in `data` and `cache` of this folder and has no model.
     /// Settings that are not given have their defaults.
     ///
     /// # Errors
     /// `E_INVALID` for a setting that the source does not have, or a value that it cannot have.
-    pub fn alone(folder: &Path, source: &SourceSpec, given: &[(&str, &str)]) -> Result<Self> {
-        let mut settings = Values::default();
+    pub fn new_alone(folder: &Path, source: &SourceSpec, given: &[(&str, &str)]) -> Result<Self> {
+        let mut settings = SettingValues::default();
         for (name, text) in given {
             let none = || Error::invalid(format!("The source {} has no setting `{name}`.", source.name));
             let setting = source.settings.iter().find(|setting| setting.name == *name).ok_or_else(none)?;
-            settings.set(setting, Origin::Flag, name, (*text).to_owned())?;
+            settings.set(setting, ValueOrigin::Flag, name, (*text).to_owned())?;
         }
         source.settings.iter().for_each(|setting| settings.or_default(setting));
         Ok(Self {

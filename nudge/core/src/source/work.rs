@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// Between two rounds of a [`Worker`] when there is nothing left to do, and when something was in the way.
+/// Between two rounds of a [`SourceWorker`] when there is nothing left to do, and when something was in the way.
 const WHEN_DONE: Duration = Duration::from_mins(10);
 const WHEN_NOT: Duration = Duration::from_mins(1);
 /// How long a caller goes round where there is no worker.
@@ -38,10 +38,10 @@ pub fn gives_way() -> bool {
 
 /// Set once, when a source is to end its work. Clones are the same flag.
 #[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<(Mutex<Stop>, Condvar)>);
+pub struct StopFlag(Arc<(Mutex<StopState>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct Stop {
+struct StopState {
     is_set: bool,
     has_news: bool,
 }
@@ -76,21 +76,21 @@ impl StopFlag {
         stop.is_set
     }
 
-    fn wait_until(&self, at_most: Duration, is_over: impl Fn(&Stop) -> bool) -> MutexGuard<'_, Stop> {
+    fn wait_until(&self, at_most: Duration, is_over: impl Fn(&StopState) -> bool) -> MutexGuard<'_, StopState> {
         let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |stop| !is_over(stop));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stop> {
+    fn lock(&self) -> MutexGuard<'_, StopState> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Does the work of a source round by round: when there is news, else now and then.
 #[derive(Debug, Default)]
-pub struct Worker(OnceLock<StopFlag>);
+pub struct SourceWorker(OnceLock<StopFlag>);
 
-impl Worker {
+impl SourceWorker {
     /// Begins the next round at once, where there is a worker.
     pub fn wake(&self) {
         if let Some(stop) = self.0.get() {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_woken_goes_round_again() {
-        let (worker, stop) = (Worker::default(), StopFlag::default());
+        let (worker, stop) = (SourceWorker::default(), StopFlag::default());
         let (done, rounds) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -179,7 +179,7 @@ mod tests {
         let round = || Ok(rounds.replace(rounds.get() + 1) == 2);
         worker.stand_in(round).unwrap();
         assert_eq!(rounds.get(), 0, "there is a worker for it");
-        Worker::default().stand_in(round).unwrap();
+        SourceWorker::default().stand_in(round).unwrap();
         assert_eq!(rounds.get(), 3);
     }
 }

@@ -3,22 +3,22 @@
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Merged, More, Offer};
-use crate::explain::{MatchExplain, Parts, four_decimals};
+use super::{MergedOffers, MoreCall, Offer};
+use crate::explain::{MatchExplain, ScoreParts, four_decimals};
 use crate::wire;
 
 /// Result of `nudge.suggest`.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Suggestions<I = Item> {
+pub struct SuggestAnswer<I = SourceItem> {
     /// Best first; never a secret.
-    pub suggestions: Vec<Suggestion<I>>,
+    pub suggestions: Vec<SuggestedLine<I>>,
     /// The changes of offers that the client session was told.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ChangedLine>,
     /// The number of further suggestions and changes that the limits held back.
     pub omitted: usize,
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub held_back: Vec<HeldBack>,
+    pub held_back: Vec<HeldBackPart>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
@@ -32,7 +32,7 @@ pub struct Suggestions<I = Item> {
 
 /// Result of `nudge.told`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Confirmed {
+pub struct ToldAnswer {
     /// The number of suggestions that count as told by this call; 0 for a ticket that was confirmed before or is not
     /// known.
     pub told: usize,
@@ -40,25 +40,25 @@ pub struct Confirmed {
 
 /// Result of `nudge.recall`.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Recalled<I = Item> {
+pub struct RecallAnswer<I = SourceItem> {
     /// Best first; never a secret.
-    pub items: Vec<Suggestion<I>>,
+    pub items: Vec<SuggestedLine<I>>,
     /// The number of further ones that the limits held back.
     pub omitted: usize,
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub held_back: Vec<HeldBack>,
+    pub held_back: Vec<HeldBackPart>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
 }
 
-impl<I> Recalled<I> {
+impl<I> RecallAnswer<I> {
     /// Makes the result from the offers that were chosen and the sources that were late.
-    pub fn new(merged: Merged<I>, late: Vec<&'static str>) -> Self {
-        let Merged { chosen, held_back } = merged;
+    pub fn new(merged: MergedOffers<I>, late: Vec<&'static str>) -> Self {
+        let MergedOffers { chosen, held_back } = merged;
         Self {
-            items: chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
+            items: chosen.into_iter().map(|(source, offer)| SuggestedLine::new(source, offer)).collect(),
             omitted: held_back.iter().map(|held| held.count).sum(),
             held_back,
             late,
@@ -68,7 +68,7 @@ impl<I> Recalled<I> {
 
 /// Something that the client session was told and that does not hold any more.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Changed {
+pub struct ChangedLine {
     /// The source that told it.
     pub source: &'static str,
     /// The name in a list.
@@ -79,7 +79,7 @@ pub struct Changed {
 
 /// The part of a source that was held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct HeldBack {
+pub struct HeldBackPart {
     /// The source.
     pub source: &'static str,
     /// The number of offers.
@@ -88,7 +88,7 @@ pub struct HeldBack {
 
 /// A line worth telling.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Suggestion<I = Item> {
+pub struct SuggestedLine<I = SourceItem> {
     /// The thing itself.
     #[serde(flatten)]
     pub item: I,
@@ -102,7 +102,7 @@ pub struct Suggestion<I = Item> {
     #[serde(serialize_with = "four_decimals")]
     pub strength: f64,
     /// The named addends of the strength.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// The name in a list.
     pub name: String,
     /// The line that the model reads.
@@ -111,10 +111,10 @@ pub struct Suggestion<I = Item> {
     /// the line notes the missing ones.
     pub paths: Vec<String>,
     /// The call that gets the whole of it.
-    pub more: More,
+    pub more: MoreCall,
 }
 
-impl<I> Suggestion<I> {
+impl<I> SuggestedLine<I> {
     pub(super) fn new(source: &'static str, offer: Offer<I>) -> Self {
         let strength = offer.strength();
         let Offer { name, line, parts, paths, why, explain, more, item, .. } = offer;
@@ -122,13 +122,13 @@ impl<I> Suggestion<I> {
     }
 }
 
-/// A thing as its source has it, a JSON object. In the answer its members stand beside those of the [`Suggestion`].
+/// A thing as its source has it, a JSON object. In the answer its members stand beside those of the [`SuggestedLine`].
 #[derive(Debug, Clone)]
-pub struct Item(pub Box<RawValue>);
+pub struct SourceItem(pub Box<RawValue>);
 
-impl Serialize for Item {
+impl Serialize for SourceItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members = wire::members(self.0.get()).map_err(serde::ser::Error::custom)?;
+        let members = wire::read_members(self.0.get()).map_err(serde::ser::Error::custom)?;
         let mut map = serializer.serialize_map(Some(members.len()))?;
         for (name, value) in members {
             map.serialize_entry(&name, value)?;

@@ -12,7 +12,7 @@ const MAX_HOURS: usize = 48;
 
 /// The outcome of suggestions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct SuggestCounts {
     /// The number of suggestions made.
     pub suggestions: u64,
     /// Bytes of the suggestions.
@@ -23,8 +23,8 @@ pub struct Counts {
     pub failed: u64,
 }
 
-impl Counts {
-    pub(super) fn add(&mut self, other: Self) {
+impl SuggestCounts {
+    pub(super) fn add_counts(&mut self, other: Self) {
         self.suggestions += other.suggestions;
         self.bytes += other.bytes;
         self.followed += other.followed;
@@ -39,7 +39,7 @@ pub struct SessionStats {
     pub client_session: String,
     /// The outcome of the suggestions to it.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: SuggestCounts,
     /// When it last asked for suggestions, or reported an outcome.
     pub last_active: String,
 }
@@ -52,28 +52,28 @@ pub struct HourStats {
     pub since: Millis,
     /// The lines told in it, and the outcomes that came in it.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: SuggestCounts,
 }
 
 // Serde calls it so.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn in_text<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339::text(*time))
+    serializer.serialize_str(&rfc3339::format_time(*time))
 }
 
 /// The last hours in which there was something to count, oldest first.
 #[derive(Default)]
-pub(super) struct Hours(VecDeque<HourStats>);
+pub(super) struct RecentHours(VecDeque<HourStats>);
 
-impl Hours {
-    pub fn add(&mut self, counts: Counts, now: Millis) {
-        if counts == Counts::default() {
+impl RecentHours {
+    pub fn add_counts(&mut self, counts: SuggestCounts, now: Millis) {
+        if counts == SuggestCounts::default() {
             return;
         }
         let since = now - now.rem_euclid(HOUR_MS);
         match self.0.back_mut() {
             // A clock that was set back counts in the hour that was there.
-            Some(last) if last.since >= since => last.counts.add(counts),
+            Some(last) if last.since >= since => last.counts.add_counts(counts),
             _ => {
                 if self.0.len() == MAX_HOURS {
                     self.0.pop_front();
@@ -83,7 +83,7 @@ impl Hours {
         }
     }
 
-    pub fn all(&self) -> Vec<HourStats> {
+    pub fn to_stats(&self) -> Vec<HourStats> {
         self.0.iter().copied().collect()
     }
 }
@@ -94,15 +94,16 @@ mod tests {
 
     #[test]
     fn hours_with_something_in_them_are_remembered() {
-        let (mut hours, one) = (Hours::default(), Counts { suggestions: 1, ..Counts::default() });
-        hours.add(Counts::default(), 0);
-        assert_eq!(hours.all(), []);
+        let (mut hours, one) = (RecentHours::default(), SuggestCounts { suggestions: 1, ..SuggestCounts::default() });
+        hours.add_counts(SuggestCounts::default(), 0);
+        assert_eq!(hours.to_stats(), []);
         for now in [5 * HOUR_MS, 6 * HOUR_MS - 1, 6 * HOUR_MS, 9 * HOUR_MS + 7, 8 * HOUR_MS] {
-            hours.add(one, now);
+            hours.add_counts(one, now);
         }
-        let told: Vec<_> = hours.all().iter().map(|hour| (hour.since / HOUR_MS, hour.counts.suggestions)).collect();
+        let told: Vec<_> =
+            hours.to_stats().iter().map(|hour| (hour.since / HOUR_MS, hour.counts.suggestions)).collect();
         assert_eq!(told, [(5, 2), (6, 1), (9, 2)]);
-        (0..100).for_each(|hour| hours.add(one, (10 + hour) * HOUR_MS));
-        assert_eq!((hours.all().len(), hours.all()[0].since), (MAX_HOURS, 62 * HOUR_MS));
+        (0..100).for_each(|hour| hours.add_counts(one, (10 + hour) * HOUR_MS));
+        assert_eq!((hours.to_stats().len(), hours.to_stats()[0].since), (MAX_HOURS, 62 * HOUR_MS));
     }
 }

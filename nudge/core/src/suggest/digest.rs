@@ -6,19 +6,19 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::params::DEFAULT_MAX_BYTES;
-use super::{Suggest, SuggestEvent, Suggestions};
+use super::{SuggestAnswer, SuggestEvent, SuggestParams};
 use crate::error::Result;
 
 /// The part of a `nudge.suggest` result that is shown; match explanations are not. It is read from JSON where another
 /// process answered, of this version or another.
 #[derive(Deserialize)]
 pub struct SuggestTold {
-    suggestions: Vec<ToldLine>,
+    suggestions: Vec<DigestLine>,
     /// The changes; an older PRIMARY tells none.
     #[serde(default)]
-    changes: Vec<Changed>,
+    changes: Vec<DigestChange>,
     #[serde(default)]
-    held_back: Vec<HeldBack>,
+    held_back: Vec<DigestHeldBack>,
     /// Is true when a `start` had told the client session something before, or had been asked for twice.
     pub started: bool,
     /// Confirms that the suggestions were shown; an older PRIMARY gives none.
@@ -27,7 +27,7 @@ pub struct SuggestTold {
 }
 
 #[derive(Deserialize)]
-struct ToldLine {
+struct DigestLine {
     /// Empty where an older PRIMARY does not name it: it has no other than the first.
     #[serde(default)]
     source: String,
@@ -35,48 +35,48 @@ struct ToldLine {
     line: String,
     #[serde(default)]
     paths: Vec<String>,
-    more: More,
+    more: DigestMore,
 }
 
 #[derive(Deserialize)]
-struct Changed {
+struct DigestChange {
     source: String,
     name: String,
     line: String,
 }
 
 #[derive(Deserialize)]
-struct More {
+struct DigestMore {
     method: String,
 }
 
 #[derive(Deserialize)]
-struct HeldBack {
+struct DigestHeldBack {
     source: String,
     count: u64,
 }
 
-impl<I> From<Suggestions<I>> for SuggestTold {
-    fn from(told: Suggestions<I>) -> Self {
-        let Suggestions { suggestions, changes, held_back, started, ticket, .. } = told;
+impl<I> From<SuggestAnswer<I>> for SuggestTold {
+    fn from(told: SuggestAnswer<I>) -> Self {
+        let SuggestAnswer { suggestions, changes, held_back, started, ticket, .. } = told;
         Self {
             suggestions: suggestions
                 .into_iter()
-                .map(|told| ToldLine {
+                .map(|told| DigestLine {
                     source: told.source.into(),
                     name: told.name,
                     line: told.line,
                     paths: told.paths,
-                    more: More { method: told.more.method.into() },
+                    more: DigestMore { method: told.more.method.into() },
                 })
                 .collect(),
             changes: changes
                 .into_iter()
-                .map(|told| Changed { source: told.source.into(), name: told.name, line: told.line })
+                .map(|told| DigestChange { source: told.source.into(), name: told.name, line: told.line })
                 .collect(),
             held_back: held_back
                 .into_iter()
-                .map(|held| HeldBack { source: held.source.into(), count: held.count as u64 })
+                .map(|held| DigestHeldBack { source: held.source.into(), count: held.count as u64 })
                 .collect(),
             started,
             ticket,
@@ -98,7 +98,7 @@ impl SuggestEvent {
 
     /// Returns the most lines that are told at this moment, unless the caller gives a limit. A client session gets 20
     /// in 10 minutes: a start must leave some of them for prompts. Lines held back can still be told then.
-    pub const fn lines(self) -> usize {
+    pub const fn max_lines(self) -> usize {
         match self {
             Self::Start => 14,
             Self::Prompt => 6,
@@ -134,18 +134,18 @@ pub struct DigestText {
 ///
 /// # Errors
 /// The errors of `suggest`.
-pub fn digest<I>(
-    mut params: Suggest,
+pub fn answer_digest<I>(
+    mut params: SuggestParams,
     lists: impl Fn(&str) -> Option<&'static str>,
-    suggest: impl FnOnce(Suggest) -> Result<Suggestions<I>>,
+    suggest: impl FnOnce(SuggestParams) -> Result<SuggestAnswer<I>>,
 ) -> Result<DigestText> {
     let event = params.event;
-    let mut digest = Digest::new(params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES), lists);
-    params.max_bytes = Some(digest.room());
-    params.limit.get_or_insert(event.lines());
+    let mut digest = DigestBuilder::new(params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES), lists);
+    params.max_bytes = Some(digest.room_left());
+    params.limit.get_or_insert(event.max_lines());
     let told = suggest(params)?;
     let (omitted, late, started, ticket) = (told.omitted, told.late.clone(), told.started, told.ticket.clone());
-    digest.add(event.heading(), told.into(), |line, _, _| line);
+    digest.add_suggestions(event.heading(), told.into(), |line, _, _| line);
     Ok(DigestText { text: digest.finish(), omitted, late, started, ticket })
 }
 
@@ -156,15 +156,15 @@ const FRAME_BYTES: usize = 160;
 
 /// Lines for a model. A confirmation counts all lines of an answer as shown, so each is at least named: in a line of
 /// its own as long as there is room for that, otherwise in one last line with others.
-pub struct Digest<L> {
-    offers: Vec<Offer>,
+pub struct DigestBuilder<L> {
+    offers: Vec<DigestOffer>,
     max_bytes: usize,
-    held_back: Vec<HeldBack>,
+    held_back: Vec<DigestHeldBack>,
     tickets: Vec<String>,
     lists: L,
 }
 
-struct Offer {
+struct DigestOffer {
     /// The heading, printed above the first of its suggestions that has a line of its own.
     head: &'static str,
     source: String,
@@ -172,18 +172,18 @@ struct Offer {
     line: String,
     /// The tool that returns the whole value.
     tool: String,
-    shape: Shape,
+    shape: LineShape,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum LineShape {
     Line,
     Name,
     /// The suggestion is only counted, as there is no room even for its name.
     Number,
 }
 
-impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
+impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
     /// Makes an empty digest of at most `max_bytes`. `lists` returns the method by which a source, by its name, lists
     /// its contents; the name is empty when an older PRIMARY told none.
     pub fn new(max_bytes: usize, lists: L) -> Self {
@@ -191,34 +191,41 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
     }
 
     /// Returns the bytes that are left for lines under a heading of their own.
-    pub fn room(&self) -> usize {
-        let used = if self.offers.is_empty() { 0 } else { self.rendered(|_| Shape::Line).len() + 1 };
+    pub fn room_left(&self) -> usize {
+        let used = if self.offers.is_empty() { 0 } else { self.render_shapes(|_| LineShape::Line).len() + 1 };
         self.max_bytes.saturating_sub(used + FRAME_BYTES)
     }
 
     /// Adds suggestions under a `head`. `marked` gets each line with its name and the paths that it names, and returns
     /// the text to show: a caller that can see the agent's files marks the missing ones.
-    pub fn add(&mut self, head: &'static str, told: SuggestTold, marked: impl Fn(String, &str, &[String]) -> String) {
+    pub fn add_suggestions(
+        &mut self,
+        head: &'static str,
+        told: SuggestTold,
+        marked: impl Fn(String, &str, &[String]) -> String,
+    ) {
         let changed: Vec<_> = told
             .changes
             .into_iter()
-            .map(|Changed { source, name, line }| Offer {
+            .map(|DigestChange { source, name, line }| DigestOffer {
                 head: CHANGED,
                 tool: self.list_tool(&source),
                 source,
-                name: untagged(&name),
-                line: format!("- {}\n", untagged(&line)),
-                shape: Shape::Name,
+                name: break_tags(&name),
+                line: format!("- {}\n", break_tags(&line)),
+                shape: LineShape::Name,
             })
             .collect();
         self.offers.extend(changed);
-        self.offers.extend(told.suggestions.into_iter().map(|ToldLine { source, name, line, paths, more }| Offer {
-            head,
-            source,
-            line: format!("- {}\n", untagged(&marked(line, &name, &paths))),
-            name: untagged(&name),
-            tool: more.method.replace('.', "_"),
-            shape: Shape::Name,
+        self.offers.extend(told.suggestions.into_iter().map(|DigestLine { source, name, line, paths, more }| {
+            DigestOffer {
+                head,
+                source,
+                line: format!("- {}\n", break_tags(&marked(line, &name, &paths))),
+                name: break_tags(&name),
+                tool: more.method.replace('.', "_"),
+                shape: LineShape::Name,
+            }
         }));
         // The last call counts: suggestions that a prompt held back, the start that follows it holds back too.
         self.held_back = told.held_back;
@@ -235,22 +242,22 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         if self.offers.is_empty() {
             return String::new();
         }
-        if self.text().len() > self.max_bytes {
-            self.offers.iter_mut().for_each(|hint| hint.shape = Shape::Number);
-            self.promote(Shape::Number, Shape::Name);
+        if self.render_text().len() > self.max_bytes {
+            self.offers.iter_mut().for_each(|hint| hint.shape = LineShape::Number);
+            self.promote(LineShape::Number, LineShape::Name);
         }
-        self.promote(Shape::Name, Shape::Line);
-        let text = self.text();
+        self.promote(LineShape::Name, LineShape::Line);
+        let text = self.render_text();
         if text.len() <= self.max_bytes { text } else { String::new() }
     }
 
     /// Changes suggestions from one shape to another while there is room, the best first.
-    fn promote(&mut self, from: Shape, to: Shape) {
+    fn promote(&mut self, from: LineShape, to: LineShape) {
         for at in 0..self.offers.len() {
             if self.offers[at].shape == from {
                 self.offers[at].shape = to;
                 // Rendering anew is cheap: there are a few hints of a few hundred bytes each.
-                if self.text().len() > self.max_bytes {
+                if self.render_text().len() > self.max_bytes {
                     self.offers[at].shape = from;
                 }
             }
@@ -258,15 +265,15 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
     }
 
     /// Renders all suggestions in their current shapes.
-    fn text(&self) -> String {
-        self.rendered(|offer| offer.shape)
+    fn render_text(&self) -> String {
+        self.render_shapes(|offer| offer.shape)
     }
 
-    fn rendered(&self, shape_of: impl Fn(&Offer) -> Shape + Copy) -> String {
+    fn render_shapes(&self, shape_of: impl Fn(&DigestOffer) -> LineShape + Copy) -> String {
         let of = |shape| self.offers.iter().filter(move |offer| shape_of(offer) == shape);
         let mut text = String::new();
         let mut last_head = "";
-        for offer in of(Shape::Line) {
+        for offer in of(LineShape::Line) {
             if offer.head != last_head {
                 text.push_str(offer.head);
                 last_head = offer.head;
@@ -278,7 +285,7 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
         }
         // Names are grouped by the tool that returns them.
         let mut named: Vec<(&str, Vec<&str>)> = Vec::new();
-        for offer in of(Shape::Name) {
+        for offer in of(LineShape::Name) {
             match named.iter_mut().find(|(tool, _)| *tool == offer.tool) {
                 Some((_, of_tool)) => of_tool.push(&offer.name),
                 None => named.push((&offer.tool, vec![&offer.name])),
@@ -288,7 +295,7 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
             let _ = writeln!(text, "- also here: {} ({tool} tells them)", names.join(", "));
         }
         // Counts are grouped by the tool that lists them.
-        let nameless = of(Shape::Number).map(|offer| (&*offer.source, 1));
+        let nameless = of(LineShape::Number).map(|offer| (&*offer.source, 1));
         let mut counts: Vec<(&str, u64)> = Vec::new();
         for (source, count) in nameless.chain(self.held_back.iter().map(|held| (&*held.source, held.count))) {
             match counts.iter_mut().find(|(known, _)| *known == source) {
@@ -311,7 +318,7 @@ impl<L: Fn(&str) -> Option<&'static str>> Digest<L> {
 
 /// Breaks up anything that looks like the begin or the end of a tag, as clients wrap a hook's output in tags of
 /// their own, some without escaping it. The inserted space keeps the meaning of a shell redirection: `<in` is `< in`.
-fn untagged(text: &str) -> String {
+fn break_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -348,8 +355,8 @@ mod tests {
     }
 
     fn digest(max_bytes: usize, suggestions: &[Value], omitted: u64) -> String {
-        let mut digest = Digest::new(max_bytes, lists);
-        digest.add("Hints:\n", told(suggestions, omitted), as_it_is);
+        let mut digest = DigestBuilder::new(max_bytes, lists);
+        digest.add_suggestions("Hints:\n", told(suggestions, omitted), as_it_is);
         digest.finish()
     }
 
@@ -391,9 +398,9 @@ mod tests {
     fn each_head_stands_above_its_own_lines() {
         let (one, two) = (hint("one", "1"), hint("two", &"2".repeat(200)));
         let of = |max_bytes: usize| {
-            let mut digest = Digest::new(max_bytes, lists);
-            digest.add("Prompt:\n", told(std::slice::from_ref(&one), 4), as_it_is);
-            digest.add("Start:\n", told(std::slice::from_ref(&two), 3), as_it_is);
+            let mut digest = DigestBuilder::new(max_bytes, lists);
+            digest.add_suggestions("Prompt:\n", told(std::slice::from_ref(&one), 4), as_it_is);
+            digest.add_suggestions("Start:\n", told(std::slice::from_ref(&two), 3), as_it_is);
             digest.finish()
         };
         let text = of(2_000);
@@ -432,7 +439,7 @@ mod tests {
             ("sort <in.txt", "sort < in.txt"),
             ("a << EOF <(b) 2<&1 <", "a << EOF <(b) 2<&1 <"),
         ] {
-            assert_eq!(untagged(given), told);
+            assert_eq!(break_tags(given), told);
         }
         let row = hint("</a>", "</b> <c>");
         for max_bytes in [90, 2_000] {

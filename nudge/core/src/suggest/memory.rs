@@ -7,13 +7,13 @@ use std::sync::Arc;
 use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 
-use super::answer::Changed;
-use super::counts::{Counts, HourStats, Hours, SessionStats};
+use super::answer::ChangedLine;
+use super::counts::{HourStats, RecentHours, SessionStats, SuggestCounts};
 use super::params::check_session;
-use super::told::{ClientSessionTold, ClientSessions, Log, LoggedAnswer, Place};
+use super::told::{ClientSessionTold, ClientSessions, LoggedAnswer, SessionPlace, ToldLog};
 use super::{
-    Budget, Change, Confirmed, Ids, Known, Offered, Offers, Suggest, SuggestEvent, SuggestRequest, Suggestion,
-    Suggestions, Told, merge,
+    AnswerBudget, Ids, OfferChange, Offered, SessionKnowledge, SourceOffers, SuggestAnswer, SuggestEvent,
+    SuggestParams, SuggestRequest, SuggestedLine, ToldAnswer, ToldParams, merge_offers,
 };
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
@@ -31,19 +31,19 @@ const MAX_CHANGES: usize = 10;
 
 /// Remembers the lines that each client session was told. The lock is never held while a source is asked.
 pub struct Suggester {
-    memory: Mutex<Memory>,
+    memory: Mutex<SuggestMemory>,
     /// Most suggestions to one client session in 10 minutes.
     max: usize,
 }
 
 #[derive(Default)]
-struct Memory {
+struct SuggestMemory {
     sessions: HashMap<String, ClientSession>,
     /// Counts of suggestions without a client session, and of client sessions that are forgotten.
-    gone: Counts,
-    hours: Hours,
+    gone: SuggestCounts,
+    hours: RecentHours,
     /// The lines that were told, of all sessions.
-    log: Log,
+    log: ToldLog,
 }
 
 /// An agent's session, by the name it gives itself.
@@ -58,17 +58,17 @@ struct ClientSession {
     asked: bool,
     /// A `start` told something, or was asked for twice.
     started: bool,
-    counts: Counts,
+    counts: SuggestCounts,
     last: Millis,
     /// The place where it was when it asked last.
-    place: Place,
+    place: SessionPlace,
     /// Answers that their callers have yet to confirm, and some with an expired time, oldest first.
-    loans: VecDeque<Loan>,
+    loans: VecDeque<AnswerLoan>,
 }
 
 /// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
 /// leaves no trace: nothing of a loan is in the session before.
-struct Loan {
+struct AnswerLoan {
     /// A fingerprint of the lines lent, the session and the time. No other loan has it, not even of another PRIMARY,
     /// which must not take a confirmation that is not meant for it.
     ticket: String,
@@ -76,11 +76,11 @@ struct Loan {
     until: Millis,
     /// For how long it is lent in all.
     span_ms: u64,
-    told: Telling,
+    told: AnswerTelling,
 }
 
 /// The lines of one answer.
-struct Telling {
+struct AnswerTelling {
     event: SuggestEvent,
     /// The hash of the command line that failed; of nothing for other events.
     failure: u64,
@@ -90,7 +90,7 @@ struct Telling {
     bytes: u64,
 }
 
-impl Telling {
+impl AnswerTelling {
     fn is_empty(&self) -> bool {
         self.offers.is_empty() && self.changes.is_empty()
     }
@@ -99,12 +99,12 @@ impl Telling {
         self.offers.len() + self.changes.len()
     }
 
-    fn counts(&self) -> Counts {
-        Counts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..Counts::default() }
+    fn count_all(&self) -> SuggestCounts {
+        SuggestCounts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..SuggestCounts::default() }
     }
 
     /// Returns the number that counts against the most in 10 minutes. Urgent lines count as none.
-    fn counted(&self) -> usize {
+    fn count_limited(&self) -> usize {
         if self.event == SuggestEvent::Failure || self.event.is_brief() { 0 } else { self.offers.len() }
     }
 }
@@ -122,42 +122,42 @@ impl ClientSession {
     }
 
     /// The loans that may still be shown.
-    fn lent(&self, now: Millis) -> impl Iterator<Item = &Loan> {
+    fn open_loans(&self, now: Millis) -> impl Iterator<Item = &AnswerLoan> {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
     /// Returns the number of suggestions that the session may still be told within the window. Lines that may mend a
     /// failure are not held back by lines told before.
-    fn allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
-        let lent: usize = self.lent(now).map(|loan| loan.told.counted()).sum();
+    fn count_allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
+        let lent: usize = self.open_loans(now).map(|loan| loan.told.count_limited()).sum();
         if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }
     }
 
     /// Returns the knowledge that an event needs: the lines told, and the lines lent.
-    fn known(&self, event: SuggestEvent, failure: u64, now: Millis) -> Known {
+    fn find_known(&self, event: SuggestEvent, failure: u64, now: Millis) -> SessionKnowledge {
         let is_failure = event == SuggestEvent::Failure;
         let mut needless = if is_failure {
             self.failures.iter().find(|(of, _)| *of == failure).map(|(_, ids)| ids.clone()).unwrap_or_default()
         } else {
             Arc::clone(&self.told)
         };
-        for loan in self.lent(now).filter(|loan| !is_failure || loan.told.failure == failure) {
+        for loan in self.open_loans(now).filter(|loan| !is_failure || loan.told.failure == failure) {
             for (source, id, stamp) in &loan.told.offers {
                 Arc::make_mut(&mut needless).entry(*source).or_default().insert(id.clone(), *stamp);
             }
         }
-        Known { told: Arc::clone(&self.told), needless }
+        SessionKnowledge { told: Arc::clone(&self.told), needless }
     }
 
     /// Returns true when another call is about to tell the same change.
-    fn is_lent(&self, source: &str, change: &Change, now: Millis) -> bool {
-        self.lent(now)
+    fn is_lent(&self, source: &str, change: &OfferChange, now: Millis) -> bool {
+        self.open_loans(now)
             .flat_map(|loan| &loan.told.changes)
             .any(|(of, id, stamp)| (*of, &**id, *stamp) == (source, &*change.id, change.stamp))
     }
 
-    fn lend(&mut self, loan: Loan, now: Millis) {
-        let expired = self.loans.len() - self.lent(now).count();
+    fn add_loan(&mut self, loan: AnswerLoan, now: Millis) {
+        let expired = self.loans.len() - self.open_loans(now).count();
         if expired > MAX_EXPIRED
             && let Some(oldest) = self.loans.iter().position(|loan| loan.until <= now)
         {
@@ -167,16 +167,16 @@ impl ClientSession {
     }
 
     /// Notes that the session was told something, at `now`; returns its counts.
-    fn note(&mut self, told: Telling, now: Millis) -> Counts {
+    fn note_told(&mut self, told: AnswerTelling, now: Millis) -> SuggestCounts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
             self.asked = true;
         }
-        let counts = told.counts();
-        self.counts.add(counts);
-        self.times.extend((0..told.counted()).map(|_| now));
+        let counts = told.count_all();
+        self.counts.add_counts(counts);
+        self.times.extend((0..told.count_limited()).map(|_| now));
         if told.event == SuggestEvent::Failure && !told.offers.is_empty() {
-            let beside = Arc::make_mut(self.beside(told.failure));
+            let beside = Arc::make_mut(self.told_beside(told.failure));
             for (source, id, stamp) in &told.offers {
                 beside.entry(*source).or_default().insert(id.clone(), *stamp);
             }
@@ -196,7 +196,7 @@ impl ClientSession {
     }
 
     /// Returns the lines told beside a failed command line.
-    fn beside(&mut self, failure: u64) -> &mut Ids {
+    fn told_beside(&mut self, failure: u64) -> &mut Ids {
         let at = self.failures.iter().position(|(of, _)| *of == failure).unwrap_or_else(|| {
             if self.failures.len() == MAX_FAILURES {
                 self.failures.pop_front();
@@ -213,12 +213,12 @@ fn line_hash(command: Option<&str>) -> u64 {
     FixedState::default().hash_one(command.unwrap_or_default().split_whitespace().collect::<Vec<_>>())
 }
 
-impl Memory {
-    fn session(&mut self, name: &str, now: Millis) -> &mut ClientSession {
+impl SuggestMemory {
+    fn find_or_open(&mut self, name: &str, now: Millis) -> &mut ClientSession {
         if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
             let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
             if let Some(idle) = idle.and_then(|name| self.sessions.remove(&name)) {
-                self.gone.add(idle.counts);
+                self.gone.add_counts(idle.counts);
             }
         }
         let session = self.sessions.entry(name.to_owned()).or_default();
@@ -239,76 +239,76 @@ impl Suggester {
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
-    pub fn suggest<I>(
+    pub fn answer_suggest<I>(
         &self,
-        params: Suggest,
+        params: SuggestParams,
         now: impl Fn() -> Millis,
         ask: impl FnOnce(&Arc<SuggestRequest>) -> Offered<I>,
-    ) -> Result<Suggestions<I>> {
+    ) -> Result<SuggestAnswer<I>> {
         let event = params.event;
-        let request = Arc::new(self.request(params, now())?);
+        let request = Arc::new(self.build_request(params, now())?);
         let offered = ask(&request);
-        Ok(self.tell(&request, event, offered, now()))
+        Ok(self.tell_offers(&request, event, offered, now()))
     }
 
     /// Answers `nudge.told`: the lines lent under the ticket were told. It may come late, or again.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
-    pub fn told(&self, params: &Told, now: Millis) -> Result<Confirmed> {
+    pub fn answer_told(&self, params: &ToldParams, now: Millis) -> Result<ToldAnswer> {
         check_session(Some(&params.client_session))?;
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
         // A session that is not remembered has nothing to confirm.
-        let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(Confirmed { told: 0 }) };
+        let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
         let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
-        let Some(Loan { told, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
-            return Ok(Confirmed { told: 0 });
+        let Some(AnswerLoan { told, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
+            return Ok(ToldAnswer { told: 0 });
         };
-        let confirmed = Confirmed { told: told.len() };
+        let confirmed = ToldAnswer { told: told.len() };
         session.last = now;
-        let counts = session.note(told, now);
-        memory.hours.add(counts, now);
-        memory.log.confirmed(&params.client_session, &params.ticket, now);
+        let counts = session.note_told(told, now);
+        memory.hours.add_counts(counts, now);
+        memory.log.note_confirmed(&params.client_session, &params.ticket, now);
         Ok(confirmed)
     }
 
-    fn request(&self, mut params: Suggest, now: Millis) -> Result<SuggestRequest> {
-        params.check()?;
+    fn build_request(&self, mut params: SuggestParams, now: Millis) -> Result<SuggestRequest> {
+        params.check_sizes()?;
         let context = std::mem::take(&mut params.context).build()?;
-        let (mut known, mut allowed) = (Known::default(), self.max);
+        let (mut known, mut allowed) = (SessionKnowledge::default(), self.max);
         if let Some(name) = &params.client_session {
             let mut memory = self.memory.lock();
-            let session = memory.session(name, now);
-            session.place = Place::of(&context);
+            let session = memory.find_or_open(name, now);
+            session.place = SessionPlace::from_context(&context);
             if params.fresh {
                 session.told = Ids::default();
                 session.failures.clear();
                 session.times.clear();
                 session.loans.clear();
             }
-            known = session.known(params.event, line_hash(params.command.as_deref()), now);
-            allowed = session.allowed(params.event, self.max, now);
+            known = session.find_known(params.event, line_hash(params.command.as_deref()), now);
+            allowed = session.count_allowed(params.event, self.max, now);
         }
         let limit = params.limit.map_or(allowed, |limit| limit.min(allowed));
-        Ok(SuggestRequest::suggest(params, context, now, limit, known))
+        Ok(SuggestRequest::from_suggest(params, context, now, limit, known))
     }
 
-    fn tell<I>(
+    fn tell_offers<I>(
         &self,
         request: &SuggestRequest,
         event: SuggestEvent,
         (mut offered, late): Offered<I>,
         now: Millis,
-    ) -> Suggestions<I> {
+    ) -> SuggestAnswer<I> {
         let failure = line_hash(request.command.as_deref());
         let mut memory = self.memory.lock();
-        let mut session = request.client_session.as_deref().map(|name| (name, memory.session(name, now)));
+        let mut session = request.client_session.as_deref().map(|name| (name, memory.find_or_open(name, now)));
         let mut limit = request.limit;
         if let Some((_, session)) = &mut session {
-            limit = limit.min(session.allowed(event, self.max, now));
+            limit = limit.min(session.count_allowed(event, self.max, now));
             // Another call of the same session may have told some of it meanwhile.
-            let known = session.known(event, failure, now);
+            let known = session.find_known(event, failure, now);
             for (source, offers) in &mut offered {
                 offers.changes.retain(|change| !session.is_lent(source, change, now));
                 if let Some(needless) = known.needless.get(source) {
@@ -320,20 +320,20 @@ impl Suggester {
             for (_, offers) in &mut offered {
                 let mut all = std::mem::take(offers);
                 all.offers.retain(|offer| offer.must);
-                *offers = Offers { offers: all.offers, ..Offers::default() };
+                *offers = SourceOffers { offers: all.offers, ..SourceOffers::default() };
             }
         }
-        let (changes, bytes) = changes(&mut offered, request.max_bytes);
-        let merged = merge(offered, Budget { count: limit, bytes: request.max_bytes - bytes });
+        let (changes, bytes) = take_changes(&mut offered, request.max_bytes);
+        let merged = merge_offers(offered, AnswerBudget { count: limit, bytes: request.max_bytes - bytes });
         let of_offers: usize = merged.chosen.iter().map(|(_, offer)| offer.line.len()).sum();
-        let told = Telling {
+        let told = AnswerTelling {
             event,
             failure,
             offers: merged.chosen.iter().map(|(source, offer)| (*source, offer.id.clone(), offer.stamp)).collect(),
             changes: changes.iter().map(|(source, change)| (*source, change.id.clone(), change.stamp)).collect(),
             bytes: (bytes + of_offers) as u64,
         };
-        let (mut started, mut ticket, mut counts) = (false, None, Counts::default());
+        let (mut started, mut ticket, mut counts) = (false, None, SuggestCounts::default());
         if let Some((name, session)) = session {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
@@ -342,30 +342,33 @@ impl Suggester {
                     let ticket_text = format!("{fingerprint:016x}");
                     ticket = Some(ticket_text.clone());
                     let until = now.saturating_add_unsigned(ms);
-                    session.lend(Loan { ticket: ticket_text, until, span_ms: ms, told }, now);
+                    session.add_loan(AnswerLoan { ticket: ticket_text, until, span_ms: ms, told }, now);
                 }
                 // If every line is lent to another pending call, the session is not marked as started.
-                None if told.is_empty() && session.lent(now).next().is_some() => {}
-                None => counts = session.note(told, now),
+                None if told.is_empty() && session.open_loans(now).next().is_some() => {}
+                None => counts = session.note_told(told, now),
             }
         } else {
-            counts = told.counts();
-            memory.gone.add(counts);
+            counts = told.count_all();
+            memory.gone.add_counts(counts);
         }
-        memory.hours.add(counts, now);
+        memory.hours.add_counts(counts, now);
         if let Some(session) = &request.client_session {
             let of = LoggedAnswer { session, event, ticket: ticket.as_deref(), now };
             for (source, offer) in &merged.chosen {
-                memory.log.add(&of, source, &offer.id, (&offer.name, &offer.line), false);
+                memory.log.add_line(&of, source, &offer.id, (&offer.name, &offer.line), false);
             }
             for (source, change) in &changes {
-                memory.log.add(&of, source, &change.id, (&change.name, &change.line), true);
+                memory.log.add_line(&of, source, &change.id, (&change.name, &change.line), true);
             }
         }
-        let told_change =
-            |(source, change): (&'static str, Change)| Changed { source, name: change.name, line: change.line };
-        Suggestions {
-            suggestions: merged.chosen.into_iter().map(|(source, offer)| Suggestion::new(source, offer)).collect(),
+        let told_change = |(source, change): (&'static str, OfferChange)| ChangedLine {
+            source,
+            name: change.name,
+            line: change.line,
+        };
+        SuggestAnswer {
+            suggestions: merged.chosen.into_iter().map(|(source, offer)| SuggestedLine::new(source, offer)).collect(),
             changes: changes.into_iter().map(told_change).collect(),
             omitted: merged.held_back.iter().map(|held| held.count).sum(),
             held_back: merged.held_back,
@@ -376,16 +379,16 @@ impl Suggester {
     }
 
     /// Counts how a command ended, if one of the offers that say it had been told to the session.
-    pub fn ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
+    pub fn count_ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
         let Some(session) = memory.sessions.get_mut(client_session) else { return };
         session.last = now;
         if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
-            let counts = Counts { followed: ok.into(), failed: (!ok).into(), ..Counts::default() };
-            session.counts.add(counts);
-            memory.hours.add(counts, now);
-            memory.log.ended(client_session, source, ids, ok, now);
+            let counts = SuggestCounts { followed: ok.into(), failed: (!ok).into(), ..SuggestCounts::default() };
+            session.counts.add_counts(counts);
+            memory.hours.add_counts(counts, now);
+            memory.log.note_ended(client_session, source, ids, ok, now);
         }
     }
 
@@ -401,40 +404,43 @@ impl Suggester {
     ) -> Result<Vec<ClientSessionTold>> {
         let only = asked.client_session.as_deref();
         check_session(only)?;
-        let (_, stats, _) = self.stats();
+        let (_, stats, _) = self.collect_stats();
         let wanted = stats.into_iter().filter(|stats| only.is_none_or(|only| stats.client_session == only));
         let memory = self.memory.lock();
         let told = |stats: SessionStats| {
             let place = memory.sessions.get(&stats.client_session).map(|session| session.place.clone());
-            let lines = memory.log.of(&stats.client_session);
+            let lines = memory.log.session_lines(&stats.client_session);
             (stats, place.unwrap_or_default(), lines)
         };
-        let told: Vec<_> = wanted.take(asked.limit()).map(told).collect();
+        let told: Vec<_> = wanted.take(asked.max_sessions()).map(told).collect();
         drop(memory);
         Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
     }
 
     /// The outcome of all suggestions; of those to each session, the last active one first; and of each hour.
-    pub fn stats(&self) -> (Counts, Vec<SessionStats>, Vec<HourStats>) {
+    pub fn collect_stats(&self) -> (SuggestCounts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());
         for (name, session) in &memory.sessions {
-            all.add(session.counts);
+            all.add_counts(session.counts);
             sessions.push((session.last, name, session.counts));
         }
         sessions.sort_by(|(a, a_name, _), (b, b_name, _)| b.cmp(a).then_with(|| a_name.cmp(b_name)));
         let sessions = sessions.into_iter().map(|(last, name, counts)| SessionStats {
             client_session: name.clone(),
             counts,
-            last_active: rfc3339::text(last),
+            last_active: rfc3339::format_time(last),
         });
-        (all, sessions.collect(), memory.hours.all())
+        (all, sessions.collect(), memory.hours.to_stats())
     }
 }
 
 /// Takes the changes that there is room for out of the offers, and returns them with their bytes. A changed offer is
 /// not offered as well. A change without room comes with another answer, and counts as held back now.
-fn changes<I>(offered: &mut [(&'static str, Offers<I>)], max_bytes: usize) -> (Vec<(&'static str, Change)>, usize) {
+fn take_changes<I>(
+    offered: &mut [(&'static str, SourceOffers<I>)],
+    max_bytes: usize,
+) -> (Vec<(&'static str, OfferChange)>, usize) {
     let (mut out, mut bytes) = (Vec::new(), 0);
     for (source, offers) in offered {
         for change in std::mem::take(&mut offers.changes) {
@@ -457,17 +463,22 @@ mod tests {
     #[test]
     fn a_clock_that_was_ahead_keeps_nothing_back() {
         const YEAR_MS: Millis = 365 * 86_400_000;
-        let mut memory = Memory::default();
-        let session = memory.session("s", YEAR_MS);
+        let mut memory = SuggestMemory::default();
+        let session = memory.find_or_open("s", YEAR_MS);
         session.times.extend([YEAR_MS; 20]);
-        let told =
-            Telling { event: SuggestEvent::Prompt, failure: 0, offers: Vec::new(), changes: Vec::new(), bytes: 0 };
-        session.lend(Loan { ticket: "t".into(), until: YEAR_MS + 500, span_ms: 500, told }, YEAR_MS);
+        let told = AnswerTelling {
+            event: SuggestEvent::Prompt,
+            failure: 0,
+            offers: Vec::new(),
+            changes: Vec::new(),
+            bytes: 0,
+        };
+        session.add_loan(AnswerLoan { ticket: "t".into(), until: YEAR_MS + 500, span_ms: 500, told }, YEAR_MS);
         // Right again: what was told counts as told now, and is out of the window in ten minutes.
-        assert_eq!(memory.session("s", 0).allowed(SuggestEvent::Prompt, 20, 0), 0);
-        assert_eq!(memory.session("s", 0).lent(499).count(), 1);
-        let session = memory.session("s", WINDOW_MS);
-        assert_eq!(session.allowed(SuggestEvent::Prompt, 20, WINDOW_MS), 20);
-        assert_eq!(session.lent(WINDOW_MS).count(), 0);
+        assert_eq!(memory.find_or_open("s", 0).count_allowed(SuggestEvent::Prompt, 20, 0), 0);
+        assert_eq!(memory.find_or_open("s", 0).open_loans(499).count(), 1);
+        let session = memory.find_or_open("s", WINDOW_MS);
+        assert_eq!(session.count_allowed(SuggestEvent::Prompt, 20, WINDOW_MS), 20);
+        assert_eq!(session.open_loans(WINDOW_MS).count(), 0);
     }
 }

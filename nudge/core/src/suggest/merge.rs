@@ -3,27 +3,27 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use super::{HeldBack, Offer, Offers};
+use super::{HeldBackPart, Offer, SourceOffers};
 
 /// The room that one answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct AnswerBudget {
     /// Most offers.
     pub count: usize,
     /// Most bytes of lines, summed.
     pub bytes: usize,
 }
 
-/// The result of [`merge()`].
+/// The result of [`merge_offers()`].
 #[derive(Debug)]
-pub struct Merged<I> {
+pub struct MergedOffers<I> {
     /// In the order in which it is told.
     pub chosen: Vec<(&'static str, Offer<I>)>,
     /// The number of offers of each source that were not chosen; a source of which all were is left out.
-    pub held_back: Vec<HeldBack>,
+    pub held_back: Vec<HeldBackPart>,
 }
 
-struct Queue<I> {
+struct OfferQueue<I> {
     source: &'static str,
     offers: VecDeque<Offer<I>>,
     floor: f64,
@@ -40,9 +40,9 @@ struct Queue<I> {
 /// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
 /// except for offers that must be told. An offer that does not fit is skipped, and the next may fit. Offers that must
 /// be told have no limit but the bytes.
-pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merged<I> {
-    let mut queues: Vec<_> = offered.into_iter().map(Queue::new).collect();
-    let Budget { mut count, mut bytes } = budget;
+pub fn merge_offers<I>(offered: Vec<(&'static str, SourceOffers<I>)>, budget: AnswerBudget) -> MergedOffers<I> {
+    let mut queues: Vec<_> = offered.into_iter().map(OfferQueue::new).collect();
+    let AnswerBudget { mut count, mut bytes } = budget;
     let half = bytes / 2;
     let mut chosen = Vec::new();
     loop {
@@ -59,12 +59,12 @@ pub fn merge<I>(offered: Vec<(&'static str, Offers<I>)>, budget: Budget) -> Merg
     }
     let held_back = queues.into_iter().map(|queue| (queue.source, queue.omitted + queue.offers.len()));
     let held_back = held_back.filter(|(_, count)| *count > 0);
-    Merged { chosen, held_back: held_back.map(|(source, count)| HeldBack { source, count }).collect() }
+    MergedOffers { chosen, held_back: held_back.map(|(source, count)| HeldBackPart { source, count }).collect() }
 }
 
-impl<I> Queue<I> {
-    fn new((source, offered): (&'static str, Offers<I>)) -> Self {
-        let Offers { mut offers, omitted, floor, .. } = offered;
+impl<I> OfferQueue<I> {
+    fn new((source, offered): (&'static str, SourceOffers<I>)) -> Self {
+        let SourceOffers { mut offers, omitted, floor, .. } = offered;
         // Stable: the source's own order holds among those that must be told, and among the others.
         offers.sort_by_key(|offer| !offer.must);
         Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
@@ -80,15 +80,15 @@ impl<I> Queue<I> {
 }
 
 /// Finds the queue with the first offer to tell next.
-fn next<I>(queues: &[Queue<I>], half: usize) -> Option<usize> {
+fn next<I>(queues: &[OfferQueue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
         queues.iter().enumerate().filter_map(|(at, queue)| Some((at, queue, queue.offers.front()?))).collect();
-    let is_fair = |queue: &Queue<I>, offer: &Offer<I>| offer.must || queue.used + offer.line.len() <= half;
+    let is_fair = |queue: &OfferQueue<I>, offer: &Offer<I>| offer.must || queue.used + offer.line.len() <= half;
     let anybody_fair = open.len() > 1 && open.iter().any(|(_, queue, offer)| is_fair(queue, offer));
     open.into_iter()
         .filter(|(_, queue, offer)| !anybody_fair || is_fair(queue, offer))
         .max_by(|(at_a, a, first_a), (at_b, b, first_b)| {
-            let is_best = |queue: &Queue<I>, offer: &Offer<I>| queue.is_new && offer.strength() >= queue.floor;
+            let is_best = |queue: &OfferQueue<I>, offer: &Offer<I>| queue.is_new && offer.strength() >= queue.floor;
             (first_a.must.cmp(&first_b.must))
                 .then_with(|| is_best(a, first_a).cmp(&is_best(b, first_b)))
                 .then_with(|| first_a.strength().total_cmp(&first_b.strength()))
@@ -104,9 +104,9 @@ fn next<I>(queues: &[Queue<I>], half: usize) -> Option<usize> {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::super::More;
+    use super::super::MoreCall;
     use super::*;
-    use crate::explain::{MatchExplain, Parts};
+    use crate::explain::{MatchExplain, ScoreParts};
 
     /// `a3!` is an offer of strength 0.3 that must be told, of 10 bytes; `a3*40` has 40.
     fn offer(text: &str) -> Offer<()> {
@@ -116,13 +116,13 @@ mod tests {
             id: name.into(),
             name: name.into(),
             line: "x".repeat(bytes),
-            parts: Parts::from([("x", f64::from(digit.to_digit(10).unwrap()) / 10.0)]),
+            parts: ScoreParts::from([("x", f64::from(digit.to_digit(10).unwrap()) / 10.0)]),
             stamp: 0,
             paths: Vec::new(),
             must: name.ends_with('!'),
             why: String::new(),
-            explain: MatchExplain { matched: true, score: 0.0, parts: Parts::default(), reasons: Vec::new() },
-            more: More { method: "nudge.x", params: RawValue::NULL.to_owned() },
+            explain: MatchExplain { matched: true, score: 0.0, parts: ScoreParts::default(), reasons: Vec::new() },
+            more: MoreCall { method: "nudge.x", params: RawValue::NULL.to_owned() },
             item: (),
         }
     }
@@ -130,9 +130,9 @@ mod tests {
     fn merged(sources: &[&str], count: usize, bytes: usize) -> (String, Vec<(&'static str, usize)>) {
         let names = ["one", "two", "three"];
         let offered = names.into_iter().zip(sources).map(|(name, offers)| {
-            (name, Offers { offers: offers.split_whitespace().map(offer).collect(), ..Offers::default() })
+            (name, SourceOffers { offers: offers.split_whitespace().map(offer).collect(), ..SourceOffers::default() })
         });
-        let merged = merge(offered.collect(), Budget { count, bytes });
+        let merged = merge_offers(offered.collect(), AnswerBudget { count, bytes });
         let told: Vec<_> = merged.chosen.iter().map(|(_, offer)| offer.name.as_str()).collect();
         (told.join(" "), merged.held_back.iter().map(|held| (held.source, held.count)).collect())
     }
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn a_strength_that_is_no_number_counts_as_nothing() {
         let mut broken = offer("a9");
-        broken.parts = Parts::from([("x", f64::NAN)]);
+        broken.parts = ScoreParts::from([("x", f64::NAN)]);
         let mut loud = offer("b9");
-        loud.parts = Parts::from([("x", 7.0)]);
-        let of = |offer| Offers { offers: vec![offer], ..Offers::default() };
-        let merged = merge(vec![("one", of(broken)), ("two", of(loud))], Budget { count: 9, bytes: 100 });
+        loud.parts = ScoreParts::from([("x", 7.0)]);
+        let of = |offer| SourceOffers { offers: vec![offer], ..SourceOffers::default() };
+        let merged = merge_offers(vec![("one", of(broken)), ("two", of(loud))], AnswerBudget { count: 9, bytes: 100 });
         assert_eq!(merged.chosen.iter().map(|(source, _)| *source).collect::<Vec<_>>(), ["two", "one"]);
     }
 }

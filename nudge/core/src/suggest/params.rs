@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
-use crate::service::Method;
-use crate::table::{NoParams, schema};
+use crate::service::MethodSpec;
+use crate::table::{NoParams, build_schema};
 use crate::wire;
 
 /// Bytes of one answer of `nudge.suggest`, when the caller does not say.
@@ -26,71 +26,75 @@ const MAX_SESSION_BYTES: usize = 1 << 10;
 /// Longest `confirm_ms` of a `nudge.suggest`: one minute.
 pub const MAX_CONFIRM_MS: u64 = 60_000;
 /// The row of `nudge.suggest`.
-pub const SUGGEST: Method = Method::new(
+pub const SUGGEST: MethodSpec = MethodSpec::new(
     "nudge.suggest",
     "Suggest",
     "What an agent should be told now, unasked: at the start of a session, for a prompt, after a command failed, or what cannot wait after a tool was used.",
-    schema::<Suggest>,
+    build_schema::<SuggestParams>,
 )
 .inferred()
 .for_prompts();
 
 /// The row of `nudge.digest`.
-pub const DIGEST: Method =
-    Method::new("nudge.digest", "Digest", "What nudge.suggest tells now, as one text for a prompt.", schema::<Suggest>)
-        .inferred()
-        .for_prompts();
+pub const DIGEST: MethodSpec = MethodSpec::new(
+    "nudge.digest",
+    "Digest",
+    "What nudge.suggest tells now, as one text for a prompt.",
+    build_schema::<SuggestParams>,
+)
+.inferred()
+.for_prompts();
 
 /// The row of `nudge.told`.
-pub const TOLD: Method = Method::new(
+pub const TOLD: MethodSpec = MethodSpec::new(
     "nudge.told",
     "Confirm suggestions",
     "What nudge.suggest answered under a ticket was shown, and need not be told to this client session again.",
-    schema::<Told>,
+    build_schema::<ToldParams>,
 )
 .idempotent()
 .quick();
 
 /// The row of `nudge.recall`.
-pub const RECALL: Method = Method::new(
+pub const RECALL: MethodSpec = MethodSpec::new(
     "nudge.recall",
     "Recall",
     "Ask all that is remembered, in words, before you search or guess.",
-    schema::<Recall>,
+    build_schema::<RecallParams>,
 )
 .tool()
-.reads()
+.read_only()
 .inferred()
 .for_prompts();
 
 /// The row of `nudge.outcome`.
-pub const OUTCOME: Method = Method::new(
+pub const OUTCOME: MethodSpec = MethodSpec::new(
     "nudge.outcome",
     "Report an outcome",
     "How a command ended: success raises the hints that say it, repeated failure puts them last.",
-    schema::<Outcome>,
+    build_schema::<OutcomeParams>,
 )
 .inferred()
 .for_prompts();
 
 /// The row of `nudge.stats`.
-pub const STATS: Method = Method::new(
+pub const STATS: MethodSpec = MethodSpec::new(
     "nudge.stats",
     "Statistics",
     "How often hints were asked for and suggested, and what came of the suggestions.",
-    schema::<NoParams>,
+    build_schema::<NoParams>,
 )
-.reads()
+.read_only()
 .quick();
 
 /// The row of `nudge.client_sessions`. Only a server has it: a program with its own store knows the lines that it told.
-pub const CLIENT_SESSIONS: Method = Method::new(
+pub const CLIENT_SESSIONS: MethodSpec = MethodSpec::new(
     "nudge.client_sessions",
     "Client sessions",
     "What each client session was told lately, line by line, and what came of it.",
-    schema::<ClientSessions>,
+    build_schema::<ClientSessions>,
 )
-.reads();
+.read_only();
 
 /// The moment of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +115,7 @@ pub enum SuggestEvent {
 /// Params of `nudge.suggest` and `nudge.digest`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Suggest {
+pub struct SuggestParams {
     /// The moment.
     pub event: SuggestEvent,
     /// Agent's context.
@@ -157,7 +161,7 @@ pub struct Suggest {
 /// Params of `nudge.told`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
+pub struct ToldParams {
     /// The agent's session, as it called itself for `nudge.suggest`.
     pub client_session: String,
     /// The `ticket` of the answer that was shown.
@@ -173,16 +177,16 @@ pub(super) fn check_session(name: Option<&str>) -> Result<()> {
 }
 
 /// Without the texts, which may hold secrets.
-impl fmt::Debug for Suggest {
+impl fmt::Debug for SuggestParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Suggest({:?})", self.event)
+        write!(f, "SuggestParams({:?})", self.event)
     }
 }
 
 /// Params of `nudge.recall`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Recall {
+pub struct RecallParams {
     /// Your question.
     pub query: String,
     /// Your context.
@@ -204,16 +208,16 @@ pub struct Recall {
 }
 
 /// Without the query, which may hold a secret.
-impl fmt::Debug for Recall {
+impl fmt::Debug for RecallParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recall { .. }")
+        f.write_str("RecallParams { .. }")
     }
 }
 
 /// Params of `nudge.outcome`.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct OutcomeParams {
     /// The command that ran.
     pub command: String,
     /// True if it worked.
@@ -230,18 +234,18 @@ pub struct Outcome {
 }
 
 /// Without the command, which may hold a secret.
-impl fmt::Debug for Outcome {
+impl fmt::Debug for OutcomeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Outcome(ok {}, exit code {:?})", self.ok, self.exit_code)
+        write!(f, "OutcomeParams(ok {}, exit code {:?})", self.ok, self.exit_code)
     }
 }
 
-impl Outcome {
+impl OutcomeParams {
     /// Checks sizes, and takes the context out.
     ///
     /// # Errors
     /// `E_INVALID`.
-    pub fn checked(mut self) -> Result<(Context, Self)> {
+    pub fn into_checked(mut self) -> Result<(Context, Self)> {
         if self.command.len() > MAX_TEXT_BYTES {
             return Err(Error::invalid("`command` may have 64 KiB at most."));
         }
@@ -251,15 +255,15 @@ impl Outcome {
     }
 
     /// The same, as every source is told of it.
-    pub fn ran<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
+    pub fn to_outcome<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
         let client_session = self.client_session.as_deref();
         CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context, client_session }
     }
 }
 
-impl Suggest {
+impl SuggestParams {
     /// Asks at a moment, from nowhere in particular, with the defaults for all other fields.
-    pub fn at(event: SuggestEvent) -> Self {
+    pub fn at_event(event: SuggestEvent) -> Self {
         Self {
             event,
             context: ContextSpec::default(),
@@ -277,7 +281,7 @@ impl Suggest {
     }
 
     /// Checks sizes and ranges.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check_sizes(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
         let texts = [&self.prompt, &self.command, &self.error, &self.tool, &self.file];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{SessionStats, SuggestEvent};
 use crate::clock::{Millis, rfc3339};
 use crate::context::Context;
-use crate::text::clipped;
+use crate::text::clip_text;
 use crate::wire;
 
 /// Lines remembered of all client sessions together; the oldest goes first.
@@ -39,11 +39,11 @@ pub struct ClientSessions {
 impl ClientSessionTold {
     /// Makes the answer. It hides lines if their offers' ids are `secret` now in their sources.
     pub(super) fn new(
-        (stats, place, lines): (SessionStats, Place, Vec<(Box<str>, ToldLine)>),
+        (stats, place, lines): (SessionStats, SessionPlace, Vec<(Box<str>, LoggedLine)>),
         secret: impl Fn(&str, &str) -> bool,
     ) -> Self {
-        let open = |(id, line): (Box<str>, ToldLine)| {
-            if secret(line.source, &id) { ToldLine { line: "[secret]".into(), ..line } } else { line }
+        let open = |(id, line): (Box<str>, LoggedLine)| {
+            if secret(line.source, &id) { LoggedLine { line: "[secret]".into(), ..line } } else { line }
         };
         Self { stats, place, told: lines.into_iter().map(open).collect() }
     }
@@ -51,7 +51,7 @@ impl ClientSessionTold {
 
 impl ClientSessions {
     /// The most client sessions in the answer.
-    pub(super) fn limit(&self) -> usize {
+    pub(super) fn max_sessions(&self) -> usize {
         self.limit.unwrap_or(DEFAULT_SESSIONS)
     }
 }
@@ -64,14 +64,14 @@ pub struct ClientSessionTold {
     pub stats: SessionStats,
     /// The place where it was when it asked last.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: SessionPlace,
     /// The lines that are remembered, newest first.
-    pub told: Vec<ToldLine>,
+    pub told: Vec<LoggedLine>,
 }
 
 /// The place where a client session was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct SessionPlace {
     /// The folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Box<str>>,
@@ -83,9 +83,9 @@ pub struct Place {
     pub branch: Option<Box<str>>,
 }
 
-impl Place {
+impl SessionPlace {
     /// Makes the place of a context, without very long parts.
-    pub(super) fn of(context: &Context) -> Self {
+    pub(super) fn from_context(context: &Context) -> Self {
         let short = |text: &str| (text.len() <= MAX_PLACE_BYTES).then(|| text.into());
         Self {
             cwd: context.cwd().and_then(short),
@@ -97,7 +97,7 @@ impl Place {
 
 /// A line that a client session was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToldLine {
+pub struct LoggedLine {
     /// When, RFC 3339.
     pub at: String,
     /// At which moment.
@@ -136,9 +136,9 @@ pub(super) struct LoggedAnswer<'a> {
 
 /// The log of lines, oldest first.
 #[derive(Default)]
-pub(super) struct Log(VecDeque<Entry>);
+pub(super) struct ToldLog(VecDeque<ToldEntry>);
 
-struct Entry {
+struct ToldEntry {
     session: Box<str>,
     ticket: Option<Box<str>>,
     at: Millis,
@@ -151,9 +151,9 @@ struct Entry {
     outcome: Option<(bool, Millis)>,
 }
 
-impl Log {
+impl ToldLog {
     /// Adds a line of an answer.
-    pub fn add(
+    pub fn add_line(
         &mut self,
         of: &LoggedAnswer<'_>,
         source: &'static str,
@@ -164,7 +164,7 @@ impl Log {
         if self.0.len() == MAX_LINES {
             self.0.pop_front();
         }
-        self.0.push_back(Entry {
+        self.0.push_back(ToldEntry {
             session: of.session.into(),
             ticket: of.ticket.map(Into::into),
             at: of.now,
@@ -172,24 +172,24 @@ impl Log {
             source,
             id: id.into(),
             name: name.into(),
-            line: clipped(line, MAX_LINE_CHARS).into(),
+            line: clip_text(line, MAX_LINE_CHARS).into(),
             change,
             outcome: None,
         });
     }
 
     /// Notes that an answer was shown.
-    pub fn confirmed(&mut self, session: &str, ticket: &str, now: Millis) {
-        let lent = |entry: &&mut Entry| *entry.session == *session && entry.ticket.as_deref() == Some(ticket);
+    pub fn note_confirmed(&mut self, session: &str, ticket: &str, now: Millis) {
+        let lent = |entry: &&mut ToldEntry| *entry.session == *session && entry.ticket.as_deref() == Some(ticket);
         for entry in self.0.iter_mut().filter(lent) {
             (entry.ticket, entry.at) = (None, now);
         }
     }
 
     /// Notes how a command ended that the offers with these ids name: of each, beside the line that was told last.
-    pub fn ended(&mut self, session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
+    pub fn note_ended(&mut self, session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         for id in ids {
-            let told = |entry: &&mut Entry| {
+            let told = |entry: &&mut ToldEntry| {
                 entry.ticket.is_none() && *entry.session == *session && entry.source == source && entry.id == *id
             };
             if let Some(entry) = self.0.iter_mut().rev().find(told) {
@@ -199,19 +199,19 @@ impl Log {
     }
 
     /// The lines that a session was shown, newest first, with the ids of their offers.
-    pub fn of(&self, session: &str) -> Vec<(Box<str>, ToldLine)> {
-        let shown = |entry: &&Entry| entry.ticket.is_none() && *entry.session == *session;
+    pub fn session_lines(&self, session: &str) -> Vec<(Box<str>, LoggedLine)> {
+        let shown = |entry: &&ToldEntry| entry.ticket.is_none() && *entry.session == *session;
         let mut lines: Vec<_> = self.0.iter().filter(shown).collect();
         // The lines of one answer stay in its order.
         lines.sort_by_key(|entry| Reverse(entry.at));
-        let line = |entry: &Entry| ToldLine {
-            at: rfc3339::text(entry.at),
+        let line = |entry: &ToldEntry| LoggedLine {
+            at: rfc3339::format_time(entry.at),
             event: entry.event,
             source: entry.source,
             name: entry.name.clone(),
             line: entry.line.clone(),
             change: entry.change,
-            outcome: entry.outcome.map(|(ok, at)| LineOutcome { ok, at: rfc3339::text(at) }),
+            outcome: entry.outcome.map(|(ok, at)| LineOutcome { ok, at: rfc3339::format_time(at) }),
         };
         lines.into_iter().map(|entry| (entry.id.clone(), line(entry))).collect()
     }
@@ -225,38 +225,38 @@ mod tests {
         LoggedAnswer { session, event: SuggestEvent::Prompt, ticket, now }
     }
 
-    fn outcomes(log: &Log, session: &str) -> Vec<Option<bool>> {
-        log.of(session).into_iter().map(|(_, line)| line.outcome.map(|outcome| outcome.ok)).collect()
+    fn outcomes(log: &ToldLog, session: &str) -> Vec<Option<bool>> {
+        log.session_lines(session).into_iter().map(|(_, line)| line.outcome.map(|outcome| outcome.ok)).collect()
     }
 
-    fn names(log: &Log, session: &str) -> Vec<String> {
-        log.of(session).into_iter().map(|(_, line)| line.name.into()).collect()
+    fn names(log: &ToldLog, session: &str) -> Vec<String> {
+        log.session_lines(session).into_iter().map(|(_, line)| line.name.into()).collect()
     }
 
     #[test]
     fn what_was_shown_is_told_with_what_came_of_it() {
-        let mut log = Log::default();
-        log.add(&answer("s", None, 1), "hints", "a\nb", ("a/b", "a/b: make"), false);
-        log.add(&answer("s", Some("t"), 2), "hints", "a\nc", ("a/c", "a/c: lent"), false);
-        log.add(&answer("other", None, 3), "hints", "a\nb", ("a/b", "a/b: make"), false);
+        let mut log = ToldLog::default();
+        log.add_line(&answer("s", None, 1), "hints", "a\nb", ("a/b", "a/b: make"), false);
+        log.add_line(&answer("s", Some("t"), 2), "hints", "a\nc", ("a/c", "a/c: lent"), false);
+        log.add_line(&answer("other", None, 3), "hints", "a\nb", ("a/b", "a/b: make"), false);
         assert_eq!(names(&log, "s"), ["a/b"], "what is lent was not shown");
-        log.ended("s", "hints", &["a\nb".into(), "a\nc".into(), "a\nd".into()], true, 4);
-        log.confirmed("s", "t", 5);
-        log.confirmed("s", "none", 6);
+        log.note_ended("s", "hints", &["a\nb".into(), "a\nc".into(), "a\nd".into()], true, 4);
+        log.note_confirmed("s", "t", 5);
+        log.note_confirmed("s", "none", 6);
         assert_eq!(names(&log, "s"), ["a/c", "a/b"], "the newest first");
         assert_eq!(outcomes(&log, "s"), [None, Some(true)], "the first was not shown yet when the command ended");
         assert_eq!(outcomes(&log, "other"), [None], "another session ran nothing");
         // What came last counts.
-        log.ended("s", "hints", &["a\nb".into()], false, 7);
+        log.note_ended("s", "hints", &["a\nb".into()], false, 7);
         assert_eq!(outcomes(&log, "s"), [None, Some(false)]);
     }
 
     #[test]
     fn it_takes_so_much_memory_and_no_more() {
-        let mut log = Log::default();
+        let mut log = ToldLog::default();
         let endless = "é".repeat(10_000);
         for n in 0..MAX_LINES + 10 {
-            log.add(
+            log.add_line(
                 &answer("s", None, i64::try_from(n).unwrap()),
                 "hints",
                 &n.to_string(),
@@ -264,7 +264,7 @@ mod tests {
                 false,
             );
         }
-        let told = log.of("s");
+        let told = log.session_lines("s");
         assert_eq!((told.len(), &*told[0].0, &*told[MAX_LINES - 1].0), (MAX_LINES, "509", "10"));
         assert_eq!(told[0].1.line.chars().count(), MAX_LINE_CHARS + 1, "it says that it was cut");
     }

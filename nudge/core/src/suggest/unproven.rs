@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::Line;
-use crate::text::hex;
+use crate::text::to_hex;
 
 /// The beginning of the tag; behind it stand the digests of the failed line and of the client session.
 const START: &str = "after:";
@@ -22,7 +22,7 @@ const SESSION_BYTES: usize = 4;
 /// assert!(unproven::is_of(&tag, "s-1") && !unproven::is_of(&tag, "s-2"));
 /// ```
 #[must_use]
-pub fn tag(failed: &Line, client_session: &str) -> String {
+pub fn make_tag(failed: &Line, client_session: &str) -> String {
     format!("{START}{}-{}", digest_line(failed), digest_session(client_session))
 }
 
@@ -35,16 +35,16 @@ pub fn is_tag(tag: &str) -> bool {
 /// Returns true if the hint of this tag worked after `failed`, whatever its folder and redirections.
 #[must_use]
 pub fn is_after(tag: &str, failed: &Line) -> bool {
-    split(tag).is_some_and(|(line, _)| line == digest_line(failed))
+    split_tag(tag).is_some_and(|(line, _)| line == digest_line(failed))
 }
 
 /// Returns true if the hint of this tag was learned in `client_session`.
 #[must_use]
 pub fn is_of(tag: &str, client_session: &str) -> bool {
-    split(tag).is_some_and(|(_, session)| session == digest_session(client_session))
+    split_tag(tag).is_some_and(|(_, session)| session == digest_session(client_session))
 }
 
-fn split(tag: &str) -> Option<(&str, &str)> {
+fn split_tag(tag: &str) -> Option<(&str, &str)> {
     tag.strip_prefix(START)?.split_once('-')
 }
 
@@ -62,9 +62,9 @@ fn digest_line(line: &Line) -> String {
         });
         digest.update("\n");
     }
-    hex(&digest.finalize()[..LINE_BYTES])
+    to_hex(&digest.finalize()[..LINE_BYTES])
 }
 
 fn digest_session(client_session: &str) -> String {
-    hex(&Sha256::digest(client_session)[..SESSION_BYTES])
+    to_hex(&Sha256::digest(client_session)[..SESSION_BYTES])
 }

@@ -12,7 +12,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use parking_lot::Mutex;
 
-use crate::foreign::{self, Links};
+use crate::foreign::{self, LinkPolicy};
 
 /// The names of the files with rules; when one changes, everything is walked anew.
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
@@ -47,20 +47,20 @@ pub struct RuleSources<'a> {
 
 /// The rules of a folder and of those around it.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct FolderRules {
     attributes: &'static [&'static str],
     /// Patterns that count first.
     first: Option<Arc<Gitignore>>,
     /// Git's own lists, which count last: the repository's, then the user's.
     lists: Arc<[Gitignore]>,
-    own: Option<Arc<Level>>,
-    spent: Arc<Mutex<Spent>>,
+    own: Option<Arc<RuleLevel>>,
+    spent: Arc<Mutex<RuleCost>>,
 }
 
 /// The rules that stand in one folder.
 #[derive(Debug)]
-struct Level {
-    around: Option<Arc<Level>>,
+struct RuleLevel {
+    around: Option<Arc<RuleLevel>>,
     /// How many levels there are, with those around it.
     depth: usize,
     /// Bytes of patterns that are compiled, with those around it.
@@ -73,7 +73,7 @@ struct Level {
 
 /// The size of the rules that one walk has read so far.
 #[derive(Debug, Default)]
-struct Spent {
+struct RuleCost {
     bytes: usize,
     patterns: usize,
 }
@@ -81,7 +81,7 @@ struct Spent {
 /// Is told of each file with rules that is passed over, and why.
 pub type PassOver<'a> = dyn FnMut(&Path, &'static str) + 'a;
 
-impl Rules {
+impl FolderRules {
     /// Rules that count in the top folder of a walk, besides those in its own files.
     #[must_use]
     pub fn new(top: &Path, sources: &RuleSources<'_>, passed_over: &mut PassOver<'_>) -> Self {
@@ -93,26 +93,28 @@ impl Rules {
             spent: Arc::default(),
         };
         if !sources.first.is_empty() {
-            let mut patterns = Patterns::new(top);
-            sources.first.iter().for_each(|pattern| patterns.add(pattern.trim_start_matches('!')));
-            rules.first = patterns.build().ok().map(Arc::new);
+            let mut patterns = RulePatterns::new(top);
+            sources.first.iter().for_each(|pattern| patterns.add_line(pattern.trim_start_matches('!')));
+            rules.first = patterns.compile().ok().map(Arc::new);
         }
         let Some(common) = sources.git else { return rules };
         let exclude = common.join("info/exclude");
         let user = gitconfig_excludes_path();
-        let own = [(Some(exclude), Links::Refused), (user, Links::Followed)].into_iter().filter_map(|(file, links)| {
-            let file = file?;
-            let text = rules.read(&file, links, passed_over)?;
-            let mut patterns = Patterns::new(top);
-            text.lines().for_each(|line| patterns.add(line));
-            rules.build(patterns).map_err(|why| passed_over(&file, why)).ok()
-        });
+        let own = [(Some(exclude), LinkPolicy::Refused), (user, LinkPolicy::Followed)].into_iter().filter_map(
+            |(file, links)| {
+                let file = file?;
+                let text = rules.read(&file, links, passed_over)?;
+                let mut patterns = RulePatterns::new(top);
+                text.lines().for_each(|line| patterns.add_line(line));
+                rules.compile_patterns(patterns).map_err(|why| passed_over(&file, why)).ok()
+            },
+        );
         let lists = own.collect::<Vec<_>>().into();
         rules.lists = lists;
         if !rules.attributes.is_empty() {
             let file = common.join("info/attributes");
-            let mut level = rules.level();
-            if let Some(text) = rules.read(&file, Links::Refused, passed_over)
+            let mut level = rules.new_level();
+            if let Some(text) = rules.read(&file, LinkPolicy::Refused, passed_over)
                 && let Err(why) = rules.add_attributes(&mut level, top, &text)
             {
                 passed_over(&file, why);
@@ -124,8 +126,8 @@ impl Rules {
 
     /// Rules of a folder within, which has these of the [`FILES`].
     #[must_use]
-    pub fn enter(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
-        let mut level = self.level();
+    pub fn enter_folder(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
+        let mut level = self.new_level();
         let mut has_own = false;
         for (at, (name, is_there)) in FILES.iter().zip(has).enumerate() {
             if !is_there || (at == 2 && self.attributes.is_empty()) {
@@ -136,14 +138,14 @@ impl Rules {
                 passed_over(&file, "more than 32 folders around it have rules");
                 continue;
             }
-            let Some(text) = self.read(&file, Links::Refused, passed_over) else { continue };
+            let Some(text) = self.read(&file, LinkPolicy::Refused, passed_over) else { continue };
             let taken = match level.ignored.get_mut(at) {
                 Some(ignored) => {
-                    let mut patterns = Patterns::new(folder);
+                    let mut patterns = RulePatterns::new(folder);
                     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-                    text.lines().for_each(|line| patterns.add(line));
+                    text.lines().for_each(|line| patterns.add_line(line));
                     let wild_bytes = level.wild_bytes + patterns.wild_bytes;
-                    check_wild(wild_bytes).and_then(|()| self.build(patterns)).map(|built| {
+                    check_wild(wild_bytes).and_then(|()| self.compile_patterns(patterns)).map(|built| {
                         *ignored = built;
                         level.wild_bytes = wild_bytes;
                     })
@@ -161,8 +163,8 @@ impl Rules {
 
     /// Returns true if a path in this folder is not looked at.
     #[must_use]
-    pub fn ignores(&self, path: &Path, is_folder: bool) -> bool {
-        let matches = |list: &Gitignore| said(&list.matched(path, is_folder));
+    pub fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
+        let matches = |list: &Gitignore| to_verdict(&list.matched(path, is_folder));
         let level = |at: usize| self.levels().find_map(|level| matches(level.ignored.get(at)?));
         let first = self.first.as_deref().and_then(matches);
         let lists = || self.lists.iter().find_map(matches);
@@ -171,19 +173,20 @@ impl Rules {
 
     /// The first of the attributes that a file has, by its place among them.
     #[must_use]
-    pub fn attribute(&self, path: &Path) -> Option<usize> {
-        let is_set = |at: usize| self.levels().find_map(|level| said(&level.attributes.get(at)?.matched(path, false)));
+    pub fn find_attribute(&self, path: &Path) -> Option<usize> {
+        let is_set =
+            |at: usize| self.levels().find_map(|level| to_verdict(&level.attributes.get(at)?.matched(path, false)));
         (0..self.attributes.len()).find(|at| is_set(*at) == Some(true))
     }
 
     /// The levels from the inside out: the innermost that says something counts.
-    fn levels(&self) -> impl Iterator<Item = &Level> {
+    fn levels(&self) -> impl Iterator<Item = &RuleLevel> {
         std::iter::successors(self.own.as_deref(), |level| level.around.as_deref())
     }
 
     /// A level within, which says nothing yet.
-    fn level(&self) -> Level {
-        Level {
+    fn new_level(&self) -> RuleLevel {
+        RuleLevel {
             around: self.own.clone(),
             depth: self.own.as_ref().map_or(0, |own| own.depth) + 1,
             wild_bytes: self.own.as_ref().map_or(0, |own| own.wild_bytes),
@@ -192,7 +195,7 @@ impl Rules {
         }
     }
 
-    fn read(&self, file: &Path, links: Links, passed_over: &mut PassOver<'_>) -> Option<String> {
+    fn read(&self, file: &Path, links: LinkPolicy, passed_over: &mut PassOver<'_>) -> Option<String> {
         let why = match foreign::read(file, links, MAX_BYTES) {
             Ok(bytes) => {
                 let mut spent = self.spent.lock();
@@ -214,29 +217,29 @@ impl Rules {
     }
 
     /// Adds the patterns of the attributes in a text.
-    fn add_attributes(&self, level: &mut Level, folder: &Path, text: &str) -> Result<(), &'static str> {
+    fn add_attributes(&self, level: &mut RuleLevel, folder: &Path, text: &str) -> Result<(), &'static str> {
         let mut built = Vec::new();
         let mut wild_bytes = level.wild_bytes;
         for name in self.attributes {
-            let mut patterns = Patterns::new(folder);
-            text.lines().filter_map(|line| attribute(line, name)).for_each(|line| patterns.add(&line));
+            let mut patterns = RulePatterns::new(folder);
+            text.lines().filter_map(|line| parse_attribute(line, name)).for_each(|line| patterns.add_line(&line));
             wild_bytes += patterns.wild_bytes;
             check_wild(wild_bytes)?;
-            built.push(self.build(patterns)?);
+            built.push(self.compile_patterns(patterns)?);
         }
         (level.attributes, level.wild_bytes) = (built, wild_bytes);
         Ok(())
     }
 
     /// Compiles patterns, if there may be so many more.
-    fn build(&self, patterns: Patterns) -> Result<Gitignore, &'static str> {
+    fn compile_patterns(&self, patterns: RulePatterns) -> Result<Gitignore, &'static str> {
         let mut spent = self.spent.lock();
         spent.patterns += patterns.count;
         if spent.patterns > MAX_ALL_PATTERNS {
             return Err("all files with rules have more than 200,000 patterns");
         }
         drop(spent);
-        patterns.build()
+        patterns.compile()
     }
 }
 
@@ -246,20 +249,20 @@ fn check_wild(bytes: usize) -> Result<(), &'static str> {
 }
 
 /// The patterns of one file.
-struct Patterns {
+struct RulePatterns {
     builder: GitignoreBuilder,
     count: usize,
     wild_bytes: usize,
 }
 
-impl Patterns {
+impl RulePatterns {
     fn new(folder: &Path) -> Self {
         Self { builder: GitignoreBuilder::new(folder), count: 0, wild_bytes: 0 }
     }
 
     /// Adds a line. A line that is too long or makes no sense matches nothing. Neither does a line over the limit, for
-    /// which [`build`](Self::build) fails later.
-    fn add(&mut self, line: &str) {
+    /// which [`compile`](Self::compile) fails later.
+    fn add_line(&mut self, line: &str) {
         let is_pattern = !line.is_empty() && !line.starts_with('#');
         if !is_pattern || line.len() > MAX_PATTERN_BYTES {
             return;
@@ -271,7 +274,7 @@ impl Patterns {
         }
     }
 
-    fn build(self) -> Result<Gitignore, &'static str> {
+    fn compile(self) -> Result<Gitignore, &'static str> {
         if self.count > MAX_PATTERNS {
             return Err("it has more than 20,000 patterns");
         }
@@ -290,7 +293,7 @@ fn is_wild(line: &str) -> bool {
 
 /// The pattern of a line of `.gitattributes`, negated where the attribute is not set; `None` where the line says nothing
 /// of it. The patterns are those of `.gitignore`, but none can be negated: the value is.
-fn attribute(line: &str, attribute: &str) -> Option<String> {
+fn parse_attribute(line: &str, attribute: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '"', '[']))?;
     let mut values = words.filter_map(|word| match word.strip_prefix(attribute) {
@@ -301,7 +304,7 @@ fn attribute(line: &str, attribute: &str) -> Option<String> {
     Some(format!("{}{pattern}", if values.next_back()? { "" } else { "!" }))
 }
 
-fn said<T>(found: &Match<T>) -> Option<bool> {
+fn to_verdict<T>(found: &Match<T>) -> Option<bool> {
     match found {
         Match::None => None,
         Match::Ignore(_) => Some(true),
@@ -316,20 +319,20 @@ pub fn git_dir(top: &Path) -> Option<PathBuf> {
     if own.is_dir() {
         return own.canonicalize().ok();
     }
-    let named = pointer(&own)?;
+    let named = read_pointer(&own)?;
     top.join(named.strip_prefix("gitdir: ")?).canonicalize().ok()
 }
 
 /// The folder that all worktrees of a repository share.
 #[must_use]
 pub fn common_dir(git_dir: &Path) -> PathBuf {
-    let named = pointer(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
+    let named = read_pointer(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
     named.unwrap_or_else(|| git_dir.to_owned())
 }
 
 /// The one line of a file of git's that names another place.
 #[must_use]
-pub fn pointer(path: &Path) -> Option<String> {
-    let text = foreign::read_text(path, Links::Followed, MAX_POINTER_BYTES).ok()?;
+pub fn read_pointer(path: &Path) -> Option<String> {
+    let text = foreign::read_text(path, LinkPolicy::Followed, MAX_POINTER_BYTES).ok()?;
     Some(text.trim_end().to_owned())
 }

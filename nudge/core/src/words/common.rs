@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 /// How much a word says in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum WordWeight {
     /// Nothing: it holds sentences together.
     Nothing,
     /// Little: people say it of every program.
@@ -17,12 +17,12 @@ pub enum Weight {
 }
 
 /// Returns how much a folded word says in a sentence.
-pub(super) fn weight(folded: &str) -> Weight {
-    static COMMON: LazyLock<HashMap<&str, Weight, RandomState>> = LazyLock::new(|| {
+pub(super) fn weigh_word(folded: &str) -> WordWeight {
+    static COMMON: LazyLock<HashMap<&str, WordWeight, RandomState>> = LazyLock::new(|| {
         let of = |words: &'static str, weight| words.split(' ').map(move |word| (word, weight));
-        of(NOTHING, Weight::Nothing).chain(of(LITTLE, Weight::Little)).collect()
+        of(NOTHING, WordWeight::Nothing).chain(of(LITTLE, WordWeight::Little)).collect()
     });
-    COMMON.get(folded).copied().unwrap_or(Weight::Full)
+    COMMON.get(folded).copied().unwrap_or(WordWeight::Full)
 }
 
 /// Returns true for a folded word that holds sentences together in English and in no other language that is known here.
@@ -88,9 +88,9 @@ mod tests {
         for list in [SHORT, LITTLE, NOTHING] {
             assert!(list.split(' ').is_sorted() && list.split(' ').all(|word| !word.is_empty()), "{list}");
         }
-        assert!(LITTLE.split(' ').all(|word| weight(word) == Weight::Little));
+        assert!(LITTLE.split(' ').all(|word| weigh_word(word) == WordWeight::Little));
         assert!(SHORT.split(' ').all(|pair| pair.split_once('=').is_some_and(|(short, full)| in_full(short) == full)));
-        assert!(ENGLISH.split(' ').all(|word| weight(word) == Weight::Nothing));
-        assert_eq!((weight("the"), weight("migrations")), (Weight::Nothing, Weight::Full));
+        assert!(ENGLISH.split(' ').all(|word| weigh_word(word) == WordWeight::Nothing));
+        assert_eq!((weigh_word("the"), weigh_word("migrations")), (WordWeight::Nothing, WordWeight::Full));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::SignalKind;
 
 #[cfg(unix)]
-use super::watcher::Watcher;
+use super::watcher::GroupWatcher;
 
 /// Time that a program has to end by itself once it is told to, before it is killed.
 #[cfg(unix)]
@@ -22,66 +22,66 @@ struct LivePrograms {
     /// This process ends: nothing is started any more.
     is_ending: bool,
     #[cfg(unix)]
-    watcher: Watcher,
+    watcher: GroupWatcher,
     #[cfg(unix)]
-    signals: Signals,
+    signals: EndSignals,
 }
 
 static LIVE: Mutex<LivePrograms> = Mutex::new(LivePrograms {
     ids: Vec::new(),
     is_ending: false,
     #[cfg(unix)]
-    watcher: Watcher::new(),
+    watcher: GroupWatcher::new(),
     #[cfg(unix)]
-    signals: Signals { are_watched: false, of_others: Vec::new() },
+    signals: EndSignals { are_watched: false, of_others: Vec::new() },
 });
 
-fn live() -> MutexGuard<'static, LivePrograms> {
+fn lock_live() -> MutexGuard<'static, LivePrograms> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LivePrograms {
-    fn add(&mut self, id: u32) {
+    fn add_group(&mut self, id: u32) {
         self.ids.push(id);
         #[cfg(unix)]
-        self.watcher.add(id, &self.ids);
+        self.watcher.add_group(id, &self.ids);
     }
 
-    fn remove(&mut self, id: u32) {
+    fn remove_group(&mut self, id: u32) {
         self.ids.retain(|known| *known != id);
         #[cfg(unix)]
-        self.watcher.remove(id);
+        self.watcher.remove_group(id);
     }
 }
 
 /// A program that runs. It is ended when this is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     /// The process; its streams may be taken.
     pub child: Child,
     status: Option<ExitStatus>,
 }
 
 /// Starts a program in a process group of its own.
-pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Result<Running> {
+pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Result<RunningProgram> {
     #[cfg(unix)]
     {
         std::os::unix::process::CommandExt::process_group(command, 0);
         watch_signals();
     }
     // Locked while it starts, so that the thread that ends this process knows of it.
-    let mut live = live();
+    let mut live = lock_live();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
     }
     #[cfg(unix)]
     live.watcher.begin();
     let child = command.spawn()?;
-    live.add(child.id());
+    live.add_group(child.id());
     if let Some(bytes) = memory_bytes {
         limit_memory(&child, bytes);
     }
-    Ok(Running { child, status: None })
+    Ok(RunningProgram { child, status: None })
 }
 
 #[cfg(target_os = "linux")]
@@ -98,7 +98,7 @@ fn limit_memory(child: &Child, bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 fn limit_memory(_: &Child, _: u64) {}
 
-impl Running {
+impl RunningProgram {
     /// Returns how the program has ended; `None` while it runs.
     ///
     /// # Errors
@@ -106,10 +106,10 @@ impl Running {
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             // Locked, as its id may be another's once it was waited for.
-            let mut live = live();
+            let mut live = lock_live();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
-                live.remove(self.child.id());
+                live.remove_group(self.child.id());
             }
         }
         Ok(self.status)
@@ -133,15 +133,15 @@ impl Running {
         if self.status.is_some() {
             return;
         }
-        end(&[self.child.id()]);
+        end_groups(&[self.child.id()]);
         let _ = self.child.kill();
-        let mut live = live();
+        let mut live = lock_live();
         self.status = self.child.wait().ok();
-        live.remove(self.child.id());
+        live.remove_group(self.child.id());
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         self.end();
     }
@@ -149,15 +149,15 @@ impl Drop for Running {
 
 /// Ends all programs that run, as this process is about to end. None can be started from now on.
 pub fn end_all() {
-    let mut live = live();
+    let mut live = lock_live();
     live.is_ending = true;
-    end(&live.ids);
+    end_groups(&live.ids);
 }
 
 /// Ends process groups: asks them to, so that a program can end its own, and kills the rest. The leaders stay to be
 /// waited for.
 #[cfg(unix)]
-fn end(ids: &[u32]) {
+fn end_groups(ids: &[u32]) {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
     let groups: Vec<_> = ids.iter().filter_map(|id| Pid::from_raw(i32::try_from(*id).ok()?)).collect();
@@ -177,11 +177,11 @@ fn end(ids: &[u32]) {
 }
 
 #[cfg(not(unix))]
-fn end(_: &[u32]) {}
+fn end_groups(_: &[u32]) {}
 
 /// The signals that end this process, and their listeners.
 #[cfg(unix)]
-struct Signals {
+struct EndSignals {
     are_watched: bool,
     /// Signals that end nothing here, as others listen to them.
     of_others: Vec<std::ffi::c_int>,
@@ -190,7 +190,7 @@ struct Signals {
 /// Says that another part of this process listens to these signals and ends it, if that is meant.
 #[cfg(unix)]
 pub fn leave_signals(kinds: &[SignalKind]) {
-    live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
+    lock_live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
 /// Passes a signal to end on to the programs: it goes to this process alone, as they are in groups of their own. If it
@@ -199,7 +199,7 @@ pub fn leave_signals(kinds: &[SignalKind]) {
 fn watch_signals() {
     use tokio::signal::unix::signal;
 
-    if std::mem::replace(&mut live().signals.are_watched, true) {
+    if std::mem::replace(&mut lock_live().signals.are_watched, true) {
         return;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
@@ -210,9 +210,9 @@ fn watch_signals() {
         let number = kind.as_raw_value();
         runtime.spawn(async move {
             while signals.recv().await.is_some() {
-                let live = live();
+                let live = lock_live();
                 if !live.signals.of_others.contains(&number) {
-                    end(&live.ids);
+                    end_groups(&live.ids);
                     // Still locked, so that no caller takes the end of a program for its answer. The code is a shell's.
                     std::process::exit(128 + number);
                 }

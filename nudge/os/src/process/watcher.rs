@@ -29,7 +29,7 @@ for id in $live; do kill -s KILL -- "-$id"; done 2>/dev/null
 "#;
 
 /// The watcher of this process, which is started with the first program.
-pub struct Watcher {
+pub struct GroupWatcher {
     state: WatcherState,
 }
 
@@ -40,7 +40,7 @@ enum WatcherState {
     Failed,
 }
 
-impl Watcher {
+impl GroupWatcher {
     pub const fn new() -> Self {
         Self { state: WatcherState::NotStarted }
     }
@@ -48,33 +48,33 @@ impl Watcher {
     /// Starts it, unless that was done.
     pub fn begin(&mut self) {
         if matches!(self.state, WatcherState::NotStarted) {
-            self.state = start().map_or(WatcherState::Failed, WatcherState::Watching);
+            self.state = start_shell().map_or(WatcherState::Failed, WatcherState::Watching);
         }
     }
 
     /// Notes a group. A watcher that was ended by somebody is replaced once, and told of all groups.
-    pub fn add(&mut self, id: u32, all: &[u32]) {
-        if self.tell(&format!("+ {id}\n")).is_ok() || matches!(self.state, WatcherState::Failed) {
+    pub fn add_group(&mut self, id: u32, all: &[u32]) {
+        if self.write_lines(&format!("+ {id}\n")).is_ok() || matches!(self.state, WatcherState::Failed) {
             return;
         }
-        self.state = start().map_or(WatcherState::Failed, WatcherState::Watching);
+        self.state = start_shell().map_or(WatcherState::Failed, WatcherState::Watching);
         let lines = all.iter().fold(String::new(), |mut lines, id| {
             writeln!(lines, "+ {id}").expect("writing to a string cannot fail");
             lines
         });
-        if self.tell(&lines).is_err() {
+        if self.write_lines(&lines).is_err() {
             self.state = WatcherState::Failed;
         }
     }
 
     /// Forgets a group that has ended. It is told after the group's leader was waited for: this process would have to be
     /// killed and the id be given to another group between the two for the watcher to end that.
-    pub fn remove(&mut self, id: u32) {
+    pub fn remove_group(&mut self, id: u32) {
         // A watcher that is gone is replaced at the next start.
-        let _ = self.tell(&format!("- {id}\n"));
+        let _ = self.write_lines(&format!("- {id}\n"));
     }
 
-    fn tell(&mut self, lines: &str) -> io::Result<()> {
+    fn write_lines(&mut self, lines: &str) -> io::Result<()> {
         match &mut self.state {
             WatcherState::Watching(pipe) => pipe.write_all(lines.as_bytes()),
             _ => Err(io::ErrorKind::NotConnected.into()),
@@ -83,7 +83,7 @@ impl Watcher {
 }
 
 /// Starts the shell, in a group and a folder of its own and without variables.
-fn start() -> io::Result<ChildStdin> {
+fn start_shell() -> io::Result<ChildStdin> {
     let mut shell = Command::new(SHELL);
     shell.args(["-c", SCRIPT, "nudge-watcher"]).env_clear().current_dir("/");
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -109,13 +109,13 @@ mod tests {
     #[test]
     fn groups_that_run_end_with_the_pipe_and_others_do_not() {
         let (mut first, mut second, mut other) = (sleeper(), sleeper(), sleeper());
-        let mut watcher = Watcher::new();
+        let mut watcher = GroupWatcher::new();
         watcher.begin();
         for id in [first.id(), other.id(), second.id()] {
-            watcher.add(id, &[]);
+            watcher.add_group(id, &[]);
         }
-        watcher.remove(other.id());
-        watcher.remove(1);
+        watcher.remove_group(other.id());
+        watcher.remove_group(1);
         drop(watcher);
         assert!(!first.wait().unwrap().success() && !second.wait().unwrap().success());
         assert_eq!(other.try_wait().unwrap(), None, "it had ended, as far as the watcher knows");
@@ -129,8 +129,8 @@ mod tests {
         let mut ended = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
         let pipe = ended.stdin.take().unwrap();
         ended.wait().unwrap();
-        let mut watcher = Watcher { state: WatcherState::Watching(pipe) };
-        watcher.add(program.id(), &[program.id()]);
+        let mut watcher = GroupWatcher { state: WatcherState::Watching(pipe) };
+        watcher.add_group(program.id(), &[program.id()]);
         assert!(matches!(watcher.state, WatcherState::Watching(_)));
         drop(watcher);
         assert!(!program.wait().unwrap().success());

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, command_text, members};
+use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let manifest = file.toml()?;
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let manifest = file.parse_toml()?;
     let package = manifest["package"]["name"].as_str();
     let is_workspace = manifest["workspace"].is_object();
     // A member does not repeat the commands that build and test the whole workspace.
@@ -14,13 +14,13 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let mut out = Vec::new();
     let mut add = |name: &str, command: Option<CommandLine>, about: &str, line: u32| {
         let about = about.to_owned();
-        out.extend(command.map(|command| Found { name: name.to_owned(), command, about, line, folder: None }));
+        out.extend(command.map(|command| FoundCommand { name: name.to_owned(), command, about, line, folder: None }));
     };
     if !is_member && (package.is_some() || is_workspace) {
         let has_all = is_workspace && package.is_some();
         let line_of = |words| {
             let line = CommandLine::new(words);
-            Some(if has_all { line.with("--workspace") } else { line })
+            Some(if has_all { line.with_words("--workspace") } else { line })
         };
         let of = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
         let line = file.line_of(&[if is_workspace { "workspace" } else { "package" }]);
@@ -31,9 +31,9 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         let bins: Vec<_> =
             manifest["bin"].as_array().into_iter().flatten().filter_map(|bin| bin["name"].as_str()).collect();
         let run = CommandLine::new("cargo run");
-        let run = if is_member || is_workspace { run.with("-p").word(package) } else { Some(run) };
+        let run = if is_member || is_workspace { run.with_words("-p").word(package) } else { Some(run) };
         match bins.as_slice() {
-            [] if file.has("src/main.rs") => {
+            [] if file.has_sibling("src/main.rs") => {
                 add("run", run, &format!("runs {package}"), file.line_of(&["package", "name"]));
             }
             [] => {}
@@ -42,7 +42,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
                 for bin in bins {
                     add(
                         &format!("run.{bin}"),
-                        run.clone().and_then(|run| run.with("--bin").word(bin)),
+                        run.clone().and_then(|run| run.with_words("--bin").word(bin)),
                         &format!("runs {bin}"),
                         file.line_of(&["bin"]),
                     );
@@ -54,23 +54,24 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
 }
 
 /// Returns true when a folder above has a Cargo.toml with a workspace.
-fn above_is_workspace(file: &File<'_>) -> bool {
+fn above_is_workspace(file: &SeedFile<'_>) -> bool {
     let folder = file.top.join(file.folder);
     folder.ancestors().skip(1).take_while(|at| at.starts_with(file.top)).any(|at| {
-        let text = nudge_core::foreign::read_text(&at.join("Cargo.toml"), nudge_core::foreign::Links::Refused, 1 << 20);
+        let text =
+            nudge_core::foreign::read_text(&at.join("Cargo.toml"), nudge_core::foreign::LinkPolicy::Refused, 1 << 20);
         text.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
     })
 }
 
-pub fn aliases(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let config = file.toml()?;
+pub fn read_aliases(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let config = file.parse_toml()?;
     let of = |(name, alias): (&str, &Value)| {
         let words = match alias {
             Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
             other => command_text(other)?,
         };
         let line = file.line_of(&["alias", name]);
-        Some(Found {
+        Some(FoundCommand {
             name: name.to_owned(),
             command: CommandLine::new("cargo").word(name)?,
             about: format!("cargo {words}"),
@@ -78,5 +79,5 @@ pub fn aliases(file: &File<'_>) -> Result<Vec<Found>, Why> {
             folder: None,
         })
     };
-    Ok(members(&config["alias"]).filter_map(of).collect())
+    Ok(iter_members(&config["alias"]).filter_map(of).collect())
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, members};
+use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 use crate::walk::folder_at;
 
 /// Most lines of one file.
@@ -88,34 +88,40 @@ const OTHERS: &[&str] = &[
 const MODULES: &[&str] =
     &["pytest", "unittest", "mypy", "tox", "nox", "ruff", "black", "flake8", "build", "doctest", "compileall"];
 
-pub fn github(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let workflow = file.yaml()?;
+pub fn read_github(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let workflow = file.parse_yaml()?;
     let mut out = Vec::new();
-    for (job, table) in members(&workflow["jobs"]) {
+    for (job, table) in iter_members(&workflow["jobs"]) {
         let at = |value: &Value| value["defaults"]["run"]["working-directory"].as_str().map(str::to_owned);
         let default = at(table).or_else(|| at(&workflow)).unwrap_or_default();
         for step in table["steps"].as_array().into_iter().flatten() {
             let Some(run) = step["run"].as_str() else { continue };
             let place = step["working-directory"].as_str().unwrap_or(&default);
-            add(&mut out, file, (job, step["name"].as_str()), place, run);
+            add_lines(&mut out, file, (job, step["name"].as_str()), place, run);
         }
     }
     Ok(out)
 }
 
-pub fn gitlab(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let config = file.yaml()?;
+pub fn read_gitlab(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let config = file.parse_yaml()?;
     let mut out = Vec::new();
-    for (job, table) in members(&config).filter(|(name, _)| !name.starts_with('.')) {
+    for (job, table) in iter_members(&config).filter(|(name, _)| !name.starts_with('.')) {
         let lines = table["script"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
         let run: Vec<_> = lines.chain(Some(&table["script"])).filter_map(Value::as_str).collect();
-        add(&mut out, file, (job, None), "", &run.join("\n"));
+        add_lines(&mut out, file, (job, None), "", &run.join("\n"));
     }
     Ok(out)
 }
 
 /// Adds the lines of a script that are worth knowing, if it stays in its folder.
-fn add(out: &mut Vec<Found>, file: &File<'_>, (job, step): (&str, Option<&str>), place: &str, run: &str) {
+fn add_lines(
+    out: &mut Vec<FoundCommand>,
+    file: &SeedFile<'_>,
+    (job, step): (&str, Option<&str>),
+    place: &str,
+    run: &str,
+) {
     let Some(folder) = folder_at(file, place) else { return };
     let run = run.replace("\\\n", " ");
     if run.lines().any(|line| {
@@ -137,12 +143,12 @@ fn add(out: &mut Vec<Found>, file: &File<'_>, (job, step): (&str, Option<&str>),
         let number = file.line_where(|text| text.contains(line.as_str()));
         let number = number.unwrap_or_else(|| file.line_of(&["jobs", job]));
         let said = step.filter(|name| lines.len() == 1 && !name.contains("${{"));
-        let name = said.map_or_else(|| format!("{}.{}", slug(job), slug(&short(line))), slug);
+        let name = said.map_or_else(|| format!("{}.{}", to_slug(job), to_slug(&shorten_line(line))), to_slug);
         let about = format!(
             "run for every change, in the job {job}{}",
             said.map(|name| format!(": {name}")).unwrap_or_default()
         );
-        out.push(Found {
+        out.push(FoundCommand {
             name,
             command: CommandLine::of_shell(line),
             about,
@@ -153,11 +159,11 @@ fn add(out: &mut Vec<Found>, file: &File<'_>, (job, step): (&str, Option<&str>),
 }
 
 /// The first words of a line that are no flags.
-fn short(line: &str) -> String {
+fn shorten_line(line: &str) -> String {
     line.split_whitespace().filter(|word| !word.starts_with('-')).take(3).collect::<Vec<_>>().join("-")
 }
 
-fn slug(text: &str) -> String {
+fn to_slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
         if c.is_alphanumeric() {
@@ -223,6 +229,6 @@ mod tests {
 
     #[test]
     fn names_are_short() {
-        assert_eq!((slug("Run Tests (Linux)"), slug("  ")), ("run-tests-linux".to_owned(), String::new()));
+        assert_eq!((to_slug("Run Tests (Linux)"), to_slug("  ")), ("run-tests-linux".to_owned(), String::new()));
     }
 }

@@ -1,21 +1,21 @@
 //! The services of docker compose.
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, members};
+use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
 /// Services that are named one by one; the others are started together with them.
 const MOST: usize = 12;
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let config = file.yaml()?;
-    let services: Vec<_> = members(&config["services"]).take(MOST).collect();
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let config = file.parse_yaml()?;
+    let services: Vec<_> = iter_members(&config["services"]).take(MOST).collect();
     let one = |name: &str| {
         let service = &config["services"][name];
         let about = service["image"].as_str().map(|image| format!("image {image}")).or_else(|| {
             let build = &service["build"];
             build.as_str().or(build["context"].as_str()).map(|folder| format!("built from {folder}"))
         });
-        Some(Found {
+        Some(FoundCommand {
             name: format!("up.{name}"),
             command: CommandLine::new("docker compose up -d").word(name)?,
             about: about.unwrap_or_default(),
@@ -26,7 +26,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     let names: Vec<_> = services.iter().map(|(name, _)| *name).collect();
     let mut out = Vec::new();
     if !names.is_empty() {
-        out.push(Found {
+        out.push(FoundCommand {
             name: "up".to_owned(),
             command: CommandLine::new("docker compose up -d"),
             about: format!("starts {}", names.join(", ")),

@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, command_text, members};
+use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let package = file.json()?;
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let package = file.parse_json()?;
     let of = |(name, script): (&str, &Value)| {
         let is_event = name.starts_with("pre-") || name.starts_with("post-");
         let about = package["scripts-descriptions"][name].as_str().map(str::to_owned).or_else(|| command_text(script));
         let command = CommandLine::new("composer run").word(name)?;
-        (!is_event && name != "auto-scripts").then(|| Found {
+        (!is_event && name != "auto-scripts").then(|| FoundCommand {
             name: name.to_owned(),
             command,
             about: about.unwrap_or_default(),
@@ -19,5 +19,5 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             folder: None,
         })
     };
-    Ok(members(&package["scripts"]).filter_map(of).collect())
+    Ok(iter_members(&package["scripts"]).filter_map(of).collect())
 }

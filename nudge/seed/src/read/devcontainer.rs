@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why};
+use crate::file::{FoundCommand, SeedFile, Why};
 
 /// The commands of a container's life that a checkout needs outside of it, too.
 const NAMES: &[&str] = &["onCreateCommand", "updateContentCommand", "postCreateCommand"];
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let config = file.jsonc()?;
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let config = file.parse_jsonc()?;
     let words = |value: &Value| match value {
         Value::String(text) => Some(CommandLine::of_shell(text)),
         Value::Array(words) => Some(CommandLine::of_words(words.iter().filter_map(Value::as_str))),
@@ -25,7 +25,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         for command in commands {
             let about = "prepares a new checkout".to_owned();
             let name = format!("setup.{}", name.trim_end_matches("Command"));
-            out.push(Found {
+            out.push(FoundCommand {
                 line: file.line_of(&[name.trim_start_matches("setup.")]),
                 name,
                 command,

@@ -1,14 +1,14 @@
 //! Go modules: building and testing is the same for all.
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why};
+use crate::file::{FoundCommand, SeedFile, Why};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let Some(module) = file.text.lines().find_map(|line| line.strip_prefix("module ")) else { return Ok(Vec::new()) };
     let line = file.line_where(|line| line.starts_with("module ")).unwrap_or(1);
-    let of = |name: &'static str, does: &str| Found {
+    let of = |name: &'static str, does: &str| FoundCommand {
         name: name.to_owned(),
-        command: CommandLine::new("go").with(name).with("./..."),
+        command: CommandLine::new("go").with_words(name).with_words("./..."),
         about: format!("{does} {}", module.trim()),
         line,
         folder: None,

@@ -1,10 +1,10 @@
 //! justfiles: recipes that can be called without an argument.
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why};
+use crate::file::{FoundCommand, SeedFile, Why};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let mut out: Vec<Found> = Vec::new();
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let mut out: Vec<FoundCommand> = Vec::new();
     let (mut comment, mut is_private) = (None, false);
     for (line, number) in file.text.lines().zip(1..) {
         if line.starts_with([' ', '\t']) {
@@ -26,15 +26,15 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         }
         let about = comment.take().unwrap_or_default();
         let is_private = std::mem::take(&mut is_private);
-        let Some(name) = recipe(line).filter(|name| !is_private && !name.starts_with('_')) else { continue };
+        let Some(name) = parse_recipe(line).filter(|name| !is_private && !name.starts_with('_')) else { continue };
         let Some(command) = CommandLine::new("just").word(name) else { continue };
-        out.push(Found { name: name.to_owned(), command, about: about.to_owned(), line: number, folder: None });
+        out.push(FoundCommand { name: name.to_owned(), command, about: about.to_owned(), line: number, folder: None });
     }
     Ok(out)
 }
 
 /// The name of a recipe that needs no argument.
-fn recipe(line: &str) -> Option<&str> {
+fn parse_recipe(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once(':')?;
     let mut words = head.trim_start_matches('@').split_whitespace();
     let name = words.next()?;

@@ -3,18 +3,20 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, command_text, members};
+use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     if file.name == ".tool-versions" {
         let tools = file.text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-        return Ok(install(&tools.filter(|line| !line.is_empty()).collect::<Vec<_>>(), 1).into_iter().collect());
+        return Ok(install_command(&tools.filter(|line| !line.is_empty()).collect::<Vec<_>>(), 1)
+            .into_iter()
+            .collect());
     }
-    let config = file.toml()?;
+    let config = file.parse_toml()?;
     let of = |(name, task): (&str, &Value)| {
         let about = task["description"].as_str().map(str::to_owned).or_else(|| command_text(task));
         let command = CommandLine::new("mise run").word(name)?;
-        (task["hide"] != true).then(|| Found {
+        (task["hide"] != true).then(|| FoundCommand {
             name: name.to_owned(),
             command,
             about: about.unwrap_or_default(),
@@ -22,18 +24,18 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             folder: None,
         })
     };
-    let mut out: Vec<Found> = members(&config["tasks"]).filter_map(of).collect();
-    let tools: Vec<_> = members(&config["tools"])
+    let mut out: Vec<FoundCommand> = iter_members(&config["tasks"]).filter_map(of).collect();
+    let tools: Vec<_> = iter_members(&config["tools"])
         .map(|(name, version)| {
             format!("{name} {}", version.as_str().or(version["version"].as_str()).unwrap_or_default())
         })
         .collect();
-    out.extend(install(&tools.iter().map(|tool| tool.trim()).collect::<Vec<_>>(), file.line_of(&["tools"])));
+    out.extend(install_command(&tools.iter().map(|tool| tool.trim()).collect::<Vec<_>>(), file.line_of(&["tools"])));
     Ok(out)
 }
 
-fn install(tools: &[&str], line: u32) -> Option<Found> {
-    (!tools.is_empty()).then(|| Found {
+fn install_command(tools: &[&str], line: u32) -> Option<FoundCommand> {
+    (!tools.is_empty()).then(|| FoundCommand {
         name: "install".to_owned(),
         command: CommandLine::new("mise install"),
         about: tools.join(", "),

@@ -1,10 +1,10 @@
 //! nox: sessions, as the lines of its file name them. Nothing is run.
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why};
+use crate::file::{FoundCommand, SeedFile, Why};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let mut out: Vec<Found> = Vec::new();
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let mut out: Vec<FoundCommand> = Vec::new();
     // The line of a decorator, and the name that it gives.
     let mut session: Option<(u32, Option<String>)> = None;
     let mut is_after_def = false;
@@ -22,7 +22,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             let command = CommandLine::new("nox -s").word(&name).filter(|_| !name.starts_with('_'));
             is_after_def = command.is_some();
             if let Some(command) = command {
-                out.push(Found { name, command, about: String::new(), line, folder: None });
+                out.push(FoundCommand { name, command, about: String::new(), line, folder: None });
             }
         } else if is_after_def && !text.ends_with("):") && !text.is_empty() {
             if let (Some(last), true) = (out.last_mut(), text.starts_with("\"\"\"")) {

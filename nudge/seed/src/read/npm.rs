@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, members};
+use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
 /// Files that only one manager writes.
 const LOCKS: &[(&str, &str)] = &[
@@ -34,11 +34,11 @@ const BY_ITSELF: &[&str] = &[
     "postversion",
 ];
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let package = file.json()?;
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let package = file.parse_json()?;
     let named = package["packageManager"].as_str().and_then(|name| name.split('@').next());
     let known = named.and_then(|named| LOCKS.iter().map(|(_, name)| *name).find(|name| *name == named));
-    let manager = known.or_else(|| file.nearest(LOCKS)).unwrap_or("npm");
+    let manager = known.or_else(|| file.find_nearest(LOCKS)).unwrap_or("npm");
     let scripts = &package["scripts"];
     let is_around = |name: &str| {
         ["pre", "post"].iter().filter_map(|when| name.strip_prefix(when)).any(|of| scripts[of].is_string())
@@ -53,12 +53,12 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             && !script.contains("no test specified")
             && !script.trim().is_empty();
         let command = match (manager, name) {
-            ("npm" | "pnpm", "test") => CommandLine::new(manager).with("test"),
-            ("npm" | "pnpm", "start") => CommandLine::new(manager).with("start"),
-            _ => CommandLine::new(manager).with("run").word(name)?,
+            ("npm" | "pnpm", "test") => CommandLine::new(manager).with_words("test"),
+            ("npm" | "pnpm", "start") => CommandLine::new(manager).with_words("start"),
+            _ => CommandLine::new(manager).with_words("run").word(name)?,
         };
         let line = file.line_of(&["scripts", name]);
-        is_useful.then(|| Found { name: name.to_owned(), command, about: script.to_owned(), line, folder: None })
+        is_useful.then(|| FoundCommand { name: name.to_owned(), command, about: script.to_owned(), line, folder: None })
     };
-    Ok(members(scripts).filter_map(of).collect())
+    Ok(iter_members(scripts).filter_map(of).collect())
 }

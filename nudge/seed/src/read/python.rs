@@ -3,49 +3,54 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, command_text, members};
+use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
 /// Programs that run a command in the project's environment, by the lock file that is there.
 const RUNNERS: &[(&str, &str)] =
     &[("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile.lock", "pipenv run")];
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let run = || CommandLine::new(file.nearest(RUNNERS).unwrap_or(""));
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let run = || CommandLine::new(file.find_nearest(RUNNERS).unwrap_or(""));
     let mut out = Vec::new();
     if file.name != "pyproject.toml" {
         let section = if file.name == "pytest.ini" { "[pytest]" } else { "[tool:pytest]" };
         let line = file.line_where(|line| line.trim() == section);
-        out.extend(line.map(|line| tool("pytest", run().with("pytest"), "all tests", line)));
+        out.extend(line.map(|line| tool_command("pytest", run().with_words("pytest"), "all tests", line)));
         return Ok(out);
     }
-    let project = file.toml()?;
+    let project = file.parse_toml()?;
     let tools = &project["tool"];
-    for (name, entry) in members(&project["project"]["scripts"]).chain(members(&tools["poetry"]["scripts"])) {
+    for (name, entry) in iter_members(&project["project"]["scripts"]).chain(iter_members(&tools["poetry"]["scripts"])) {
         let about = format!("runs {}", entry.as_str().unwrap_or(name));
         let line = file.line_of(&["scripts", name]);
         let command = run().word(name);
-        out.extend(command.map(|command| Found { name: name.to_owned(), command, about, line, folder: None }));
+        out.extend(command.map(|command| FoundCommand { name: name.to_owned(), command, about, line, folder: None }));
     }
     if tools["pytest"].is_object() {
         let line = file.line_of(&["tool", "pytest"]);
-        out.push(tool("pytest", run().with("pytest"), "all tests", line));
+        out.push(tool_command("pytest", run().with_words("pytest"), "all tests", line));
     }
     if tools["ruff"].is_object() {
-        out.push(tool("ruff", run().with("ruff check"), "lint", file.line_of(&["tool", "ruff"])));
+        out.push(tool_command("ruff", run().with_words("ruff check"), "lint", file.line_of(&["tool", "ruff"])));
     }
     let has_files = ["files", "packages", "modules"].iter().any(|field| !tools["mypy"][*field].is_null());
     if has_files {
-        out.push(tool("mypy", run().with("mypy"), "types", file.line_of(&["tool", "mypy"])));
+        out.push(tool_command("mypy", run().with_words("mypy"), "types", file.line_of(&["tool", "mypy"])));
     }
     Ok(out)
 }
 
-fn tool(name: &str, command: CommandLine, about: &str, line: u32) -> Found {
-    Found { name: name.to_owned(), command, about: about.to_owned(), line, folder: None }
+fn tool_command(name: &str, command: CommandLine, about: &str, line: u32) -> FoundCommand {
+    FoundCommand { name: name.to_owned(), command, about: about.to_owned(), line, folder: None }
 }
 
 /// Tasks by name, without those that are for other tasks alone.
-fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(&str) -> Option<CommandLine>) -> Vec<Found> {
+fn read_tasks(
+    file: &SeedFile<'_>,
+    table: &Value,
+    below: &[&str],
+    command: impl Fn(&str) -> Option<CommandLine>,
+) -> Vec<FoundCommand> {
     let of = |(name, task): (&str, &Value)| {
         let is_around = ["pre_", "post_", "_"].iter().any(|start| name.starts_with(start));
         let needs = task["args"]
@@ -55,7 +60,7 @@ fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(&str) 
             .any(|arg| arg["required"] == true || arg["positional"] == true);
         let about = task["help"].as_str().map(str::to_owned).or_else(|| command_text(task));
         let command = command(name)?;
-        (!is_around && !needs).then(|| Found {
+        (!is_around && !needs).then(|| FoundCommand {
             name: name.to_owned(),
             command,
             about: about.unwrap_or_default(),
@@ -63,42 +68,42 @@ fn tasks(file: &File<'_>, table: &Value, below: &[&str], command: impl Fn(&str) 
             folder: None,
         })
     };
-    members(table).filter_map(of).collect()
+    iter_members(table).filter_map(of).collect()
 }
 
-pub fn poe(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let runner = file.nearest(RUNNERS).unwrap_or("");
-    let run = |name: &str| CommandLine::new(runner).with("poe").word(name);
-    Ok(tasks(file, &file.toml()?["tool"]["poe"]["tasks"], &["tasks"], run))
+pub fn read_poe(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let runner = file.find_nearest(RUNNERS).unwrap_or("");
+    let run = |name: &str| CommandLine::new(runner).with_words("poe").word(name);
+    Ok(read_tasks(file, &file.parse_toml()?["tool"]["poe"]["tasks"], &["tasks"], run))
 }
 
-pub fn pdm(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    Ok(tasks(file, &file.toml()?["tool"]["pdm"]["scripts"], &["scripts"], |name| {
+pub fn read_pdm(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    Ok(read_tasks(file, &file.parse_toml()?["tool"]["pdm"]["scripts"], &["scripts"], |name| {
         CommandLine::new("pdm run").word(name)
     }))
 }
 
-pub fn rye(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    Ok(tasks(file, &file.toml()?["tool"]["rye"]["scripts"], &["scripts"], |name| {
+pub fn read_rye(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    Ok(read_tasks(file, &file.parse_toml()?["tool"]["rye"]["scripts"], &["scripts"], |name| {
         CommandLine::new("rye run").word(name)
     }))
 }
 
-pub fn hatch(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let config = file.toml()?;
+pub fn read_hatch(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let config = file.parse_toml()?;
     let is_own = file.name == "hatch.toml";
-    Ok(environments(file, if is_own { &config["envs"] } else { &config["tool"]["hatch"]["envs"] }))
+    Ok(read_environments(file, if is_own { &config["envs"] } else { &config["tool"]["hatch"]["envs"] }))
 }
 
-fn environments(file: &File<'_>, envs: &Value) -> Vec<Found> {
+fn read_environments(file: &SeedFile<'_>, envs: &Value) -> Vec<FoundCommand> {
     let of = |(env, table): (&str, &Value)| {
         let place = if env == "default" { String::new() } else { format!("{env}:") };
-        tasks(file, &table["scripts"], &[env, "scripts"], |name| {
+        read_tasks(file, &table["scripts"], &[env, "scripts"], |name| {
             CommandLine::new("hatch run").word(&format!("{place}{name}"))
         })
         .into_iter()
-        .map(|found| Found { name: format!("{place}{}", found.name), ..found })
+        .map(|found| FoundCommand { name: format!("{place}{}", found.name), ..found })
         .collect::<Vec<_>>()
     };
-    members(envs).flat_map(of).collect()
+    iter_members(envs).flat_map(of).collect()
 }

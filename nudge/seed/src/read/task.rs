@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, command_text, members};
+use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
-    let tasks = &file.yaml()?["tasks"];
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
+    let tasks = &file.parse_yaml()?["tasks"];
     let of = |(name, task): (&str, &Value)| {
         let is_internal = task["internal"] == true || name.contains('*') || name == "default";
         let needs = task["requires"]["vars"].is_array();
@@ -14,7 +14,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         let runs =
             || task["cmds"].as_array().and_then(|lines| lines.iter().find_map(command_text)).or(command_text(task));
         let command = CommandLine::new("task").word(name)?;
-        (!is_internal && !needs).then(|| Found {
+        (!is_internal && !needs).then(|| FoundCommand {
             name: name.to_owned(),
             command,
             about: about.or_else(runs).unwrap_or_default(),
@@ -22,5 +22,5 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             folder: None,
         })
     };
-    Ok(members(tasks).filter_map(of).collect())
+    Ok(iter_members(tasks).filter_map(of).collect())
 }

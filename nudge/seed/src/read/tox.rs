@@ -1,18 +1,18 @@
 //! tox: its environments.
 
 use crate::command::CommandLine;
-use crate::file::{File, Found, Why, members};
+use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
-pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
+pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     if file.name != "tox.ini" {
-        let config = file.toml()?;
+        let config = file.parse_toml()?;
         let config = if file.name == "tox.toml" { &config } else { &config["tool"]["tox"] };
         if !config["env_list"].is_array() && !config["env"].is_object() {
             return Ok(Vec::new());
         }
-        let mut out: Vec<_> = env(None, "all environments", file.line_of(&["tox"])).into_iter().collect();
-        for (name, table) in members(&config["env"]).filter(|(_, table)| table.is_object()) {
-            out.extend(env(
+        let mut out: Vec<_> = env_command(None, "all environments", file.line_of(&["tox"])).into_iter().collect();
+        for (name, table) in iter_members(&config["env"]).filter(|(_, table)| table.is_object()) {
+            out.extend(env_command(
                 Some(name),
                 table["description"].as_str().unwrap_or_default(),
                 file.line_of(&["env", name]),
@@ -20,7 +20,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
         }
         return Ok(out);
     }
-    let mut out: Vec<_> = env(None, "all environments", 1).into_iter().collect();
+    let mut out: Vec<_> = env_command(None, "all environments", 1).into_iter().collect();
     let mut is_tox = false;
     let mut current: Option<usize> = None;
     // The commands may begin on the line after `commands =`.
@@ -31,7 +31,7 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
             let name = section.strip_prefix("testenv:").map(str::trim);
             // `py{312,313}` stands for several.
             let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
-            let found = name.filter(is_name).and_then(|name| env(Some(name), "", number));
+            let found = name.filter(is_name).and_then(|name| env_command(Some(name), "", number));
             current = found.map(|found| {
                 out.push(found);
                 out.len() - 1
@@ -51,11 +51,11 @@ pub fn read(file: &File<'_>) -> Result<Vec<Found>, Why> {
     if is_tox { Ok(out) } else { Ok(Vec::new()) }
 }
 
-fn env(name: Option<&str>, about: &str, line: u32) -> Option<Found> {
+fn env_command(name: Option<&str>, about: &str, line: u32) -> Option<FoundCommand> {
     let tox = CommandLine::new("tox");
-    Some(Found {
+    Some(FoundCommand {
         name: name.unwrap_or("all").to_owned(),
-        command: name.map_or(Some(tox.clone()), |name| tox.with("-e").word(name))?,
+        command: name.map_or(Some(tox.clone()), |name| tox.with_words("-e").word(name))?,
         about: about.to_owned(),
         line,
         folder: None,

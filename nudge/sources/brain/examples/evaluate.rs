@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nudge_brain::SOURCE;
-use nudge_core::embed::{Embedder, Loaded, Models, NoModels, cosine};
+use nudge_core::embed::{LoadedModel, ModelProvider, NoModels, TextEmbedder, cosine};
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source, StopFlag};
+use nudge_core::source::{Source, SourceHost, StopFlag};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_storage::rusqlite::{Connection, Row};
-use nudge_storage::search::Words;
+use nudge_storage::search::QuestionWords;
 use nudge_storage::vectors::decode;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -28,15 +28,15 @@ const MARGIN: f64 = 0.02;
 /// Results that count.
 const LIMIT: usize = 10;
 
-fn open(set: &Path, fusion: &str, models: Arc<dyn Models>) -> Arc<dyn Source> {
+fn open(set: &Path, fusion: &str, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
     let root = set.join("brain");
     let given = [("brain.root", root.to_str().unwrap()), ("brain.fusion", fusion)];
-    (SOURCE.open)(Host { models, ..Host::alone(set, &SOURCE, &given).unwrap() }).unwrap()
+    (SOURCE.open)(SourceHost { models, ..SourceHost::new_alone(set, &SOURCE, &given).unwrap() }).unwrap()
 }
 
 fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
     let params = RawValue::from_string(params.to_string()).unwrap();
-    let answer = source.call_by(Caller::named("evaluate"), &format!("nudge.brain.{verb}"), &params).unwrap();
+    let answer = source.call_by(Caller::with_name("evaluate"), &format!("nudge.brain.{verb}"), &params).unwrap();
     serde_json::from_str(answer.get()).unwrap()
 }
 
@@ -141,7 +141,7 @@ fn make_vectors(source: &Arc<dyn Source>) {
     };
     let begun = Instant::now();
     loop {
-        let stands = &source.status()["brain"];
+        let stands = &source.report_status()["brain"];
         if stands["vectors"] == stands["chunks"] && stands["chunks"] != 0 {
             break;
         }
@@ -198,7 +198,7 @@ impl Plain {
         self.units(chunks.map(std::result::Result::unwrap))
     }
 
-    fn by_meaning(&self, model: &dyn Embedder, query: &str) -> Vec<String> {
+    fn by_meaning(&self, model: &dyn TextEmbedder, query: &str) -> Vec<String> {
         let asked = model.embed(&[query]).unwrap().remove(0);
         let mut near: Vec<_> = self.vectors.iter().map(|(id, vector)| (*id, cosine(vector, &asked))).collect();
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -259,7 +259,7 @@ fn main() {
         plain.by_words(bare(&one.query).iter().map(String::as_str), " OR ")
     });
     evaluate("FTS5, any word that says something", &questions, |one| {
-        plain.by_words(Words::of_query(&one.query).iter(), " OR ")
+        plain.by_words(QuestionWords::of_query(&one.query).iter(), " OR ")
     });
     let words = evaluate("words: relevance", &questions, |one| ids(&*lexical, one, 0));
     let ranks = open(&set, "ranks", Arc::new(NoModels));
@@ -270,8 +270,8 @@ fn main() {
     }
     gate(&*lexical, &questions);
     let Some(folder) = std::env::var_os(MODEL) else { return };
-    let model: Arc<dyn Embedder> = Arc::new(SentenceModel::load(Path::new(&folder), Precision::default()).unwrap());
-    let source = |fusion: &str| open(&set, fusion, Arc::new(Loaded(Arc::clone(&model))));
+    let model: Arc<dyn TextEmbedder> = Arc::new(SentenceModel::load(Path::new(&folder), Precision::default()).unwrap());
+    let source = |fusion: &str| open(&set, fusion, Arc::new(LoadedModel(Arc::clone(&model))));
     let relevance = source("relevance");
     make_vectors(&relevance);
     let plain = Plain::open(stands["index"].as_str().unwrap());

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use nudge_brain::SOURCE;
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source, StopFlag};
+use nudge_core::source::{Source, SourceHost, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -71,12 +71,12 @@ fn note(at: usize, more: &str) -> String {
 }
 
 fn open(place: &Path, settings: &[(&str, &str)]) -> Result<Arc<dyn Source>, Box<dyn Error>> {
-    Ok((SOURCE.open)(Host::alone(place, &SOURCE, settings)?)?)
+    Ok((SOURCE.open)(SourceHost::new_alone(place, &SOURCE, settings)?)?)
 }
 
 fn call(source: &dyn Source, verb: &str, params: &Value) -> Result<Value, Box<dyn Error>> {
     let params = RawValue::from_string(params.to_string())?;
-    let answer = source.call_by(Caller::named("measure"), &format!("nudge.brain.{verb}"), &params)?;
+    let answer = source.call_by(Caller::with_name("measure"), &format!("nudge.brain.{verb}"), &params)?;
     Ok(serde_json::from_str(answer.get())?)
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis};
-use nudge_core::settings::Values;
+use nudge_core::settings::SettingValues;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ mod link;
 #[path = "bolt/no_link.rs"]
 mod link;
 
-use link::Link;
+use link::BoltLink;
 
 /// How long a server that failed is left alone.
 const BREAK: Millis = 60_000;
@@ -27,7 +27,7 @@ const PORT: u16 = 7687;
 
 /// A statement in Cypher. Texts of files are params of it and never part of it.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
-pub struct Query {
+pub struct CypherQuery {
     pub text: &'static str,
     pub params: Map<String, Value>,
 }
@@ -37,7 +37,7 @@ pub type Row = Vec<Value>;
 
 /// The address of a server and the login for it. It cannot be printed because it holds a password.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
-pub struct Place {
+pub struct BoltEndpoint {
     pub host: String,
     pub port: u16,
     pub is_encrypted: bool,
@@ -48,10 +48,10 @@ pub struct Place {
 }
 
 /// The server that the settings name.
-pub struct Bolt {
+pub struct BoltServer {
     /// The address, as people may see it.
     name: String,
-    link: Result<Link, String>,
+    link: Result<BoltLink, String>,
     clock: Arc<dyn Clock>,
     /// Until when it is left alone, and why.
     broken: Mutex<Option<(Millis, String)>>,
@@ -59,18 +59,24 @@ pub struct Bolt {
     pub writing: Mutex<()>,
 }
 
-impl Bolt {
+impl BoltServer {
     /// The server of the settings, if they name one.
-    pub fn of(settings: &Values, clock: Arc<dyn Clock>) -> Option<Self> {
-        let address = Some(settings.text("brain.bolt")).filter(|address| !address.is_empty())?;
-        let setting = |name: &str| settings.text(name).to_owned();
-        let place = place(address).map(|(host, port, is_encrypted)| {
+    pub fn from_settings(settings: &SettingValues, clock: Arc<dyn Clock>) -> Option<Self> {
+        let address = Some(settings.get_text("brain.bolt")).filter(|address| !address.is_empty())?;
+        let setting = |name: &str| settings.get_text(name).to_owned();
+        let place = parse_address(address).map(|(host, port, is_encrypted)| {
             let (user, database) = (setting("brain.bolt_user"), setting("brain.bolt_database"));
-            Place { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
+            BoltEndpoint { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
         });
         // An address that is none may hold a password.
         let name = if place.is_ok() { address.to_owned() } else { "brain.bolt".to_owned() };
-        Some(Self { name, link: place.and_then(Link::new), clock, broken: Mutex::default(), writing: Mutex::default() })
+        Some(Self {
+            name,
+            link: place.and_then(BoltLink::new),
+            clock,
+            broken: Mutex::default(),
+            writing: Mutex::default(),
+        })
     }
 
     /// Returns the address.
@@ -82,8 +88,8 @@ impl Bolt {
     ///
     /// # Errors
     /// Why there is no answer, in a clause.
-    pub fn ask(&self, queries: Vec<Query>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
-        let answer = self.link.as_ref().map_err(Clone::clone).and_then(|link| link.ask(queries, wait));
+    pub fn run_queries(&self, queries: Vec<CypherQuery>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
+        let answer = self.link.as_ref().map_err(Clone::clone).and_then(|link| link.run_queries(queries, wait));
         answer.map_err(|why| format!("bolt: {} {why}", self.name))
     }
 
@@ -93,7 +99,7 @@ impl Bolt {
     /// Why the work failed, now or then.
     pub fn unless_broken<T>(&self, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let now = self.clock.now();
-        if let Some(why) = self.broken() {
+        if let Some(why) = self.break_reason() {
             return Err(why);
         }
         let done = work();
@@ -102,19 +108,19 @@ impl Bolt {
     }
 
     /// Why it is left alone, if it is.
-    pub fn broken(&self) -> Option<String> {
+    pub fn break_reason(&self) -> Option<String> {
         let broken = self.broken.lock();
         broken.as_ref().filter(|(until, _)| self.clock.now() < *until).map(|(_, why)| why.clone())
     }
 
     /// Notes that it answers again.
-    pub fn mend(&self) {
+    pub fn mark_working(&self) {
         *self.broken.lock() = None;
     }
 }
 
 /// Host, port and whether it is encrypted, of an address. In the clear nothing goes to another machine.
-fn place(address: &str) -> Result<(String, u16, bool), String> {
+fn parse_address(address: &str) -> Result<(String, u16, bool), String> {
     let none = || "must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT".to_owned();
     let (scheme, rest) = address.split_once("://").ok_or_else(none)?;
     let is_encrypted = match scheme {

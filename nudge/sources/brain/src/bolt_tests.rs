@@ -1,17 +1,17 @@
 use nudge_core::clock::ManualClock;
-use nudge_core::source::Host;
+use nudge_core::source::SourceHost;
 
 use super::*;
 use crate::source::SOURCE;
 
-fn bolt(settings: &[(&str, &str)], clock: Arc<dyn Clock>) -> Option<Bolt> {
+fn bolt(settings: &[(&str, &str)], clock: Arc<dyn Clock>) -> Option<BoltServer> {
     let place = tempfile::tempdir().unwrap();
-    Bolt::of(&Host::alone(place.path(), &SOURCE, settings).unwrap().settings, clock)
+    BoltServer::from_settings(&SourceHost::new_alone(place.path(), &SOURCE, settings).unwrap().settings, clock)
 }
 
 /// The server that the tests are to use, if the environment names one: `tests/brain/bolt` starts one and does.
 #[cfg(feature = "bolt")]
-pub fn server() -> Option<Bolt> {
+pub fn server() -> Option<BoltServer> {
     let Ok(address) = std::env::var("NUDGE_TEST_BOLT") else {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
         return None;
@@ -48,7 +48,7 @@ fn in_the_clear_nothing_goes_to_another_machine() {
         ("bolt://[::1", None),
         ("bolt://[::1]x", None),
     ] {
-        let place = place(address);
+        let place = parse_address(address);
         let place = place.as_ref().ok().map(|(host, port, is_encrypted)| (&**host, *port, *is_encrypted));
         assert_eq!(place, known, "{address}");
     }
@@ -59,7 +59,7 @@ fn an_address_that_is_none_is_not_repeated() {
     let clock = Arc::new(ManualClock::new(0));
     let word = ["open", "sesame"].concat();
     let bolt = bolt(&[("brain.bolt", &format!("bolt://me:{word}@10.0.0.7"))], clock).unwrap();
-    let why = bolt.ask(Vec::new(), Duration::ZERO).unwrap_err();
+    let why = bolt.run_queries(Vec::new(), Duration::ZERO).unwrap_err();
     assert_eq!(why, "bolt: brain.bolt must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT");
     assert!(!bolt.name().contains(&word));
 }
@@ -77,9 +77,9 @@ fn one_that_failed_is_left_alone_for_a_minute() {
     assert_eq!(bolt.unless_broken(|| Ok(1)), Ok(1));
     assert_eq!(fails(), Err("why".to_owned()));
     assert_eq!(bolt.unless_broken(|| Ok(1)), Err("why".to_owned()), "it is not asked");
-    clock.advance(BREAK);
-    assert_eq!((bolt.broken(), bolt.unless_broken(|| Ok(1))), (None, Ok(1)));
+    clock.advance_by(BREAK);
+    assert_eq!((bolt.break_reason(), bolt.unless_broken(|| Ok(1))), (None, Ok(1)));
     assert_eq!(fails(), Err("why".to_owned()));
-    bolt.mend();
+    bolt.mark_working();
     assert_eq!(bolt.unless_broken(|| Ok(2)), Ok(2));
 }

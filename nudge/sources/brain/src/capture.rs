@@ -23,58 +23,58 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
-use nudge_core::settings::Values;
-use nudge_core::source::{CommandHost, Host};
-use nudge_core::table::schema;
+use nudge_core::service::MethodSpec;
+use nudge_core::settings::SettingValues;
+use nudge_core::source::{CommandHost, SourceHost};
+use nudge_core::table::build_schema;
 use nudge_core::text::one_line;
-use nudge_core::walk::{Found, Plan, RuleSources, walk};
+use nudge_core::walk::{RuleSources, WalkEntry, WalkPlan, walk_folder};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::config::Config;
-use crate::source::{Brains, VARIABLE, at_home};
-use job::{Job, State};
-use repo::Repo;
-use work::{PREFIX, Preview, Worker};
+use crate::config::BrainConfig;
+use crate::source::{BrainSource, VARIABLE, at_home};
+use job::{CaptureJob, JobState};
+use repo::BrainRepo;
+use work::{CaptureWorker, JobPreview, PREFIX};
 
 pub use deny::is_denied;
-pub use job::{Jobs, SessionEnd};
+pub use job::{JobFolder, SessionEnd};
 
 /// `nudge brain capture`
-pub const CAPTURE: Method = Method::new(
+pub const CAPTURE: MethodSpec = MethodSpec::new(
     "nudge.brain.capture",
     "Capture sessions",
     "Make knowledge of sessions that have ended, on a branch of the brain for you to review: of one transcript, or of all that wait.",
-    schema::<Capture>,
+    build_schema::<BrainCaptureParams>,
 )
 .command("capture-session");
 
 /// `nudge brain jobs`
-pub const JOBS: Method = Method::new(
+pub const JOBS: MethodSpec = MethodSpec::new(
     "nudge.brain.jobs",
     "List captures",
     "What became of captured sessions, and what each cost.",
-    schema::<List>,
+    build_schema::<CaptureJobsParams>,
 )
-.reads();
+.read_only();
 
 /// `nudge brain review`
-pub const REVIEW: Method = Method::new(
+pub const REVIEW: MethodSpec = MethodSpec::new(
     "nudge.brain.review",
     "Review captures",
     "Show what a captured session would bring into the brain, and with --merge bring it in.",
-    schema::<Review>,
+    build_schema::<CaptureReviewParams>,
 )
 .argument("branch");
 
 /// Params of `nudge brain capture`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Capture {
+pub struct BrainCaptureParams {
     /// File of the session. Absent: every session that waits.
     #[serde(default, deserialize_with = "wire::given")]
     transcript: Option<String>,
@@ -92,7 +92,7 @@ pub struct Capture {
 /// Params of `nudge brain jobs`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct CaptureJobsParams {
     /// List transcripts of this machine that no job is about, too.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     scan: bool,
@@ -104,7 +104,7 @@ pub struct List {
 /// Params of `nudge brain review`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Review {
+pub struct CaptureReviewParams {
     /// The branch. Absent: the oldest that waits.
     #[serde(default, deserialize_with = "wire::given")]
     branch: Option<String>,
@@ -114,45 +114,46 @@ pub struct Review {
 }
 
 /// The brain that this process's user has named.
-pub fn root(settings: &Values) -> Option<PathBuf> {
+pub fn find_brain_root(settings: &SettingValues) -> Option<PathBuf> {
     let named = std::env::var(VARIABLE).ok().filter(|root| !root.is_empty());
-    let root = named.unwrap_or_else(|| settings.text("brain.root").to_owned());
+    let root = named.unwrap_or_else(|| settings.get_text("brain.root").to_owned());
     Some(at_home(&root)).filter(|root| root.is_absolute())
 }
 
-fn named(settings: &Values) -> Result<PathBuf> {
+fn require_brain_root(settings: &SettingValues) -> Result<PathBuf> {
     let none = || Error::unavailable("There is no brain: `nudge brain use DIR` names the one that sessions go to.");
-    root(settings).ok_or_else(none)
+    find_brain_root(settings).ok_or_else(none)
 }
 
 /// Runs `nudge brain capture`.
 ///
 /// # Errors
 /// The reason why the capture cannot begin; the result of each session stands in its job.
-pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let Capture { transcript, dry_run, detach, after } = wire::params(params)?;
+pub fn run_capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let BrainCaptureParams { transcript, dry_run, detach, after } = wire::parse_params(params)?;
     if detach && !dry_run {
         return (host.behind)(&["capture", "--after", "60"]);
     }
     let lent = (host.open)()?;
     let (settings, data) = (lent.settings.clone(), lent.data.clone());
-    let jobs = Jobs::open(&data)?;
-    let brains = Brains::open(lent);
+    let jobs = JobFolder::open(&data)?;
+    let brains = BrainSource::open(lent);
     let (clock, program, stop) = (&*host.clock, host.program, &host.stop);
     let denied = (host.list)("capture_deny")?;
-    let worker = Worker { jobs: &jobs, brains: &brains, settings: &settings, clock, program, stop, denied: &denied };
+    let worker =
+        CaptureWorker { jobs: &jobs, brains: &brains, settings: &settings, clock, program, stop, denied: &denied };
     let now = host.clock.now();
     let Some(transcript) = transcript else {
         let cutoff = after.map_or(i64::MAX, |seconds| now.saturating_sub(seconds.saturating_mul(1_000)));
         let open =
-            jobs.all().into_iter().filter(|job| !job.state.is_done() && (job.tries == 0 || job.tried_at < cutoff));
+            jobs.read_all().into_iter().filter(|job| !job.state.is_done() && (job.tries == 0 || job.tried_at < cutoff));
         let mut count = 0;
         for job in open {
             count += if dry_run {
-                show(&worker, job, host)?;
+                print_requests(&worker, job, host)?;
                 1
             } else {
-                usize::from(one(&worker, &job.id, host)?)
+                usize::from(work_on_job(&worker, &job.id, host)?)
             };
         }
         if count == 0 {
@@ -162,33 +163,33 @@ pub fn capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     };
     let transcript = std::path::absolute(&transcript).map_err(|_| Error::invalid("`transcript` must be a file."))?;
     let end = SessionEnd { session: String::new(), transcript, cwd: None };
-    let root = named(&settings)?;
-    let noted = if dry_run { jobs.would_note(&end, &root, now)? } else { jobs.note(&end, &root, now)? };
+    let root = require_brain_root(&settings)?;
+    let noted = if dry_run { jobs.would_note(&end, &root, now)? } else { jobs.note_end(&end, &root, now)? };
     let Some(job) = noted else {
         return Err(Error::conflict("This session was captured already; `nudge brain jobs` says what became of it."));
     };
     if dry_run {
-        return show(&worker, job, host);
+        return print_requests(&worker, job, host);
     }
-    one(&worker, &job.id, host)?;
+    work_on_job(&worker, &job.id, host)?;
     Ok(())
 }
 
 /// Works on one job, and says how it went; whether this process had it.
-fn one(worker: &Worker<'_>, id: &str, host: &CommandHost<'_>) -> Result<bool> {
-    let Some(mut held) = worker.jobs.take(id)? else { return Ok(false) };
+fn work_on_job(worker: &CaptureWorker<'_>, id: &str, host: &CommandHost<'_>) -> Result<bool> {
+    let Some(mut held) = worker.jobs.lock_job(id)? else { return Ok(false) };
     if held.job.state.is_done() {
         return Ok(false);
     }
-    worker.work(&mut held)?;
-    tell(&held.job, host);
+    worker.run_job(&mut held)?;
+    print_job(&held.job, host);
     Ok(true)
 }
 
 /// Prints the requests of a job, byte for byte, and sends none.
-fn show(worker: &Worker<'_>, mut job: Job, host: &CommandHost<'_>) -> Result<()> {
+fn print_requests(worker: &CaptureWorker<'_>, mut job: CaptureJob, host: &CommandHost<'_>) -> Result<()> {
     let id = one_line(&job.id, 40);
-    let Preview { requests, done, withheld, blocked } = worker.preview(&mut job)?;
+    let JobPreview { requests, done, withheld, blocked } = worker.preview_job(&mut job)?;
     let of = done + requests.len();
     for (at, bytes) in requests.iter().enumerate() {
         if at > 0 {
@@ -205,19 +206,19 @@ fn show(worker: &Worker<'_>, mut job: Job, host: &CommandHost<'_>) -> Result<()>
 }
 
 /// Prints the state of a job.
-fn tell(job: &Job, host: &CommandHost<'_>) {
+fn print_job(job: &CaptureJob, host: &CommandHost<'_>) {
     let state = match job.state {
-        State::Waiting | State::Asked | State::Committed | State::Branched | State::Pushed => "waits",
-        State::Proposed => "proposed",
-        State::Local | State::Remote => "to be reviewed",
-        State::Reviewed => "reviewed",
-        State::Empty => "nothing worth keeping",
-        State::Skipped => "skipped",
-        State::Failed => "failed",
+        JobState::Waiting | JobState::Asked | JobState::Committed | JobState::Branched | JobState::Pushed => "waits",
+        JobState::Proposed => "proposed",
+        JobState::Local | JobState::Remote => "to be reviewed",
+        JobState::Reviewed => "reviewed",
+        JobState::Empty => "nothing worth keeping",
+        JobState::Skipped => "skipped",
+        JobState::Failed => "failed",
     };
     let mut parts = vec![format!("{}: {state}", one_line(&job.id, 40))];
     if !job.units.is_empty() {
-        parts.push(counted(job.units.len(), "unit"));
+        parts.push(format_count(job.units.len(), "unit"));
     }
     if !job.rejected.is_empty() {
         let gates: std::collections::BTreeSet<_> = job.rejected.iter().map(|one| one.gate.as_str()).collect();
@@ -227,7 +228,7 @@ fn tell(job: &Job, host: &CommandHost<'_>) {
     if !job.calls.is_empty() {
         let usd = job.calls.iter().filter_map(|call| call.usd).sum::<f64>();
         let cost = if usd > 0.0 { format!(" for {usd:.4} USD") } else { String::new() };
-        parts.push(counted(job.calls.len(), "call") + &cost);
+        parts.push(format_count(job.calls.len(), "call") + &cost);
     }
     let place = job.pull_request.as_ref().or(job.branch.as_ref());
     let more = [place, job.note.as_ref()].into_iter().flatten().cloned();
@@ -235,7 +236,7 @@ fn tell(job: &Job, host: &CommandHost<'_>) {
     (host.say)(&line, &json!(job));
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn format_count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -243,28 +244,28 @@ fn counted(count: usize, what: &str) -> String {
 ///
 /// # Errors
 /// The reason why the jobs cannot be read.
-pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let List { scan, retry } = wire::params(params)?;
+pub fn run_jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let CaptureJobsParams { scan, retry } = wire::parse_params(params)?;
     let lent = (host.open)()?;
-    let jobs = Jobs::open(&lent.data)?;
+    let jobs = JobFolder::open(&lent.data)?;
     let mut repos = BTreeMap::new();
-    for job in jobs.all() {
+    for job in jobs.read_all() {
         let end = review_of(&job, &mut repos);
         if (retry || end.is_some())
-            && let Some(mut held) = jobs.take(&job.id)?
+            && let Some(mut held) = jobs.lock_job(&job.id)?
         {
             match end {
-                Some(note) => held.step(State::Reviewed, Some(note))?,
-                None => held.again()?,
+                Some(note) => held.save_state(JobState::Reviewed, Some(note))?,
+                None => held.allow_retry()?,
             }
         }
     }
-    let all = jobs.all();
+    let all = jobs.read_all();
     for job in &all {
-        tell(job, host);
+        print_job(job, host);
     }
     if scan {
-        for transcript in transcripts() {
+        for transcript in find_transcripts() {
             if !all.iter().any(|job| job.transcript == transcript) {
                 let path = transcript.to_string_lossy();
                 let line = format!("no job: {path}; `nudge brain capture --transcript` makes one");
@@ -278,12 +279,12 @@ pub fn jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
 }
 
 /// How the review of a branch has ended, where it has.
-fn review_of(job: &Job, repos: &mut BTreeMap<PathBuf, Option<Repo>>) -> Option<&'static str> {
+fn review_of(job: &CaptureJob, repos: &mut BTreeMap<PathBuf, Option<BrainRepo>>) -> Option<&'static str> {
     let (branch, commit) = (job.branch.as_deref()?, job.commit.as_deref()?);
-    if !matches!(job.state, State::Local | State::Remote | State::Proposed) {
+    if !matches!(job.state, JobState::Local | JobState::Remote | JobState::Proposed) {
         return None;
     }
-    let repo = repos.entry(job.brain.clone()).or_insert_with(|| Repo::open(&job.brain).ok()).as_ref()?;
+    let repo = repos.entry(job.brain.clone()).or_insert_with(|| BrainRepo::open(&job.brain).ok()).as_ref()?;
     if repo.is_merged(commit, job.target.as_deref()) {
         return Some("Its branch is merged.");
     }
@@ -291,17 +292,17 @@ fn review_of(job: &Job, repos: &mut BTreeMap<PathBuf, Option<Repo>>) -> Option<&
 }
 
 /// The transcripts that clients keep on this machine.
-fn transcripts() -> Vec<PathBuf> {
+fn find_transcripts() -> Vec<PathBuf> {
     const MAX: usize = 10_000;
     let home = std::env::home_dir().unwrap_or_default();
     let at = |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
     let folders = [at("CLAUDE_CONFIG_DIR", ".claude").join("projects"), at("CODEX_HOME", ".codex").join("sessions")];
     let counts = |path: &Path, is_folder: bool| is_folder || path.extension().is_some_and(|ending| ending == "jsonl");
-    let plan = Plan { reads_rules: false, max_depth: 4, counts: &counts, ..Plan::default() };
+    let plan = WalkPlan { reads_rules: false, max_depth: 4, counts: &counts, ..WalkPlan::default() };
     let mut found = Vec::new();
     for folder in folders {
-        walk(&folder, &RuleSources::default(), &plan, &mut |entry| {
-            if let Found::File(file) = entry
+        walk_folder(&folder, &RuleSources::default(), &plan, &mut |entry| {
+            if let WalkEntry::File(file) = entry
                 && file.kind.is_file()
             {
                 found.push(file.path.to_owned());
@@ -317,26 +318,26 @@ fn transcripts() -> Vec<PathBuf> {
 ///
 /// # Errors
 /// `E_NOT_FOUND` when no branch waits; else the reason why a branch cannot be shown or merged.
-pub fn review(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let Review { branch, merge } = wire::params(params)?;
-    let Host { settings, .. } = (host.open)()?;
-    let root = named(&settings)?;
-    let repo = Repo::open(&root)?;
-    let prefix = Config::of(&root).capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
-    let waiting = repo.branches(&prefix.unwrap_or_else(|| PREFIX.to_owned()))?;
+pub fn run_review(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let CaptureReviewParams { branch, merge } = wire::parse_params(params)?;
+    let SourceHost { settings, .. } = (host.open)()?;
+    let root = require_brain_root(&settings)?;
+    let repo = BrainRepo::open(&root)?;
+    let prefix = BrainConfig::load(&root).capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
+    let waiting = repo.list_unmerged(&prefix.unwrap_or_else(|| PREFIX.to_owned()))?;
     let none = || Error::not_found("No captured session waits to be reviewed.");
     let branch = match branch {
         Some(name) => waiting.iter().find(|known| **known == name).ok_or_else(|| {
-            nudge_core::near::unknown("branch", &name, &waiting.iter().map(String::as_str).collect::<Vec<_>>())
+            nudge_core::near::refuse_unknown("branch", &name, &waiting.iter().map(String::as_str).collect::<Vec<_>>())
         })?,
         None => waiting.first().ok_or_else(none)?,
     };
     if merge {
-        repo.merge(branch)?;
+        repo.merge_branch(branch)?;
         (host.say)(&format!("✔ {branch} is merged"), &json!({"branch": branch, "merged": true}));
         return Ok(());
     }
-    let diff = repo.diff(branch)?;
+    let diff = repo.diff_branch(branch)?;
     (host.show)(&diff, &json!({"branch": branch, "diff": diff}));
     let more = if waiting.len() > 1 { format!("; {} wait", waiting.len()) } else { String::new() };
     let next = format!("{branch}: `nudge brain review {branch} --merge` brings it in{more}");

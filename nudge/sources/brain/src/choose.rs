@@ -10,20 +10,20 @@ use nudge_core::wire;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::config::Config;
-use crate::folder::Folder;
-use crate::method::Use;
+use crate::config::BrainConfig;
+use crate::folder::BrainFolder;
+use crate::method::BrainUseParams;
 
 /// Runs the command.
 ///
 /// # Errors
 /// `E_NOT_FOUND` when there is no folder; else the reason why the setting cannot be written.
-pub fn run(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let Use { dir, context } = wire::params(params)?;
-    let folder = Folder::open(&place(dir.as_deref(), &context.build()?)?)?;
+pub fn set_brain(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let BrainUseParams { dir, context } = wire::parse_params(params)?;
+    let folder = BrainFolder::open(&resolve_folder(dir.as_deref(), &context.build()?)?)?;
     let unwritable = || Error::invalid("The path of the folder is no UTF-8 text; rename it.");
     let root = folder.path().to_str().ok_or_else(unwritable)?;
-    let units = folder.walk(&Config::of(folder.path()), None).map_or(0, |walked| walked.files.len());
+    let units = folder.list_files(&BrainConfig::load(folder.path()), None).map_or(0, |walked| walked.files.len());
     (host.keep)("brain.root", root)?;
     let (unit, next) = match units {
         1 => ("unit", "`nudge ask WORDS` asks it"),
@@ -39,7 +39,7 @@ pub fn run(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
 ///
 /// # Errors
 /// `E_INVALID` for a path that is not absolute when the caller's folder is unknown.
-pub fn place(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
+pub fn resolve_folder(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
     let place = match (dir, context.cwd()) {
         (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),
         (Some(dir), None) => dir.into(),

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::outline::{Block, Form, Outline, Section};
+use crate::outline::{BlockForm, OutlineBlock, OutlineSection, TextOutline};
 
 /// Changes with every change of the chunks made here; an index of another version is made anew.
 pub const VERSION: u32 = 1;
@@ -20,7 +20,7 @@ const LETTERS: usize = 6;
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
+pub struct TextChunk {
     /// The place in the text.
     pub range: Range<usize>,
     /// The level of its heading.
@@ -31,22 +31,22 @@ pub struct Chunk {
 
 /// Estimates the number of tokens of a text: words in pieces of six letters, and each mark. Each sign of a script
 /// without spaces counts as one.
-pub fn tokens(text: &str) -> usize {
-    let mut counter = Counter::default();
-    text.bytes().for_each(|byte| counter.take(byte));
+pub fn count_tokens(text: &str) -> usize {
+    let mut counter = TokenCounter::default();
+    text.bytes().for_each(|byte| counter.add_byte(byte));
     counter.total()
 }
 
 /// Counts tokens.
 #[derive(Default)]
-struct Counter {
+struct TokenCounter {
     whole: usize,
     /// The letters of the word that is not at its end.
     letters: usize,
 }
 
-impl Counter {
-    fn take(&mut self, byte: u8) {
+impl TokenCounter {
+    fn add_byte(&mut self, byte: u8) {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
             // The first byte of a two-byte letter; the bytes after a first byte add nothing.
@@ -65,7 +65,7 @@ impl Counter {
 }
 
 /// Neighbouring blocks that belong together.
-struct Piece<'a> {
+struct BlockGroup<'a> {
     blocks: Range<usize>,
     tokens: usize,
     level: u8,
@@ -85,48 +85,49 @@ struct Piece<'a> {
 /// let breadcrumbs: Vec<_> = chunks.iter().map(|chunk| &*chunk.breadcrumb).collect();
 /// assert_eq!(breadcrumbs, ["Retries", "Retries > Jitter"]);
 /// ```
-pub fn chunks(text: &str, outline: &Outline) -> Vec<Chunk> {
-    let sizes: Vec<_> = outline.blocks.iter().map(|block| tokens(&text[block.range.clone()])).collect();
+pub fn chunk_text(text: &str, outline: &TextOutline) -> Vec<TextChunk> {
+    let sizes: Vec<_> = outline.blocks.iter().map(|block| count_tokens(&text[block.range.clone()])).collect();
     let mut chunks = Vec::new();
-    for piece in pieces(outline, &sizes) {
+    for piece in group_blocks(outline, &sizes) {
         let breadcrumb = piece.path.join(" > ");
         let blocks = &outline.blocks[piece.blocks.clone()];
-        for range in cut(text, blocks, &sizes[piece.blocks]) {
-            chunks.push(Chunk { range, level: piece.level, breadcrumb: breadcrumb.clone() });
+        for range in cut_blocks(text, blocks, &sizes[piece.blocks]) {
+            chunks.push(TextChunk { range, level: piece.level, breadcrumb: breadcrumb.clone() });
         }
     }
     chunks
 }
 
 /// The sections, short ones joined.
-fn pieces<'a>(outline: &'a Outline, sizes: &[usize]) -> Vec<Piece<'a>> {
-    let mut pieces: Vec<Piece<'a>> = Vec::new();
+fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup<'a>> {
+    let mut pieces: Vec<BlockGroup<'a>> = Vec::new();
     let mut at = 0;
     for blocks in outline.blocks.chunk_by(|a, b| a.section == b.section) {
         let end = at + blocks.len();
-        let Some(Section { level, path }) = blocks.first().and_then(|first| outline.sections.get(first.section)) else {
+        let Some(OutlineSection { level, path }) = blocks.first().and_then(|first| outline.sections.get(first.section))
+        else {
             continue;
         };
-        let piece = Piece {
+        let piece = BlockGroup {
             blocks: at..end,
             tokens: sizes[at..end].iter().sum(),
             level: *level,
             path,
-            is_bare: blocks.iter().all(|block| block.form == Form::Heading),
+            is_bare: blocks.iter().all(|block| block.form == BlockForm::Heading),
         };
         at = end;
         match pieces.last_mut() {
-            Some(last) if last.takes(&piece) => last.join(&piece),
+            Some(last) if last.can_join(&piece) => last.join(&piece),
             _ => pieces.push(piece),
         }
     }
     pieces
 }
 
-impl<'a> Piece<'a> {
+impl<'a> BlockGroup<'a> {
     /// Returns true when the next one is joined with it: any text after headings without text; else one of few tokens
     /// with a sibling or its parent.
-    fn takes(&self, next: &Self) -> bool {
+    fn can_join(&self, next: &Self) -> bool {
         let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
         let is_near = parent(next.path).is_some_and(|own| own == self.path || parent(self.path) == Some(own));
@@ -149,7 +150,7 @@ impl<'a> Piece<'a> {
 
 /// Cuts between blocks, and within a block only when it is too large by itself. Each piece repeats the end of the piece
 /// before it.
-fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
+fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     // The start of the open piece, and its tokens.
     let mut open: Option<(usize, usize)> = None;
@@ -159,13 +160,13 @@ fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
             && used + size > MAX_TOKENS
         {
             ranges.push(begin..end);
-            let repeated = overlap(text, &blocks[..at], &sizes[..at], MAX_TOKENS.saturating_sub(*size), begin);
-            open = repeated.map(|from| (from, tokens(&text[from..end])));
+            let repeated = find_overlap(text, &blocks[..at], &sizes[..at], MAX_TOKENS.saturating_sub(*size), begin);
+            open = repeated.map(|from| (from, count_tokens(&text[from..end])));
         }
         end = block.range.end;
         if *size > MAX_TOKENS {
             // Nothing is repeated before it: its own parts follow each other.
-            let parts = parts(text, block.range.clone());
+            let parts = cut_block(text, block.range.clone());
             ranges.extend(parts);
             open = None;
             continue;
@@ -183,13 +184,13 @@ fn cut(text: &str, blocks: &[Block], sizes: &[usize]) -> Vec<Range<usize>> {
 
 /// Finds the start of a piece that repeats the end of these blocks: whole small blocks; if the last one is larger, its
 /// last sentences.
-fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
+fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
     let room = room.min(OVERLAP_TOKENS);
     let mut used = 0;
     let mut from = None;
     for (block, size) in blocks.iter().zip(sizes).rev() {
         // There is never room for the whole piece, so this ends within it.
-        if used + size > room || block.form == Form::Heading {
+        if used + size > room || block.form == BlockForm::Heading {
             break;
         }
         used += size;
@@ -198,21 +199,21 @@ fn overlap(text: &str, blocks: &[Block], sizes: &[usize], room: usize, after: us
     if from.is_some() {
         return from;
     }
-    let last = blocks.last().filter(|last| last.form == Form::Prose)?;
+    let last = blocks.last().filter(|last| last.form == BlockForm::Prose)?;
     let begin = last.range.start.max(after + 1);
     let prose = text.get(begin..last.range.end)?;
     let ends = prose.match_indices([' ', '\n']).filter(|(at, _)| prose[..*at].ends_with(['.', '!', '?', ':', '。']));
     let mut begins = ends.map(|(at, _)| at + 1);
-    begins.find(|at| tokens(&prose[*at..]) <= room).map(|at| begin + at)
+    begins.find(|at| count_tokens(&prose[*at..]) <= room).map(|at| begin + at)
 }
 
 /// The parts of a block that is too large, cut at ends of lines, within a line after a sentence, a word, or anywhere.
-fn parts(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
+fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut begin = block.start;
     while begin < block.end {
         let rest = &text[begin..block.end];
-        let fits = fitting(rest);
+        let fits = count_fitting_bytes(rest);
         let head = &rest[..fits];
         let end = if fits == rest.len() {
             fits
@@ -233,10 +234,10 @@ fn parts(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// How many bytes of a text are as many tokens as a piece may have. No character is as many.
-fn fitting(text: &str) -> usize {
-    let mut counter = Counter::default();
+fn count_fitting_bytes(text: &str) -> usize {
+    let mut counter = TokenCounter::default();
     let mut is_over = |c: char| {
-        c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.take(byte));
+        c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.add_byte(byte));
         counter.total() > MAX_TOKENS
     };
     text.char_indices().find(|(_, c)| is_over(*c)).map_or(text.len(), |(at, _)| at)

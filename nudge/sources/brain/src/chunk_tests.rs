@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn breadcrumbs(text: &str) -> Vec<(String, usize)> {
-    let chunks = chunks(text, &Outline::of(text));
-    chunks.into_iter().map(|chunk| (chunk.breadcrumb, tokens(&text[chunk.range]))).collect()
+    let chunks = chunk_text(text, &TextOutline::parse(text));
+    chunks.into_iter().map(|chunk| (chunk.breadcrumb, count_tokens(&text[chunk.range]))).collect()
 }
 
 /// A paragraph of so many tokens.
@@ -27,7 +27,7 @@ fn how_many_tokens() {
         ("数据库", 3),
         ("  \n", 0),
     ] {
-        assert_eq!(tokens(text), count, "{text:?}");
+        assert_eq!(count_tokens(text), count, "{text:?}");
     }
 }
 
@@ -87,8 +87,8 @@ fn what_is_too_long_is_cut_where_it_is_full() {
     assert_eq!(counts(&[200, 20, 493]), [220, 493]);
     // By itself too long, of signs that are a token each.
     let text = "\u{6570}".repeat(1_100);
-    let all = chunks(&text, &Outline::of(&text));
-    assert_eq!(all.iter().map(|chunk| tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);
+    let all = chunk_text(&text, &TextOutline::parse(&text));
+    assert_eq!(all.iter().map(|chunk| count_tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_block_that_is_too_long_is_cut_between_lines_or_words() {
     for (text, unit) in
         [(format!("{word} ").repeat(600), word), (format!("```\n{}```\n", line.repeat(300)), line.trim())]
     {
-        let all = chunks(&text, &Outline::of(&text));
+        let all = chunk_text(&text, &TextOutline::parse(&text));
         assert!(all.len() > 3, "{}", all.len());
         let parts: Vec<_> = all.iter().map(|chunk| text[chunk.range.clone()].trim_matches('`')).collect();
         for part in parts {
@@ -113,14 +113,14 @@ fn a_block_that_is_too_long_is_cut_between_lines_or_words() {
 fn what_follows_repeats_the_end() {
     let sentence = "Here are some seven words of one. ".repeat(20);
     let text = format!("{sentence}\n\n{}\n\nsmall end\n\n{}\n\n{sentence}", words(300), words(300));
-    let chunks = chunks(&text, &Outline::of(&text));
+    let chunks = chunk_text(&text, &TextOutline::parse(&text));
     let begins: Vec<_> = chunks.iter().map(|chunk| &text[chunk.range.clone()][..9]).collect();
     assert_eq!(begins, ["Here are ", "small end"]);
     let text = format!("{}\n\n{sentence}\n\n{}", words(200), words(300));
-    let chunks = super::chunks(&text, &Outline::of(&text));
+    let chunks = super::chunk_text(&text, &TextOutline::parse(&text));
     let second = &text[chunks[1].range.clone()];
     assert!(second.starts_with("Here are") && chunks[1].range.start < chunks[0].range.end, "{second}");
-    assert!((40..=OVERLAP_TOKENS).contains(&tokens(&text[chunks[1].range.start..chunks[0].range.end])));
+    assert!((40..=OVERLAP_TOKENS).contains(&count_tokens(&text[chunks[1].range.start..chunks[0].range.end])));
 }
 
 /// A block of markdown that is read as one.
@@ -145,22 +145,22 @@ proptest! {
     #[test]
     fn nothing_is_lost_or_torn(blocks in proptest::collection::vec(block(), 0..12)) {
         let text = blocks.join("\n\n");
-        let outline = Outline::of(&text);
-        let chunks = chunks(&text, &outline);
+        let outline = TextOutline::parse(&text);
+        let chunks = chunk_text(&text, &outline);
         let mut end = 0;
         let mut last = 0;
         for chunk in &chunks {
             let Range { start, end: own } = chunk.range;
-            prop_assert!(start < own && tokens(&text[start..own]) <= MAX_TOKENS + OVERLAP_TOKENS / 16, "{}", tokens(&text[start..own]));
+            prop_assert!(start < own && count_tokens(&text[start..own]) <= MAX_TOKENS + OVERLAP_TOKENS / 16, "{}", count_tokens(&text[start..own]));
             prop_assert!(start >= last && own > end, "in order");
             prop_assert!(start <= end || text[end..start].trim().is_empty(), "lost: {:?}", &text[end..start]);
             if start < end {
-                prop_assert!(tokens(&text[start..end]) <= OVERLAP_TOKENS + 1, "repeats too much");
+                prop_assert!(count_tokens(&text[start..end]) <= OVERLAP_TOKENS + 1, "repeats too much");
             }
             (last, end) = (start, own);
         }
         prop_assert!(text[end..].trim().is_empty());
-        for block in outline.blocks.iter().filter(|block| block.form == Form::Whole && tokens(&text[block.range.clone()]) <= MAX_TOKENS) {
+        for block in outline.blocks.iter().filter(|block| block.form == BlockForm::Whole && count_tokens(&text[block.range.clone()]) <= MAX_TOKENS) {
             let is_whole = chunks.iter().any(|chunk| chunk.range.start <= block.range.start && block.range.end <= chunk.range.end);
             prop_assert!(is_whole, "torn: {}", &text[block.range.clone()]);
         }

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use serde_json::Value;
 
-use crate::front::Fields;
+use crate::front::FrontmatterFields;
 
 /// The file.
 pub const FILE: &str = "brain.yaml";
@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// The settings that the file may hold.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Config {
+pub struct BrainConfig {
     /// The name of the brain.
     pub name: Option<String>,
     /// Files that are no units, as in `.gitignore`.
@@ -32,15 +32,15 @@ pub struct Config {
     pub capture_units: Option<usize>,
 }
 
-impl Config {
+impl BrainConfig {
     /// Reads the file of a brain; without one, nothing is set. Fields that are not understood are passed over.
-    pub fn of(root: &Path) -> Self {
-        let text = foreign::read_text(&root.join(FILE), Links::Refused, MAX_BYTES);
+    pub fn load(root: &Path) -> Self {
+        let text = foreign::read_text(&root.join(FILE), LinkPolicy::Refused, MAX_BYTES);
         text.map(|text| Self::read(&text)).unwrap_or_default()
     }
 
     fn read(text: &str) -> Self {
-        let fields = Fields::read(text);
+        let fields = FrontmatterFields::read(text);
         let retrieve = fields.all.get("retrieve");
         let capture = fields.all.get("capture");
         let number =
@@ -48,8 +48,8 @@ impl Config {
         let count = |name: &str| number(retrieve, name);
         let word = |name: &str| Some(capture?.get(name)?.as_str()?.to_owned());
         Self {
-            name: fields.text("name"),
-            ignore: fields.texts("ignore"),
+            name: fields.get_text("name"),
+            ignore: fields.get_texts("ignore"),
             limit: count("limit"),
             max_chars: count("max_chars"),
             hops: count("hops"),
@@ -67,13 +67,13 @@ mod tests {
     #[test]
     fn what_is_understood_counts() {
         let text = "brain: 1\nname: mine\nignore: [drafts/, '*.tmp.md']\nretrieve: {limit: 8, hops: x}\nllm: {url: http://a}\n";
-        let expected = Config {
+        let expected = BrainConfig {
             name: Some("mine".into()),
             ignore: vec!["drafts/".into(), "*.tmp.md".into()],
             limit: Some(8),
-            ..Config::default()
+            ..BrainConfig::default()
         };
-        assert_eq!(Config::read(text), expected);
-        assert_eq!(Config::read("- [a"), Config::default());
+        assert_eq!(BrainConfig::read(text), expected);
+        assert_eq!(BrainConfig::read("- [a"), BrainConfig::default());
     }
 }

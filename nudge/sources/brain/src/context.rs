@@ -5,25 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::rfc3339;
-use nudge_core::embed::{Embedder, Thought};
+use nudge_core::embed::{QuestionVector, TextEmbedder};
 use nudge_core::error::{Error, Result};
-use nudge_core::explain::{four_decimals, rounded};
+use nudge_core::explain::{four_decimals, round_number};
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::text::{escaped, is_hidden};
-use nudge_storage::Failure;
+use nudge_core::text::{escape_hidden, is_hidden};
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::Words;
+use nudge_storage::search::QuestionWords;
 use serde::Serialize;
 
-use crate::config::Config;
-use crate::fusion::{Candidate, Ranked};
-use crate::graph::{MAX_HOPS, Relations};
-use crate::index::Index;
-use crate::method::{AskContext, within};
-use crate::mirror::{Mirror, Walk, state};
+use crate::config::BrainConfig;
+use crate::fusion::{ChunkCandidate, RankedUnit};
+use crate::graph::{IndexRelations, MAX_HOPS};
+use crate::index::BrainIndex;
+use crate::method::{AskContext, check_limit};
+use crate::mirror::{GraphMirror, MirrorWalk, read_state};
 use crate::rerank;
-use crate::retrieve::{Answer, Explain, Filter, Question, find, reason, takes_related};
-use crate::source::Brains;
+use crate::retrieve::{
+    BrainQuestion, RetrievedUnits, ScoreExplanation, UnitFilter, find_units, format_reason, takes_related,
+};
+use crate::source::BrainSource;
 
 /// Results by default and at most; characters of all sections, likewise; steps along relations.
 const LIMIT: usize = 5;
@@ -45,7 +47,7 @@ const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 
 /// Result of `nudge.brain.context`.
 #[derive(Debug, Serialize)]
-pub struct Context {
+pub struct BrainAnswer {
     /// Best first.
     pub units: Vec<FoundUnit>,
     /// Units related to those, in slots of their own.
@@ -55,12 +57,12 @@ pub struct Context {
     /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
     /// How much was looked through.
-    pub searched: Searched,
+    pub searched: SearchCounts,
 }
 
 /// How much was looked through.
 #[derive(Debug, Serialize)]
-pub struct Searched {
+pub struct SearchCounts {
     pub units: usize,
     pub chunks: usize,
 }
@@ -80,11 +82,11 @@ pub struct FoundUnit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     pub updated_at: String,
-    pub sections: Vec<Section>,
+    pub sections: Vec<FoundSection>,
     /// Why it was found, in words.
     pub why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explain: Option<Explain>,
+    pub explain: Option<ScoreExplanation>,
 }
 
 /// A unit that is related to one that was found.
@@ -98,12 +100,12 @@ pub struct RelatedUnit {
     pub relation: String,
     pub hop: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub section: Option<Section>,
+    pub section: Option<FoundSection>,
 }
 
 /// A piece of a file.
 #[derive(Debug, Serialize)]
-pub struct Section {
+pub struct FoundSection {
     pub breadcrumb: String,
     pub text: String,
     /// The lines in the file, from 1: `3-9`.
@@ -124,11 +126,11 @@ pub struct UnitRow {
 
 impl UnitRow {
     /// Reads that of a unit.
-    pub fn of(c: &Connection, unit: i64) -> Result<Self, Failure> {
+    pub fn read(c: &Connection, unit: i64) -> Result<Self, TransactionFailure> {
         let sql =
             "SELECT uid, path, title, summary, kind, domain, confidence, modified, mtime_ns FROM unit WHERE id = ?1";
         Ok(c.prepare_cached(sql)?.query_row([unit], |row| {
-            let changed = rfc3339::text(row.get::<_, i64>(8)? / 1_000_000);
+            let changed = rfc3339::format_time(row.get::<_, i64>(8)? / 1_000_000);
             Ok(Self {
                 id: row.get(0)?,
                 path: row.get(1)?,
@@ -145,15 +147,15 @@ impl UnitRow {
 
 /// A question to an index.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    index: &'a Index,
-    words: &'a Words,
-    thought: Option<&'a (Arc<dyn Embedder>, Thought)>,
-    filter: Filter<'a>,
+struct IndexQuestion<'a> {
+    index: &'a BrainIndex,
+    words: &'a QuestionWords,
+    thought: Option<&'a (Arc<dyn TextEmbedder>, QuestionVector)>,
+    filter: UnitFilter<'a>,
 }
 
-impl Brains {
-    pub(crate) fn context(&self, params: AskContext) -> Result<Context> {
+impl BrainSource {
+    pub(crate) fn find_context(&self, params: AskContext) -> Result<BrainAnswer> {
         let AskContext { task_description, limit, domain, tags, max_chars, hops, explain, context } = params;
         if task_description.len() > MAX_QUESTION_BYTES {
             return Err(Error::invalid("`task_description` may have 64 KiB; say it in fewer words."));
@@ -161,66 +163,76 @@ impl Brains {
         if task_description.trim().is_empty() {
             return Err(Error::invalid("`task_description` is empty; say in a sentence what you are about to do."));
         }
-        let index = self.brain(&context.build()?)?;
+        let index = self.open_brain(&context.build()?)?;
         self.count_question();
-        let config = Config::of(index.folder.path());
-        let limit = within("limit", limit, config.limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT), 1, MAX_LIMIT)?;
-        let hops = within("hops", hops, config.hops.unwrap_or(HOPS).min(MAX_HOPS), 0, MAX_HOPS)?;
+        let config = BrainConfig::load(index.folder.path());
+        let limit = check_limit("limit", limit, config.limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT), 1, MAX_LIMIT)?;
+        let hops = check_limit("hops", hops, config.hops.unwrap_or(HOPS).min(MAX_HOPS), 0, MAX_HOPS)?;
         let chars = config.max_chars.unwrap_or(CHARS).clamp(FEW_CHARS, MAX_CHARS);
-        let chars = within("max_chars", max_chars, chars, FEW_CHARS, MAX_CHARS)?;
-        let mut degraded = self.refresh(&index)?;
-        let thought =
-            Thought::asked(&task_description, self.models(), MODEL_WAIT).map_err(|why| degraded.push(why)).ok();
+        let chars = check_limit("max_chars", max_chars, chars, FEW_CHARS, MAX_CHARS)?;
+        let mut degraded = self.refresh_index(&index)?;
+        let thought = QuestionVector::embed_text(&task_description, self.models(), MODEL_WAIT)
+            .map_err(|why| degraded.push(why))
+            .ok();
         let model = thought.as_ref().map(|(model, _)| &**model);
         if let Some(Err(error)) = model.map(|model| self.make_up_alone(&index, model)) {
             degraded.push(error.message().to_owned());
         }
-        let words = Words::of_query(&task_description);
-        let mirror = self.mirror(&index).filter(|_| takes_related(limit, hops));
+        let words = QuestionWords::of_query(&task_description);
+        let mirror = self.open_mirror(&index).filter(|_| takes_related(limit, hops));
         let mirror = mirror.map(|mirror| self.in_step(&index, mirror)).transpose()?;
         let mirror = mirror.and_then(|mirror| mirror.map_err(|why| degraded.push(why)).ok());
         let unanswered = RefCell::default();
-        let filter = Filter { domain: domain.as_deref(), tags: &tags };
-        let asked = Asked { index: &index, words: &words, thought: thought.as_ref(), filter };
-        let first = self.reranked(&task_description, asked).unwrap_or_else(|why| {
+        let filter = UnitFilter { domain: domain.as_deref(), tags: &tags };
+        let asked = IndexQuestion { index: &index, words: &words, thought: thought.as_ref(), filter };
+        let first = self.rerank_units(&task_description, asked).unwrap_or_else(|why| {
             degraded.push(why);
             Vec::new()
         });
-        let (answer, without) = index.meanings.with(&index.db, model, |c, memory| {
+        let (answer, without) = index.meanings.with_memory(&index.db, model, |c, memory| {
             let thought = thought.as_ref().map(|(_, thought)| thought);
             let fusion = self.fusion;
-            let question =
-                Question { words: &words, known: &index.known, thought, memory, fusion, first: &first, limit, hops };
-            let without = if thought.is_some() { memory.without() } else { 0 };
-            let answer = find(c, &Walk::new(c, mirror, &unanswered), question, filter)?;
-            let searched = Searched { units: memory.paths.len(), chunks: memory.chunks.len() };
-            Ok((Context { searched, ..told(c, answer, chars, explain)? }, without))
+            let question = BrainQuestion {
+                words: &words,
+                known: &index.known,
+                thought,
+                memory,
+                fusion,
+                first: &first,
+                limit,
+                hops,
+            };
+            let without = if thought.is_some() { memory.count_without_vector() } else { 0 };
+            let answer = find_units(c, &MirrorWalk::new(c, mirror, &unanswered), question, filter)?;
+            let searched = SearchCounts { units: memory.paths.len(), chunks: memory.chunks.len() };
+            Ok((BrainAnswer { searched, ..build_answer(c, answer, chars, explain)? }, without))
         })?;
         if without > 0 {
             self.work_on();
             degraded.push(format!("{without} sections have no vector yet; they are found by words"));
         }
         degraded.extend(unanswered.take());
-        Ok(Context { degraded, ..answer })
+        Ok(BrainAnswer { degraded, ..answer })
     }
 
     /// The units that a language model puts first, where the settings want one; else why none does. No lock is held while
     /// it thinks.
-    fn reranked(&self, task: &str, asked: Asked<'_>) -> Result<Vec<i64>, String> {
+    fn rerank_units(&self, task: &str, asked: IndexQuestion<'_>) -> Result<Vec<i64>, String> {
         let Some(reranker) = &self.reranker else { return Ok(Vec::new()) };
-        let Asked { index, words, thought, filter } = asked;
+        let IndexQuestion { index, words, thought, filter } = asked;
         let (model, thought) = thought.map(|(model, thought)| (&**model, thought)).unzip();
-        let found = index.meanings.with(&index.db, model, |c, memory| {
+        let found = index.meanings.with_memory(&index.db, model, |c, memory| {
             let (known, fusion) = (&index.known, self.fusion);
-            let question = Question { words, known, thought, memory, fusion, first: &[], limit: rerank::MOST, hops: 0 };
-            let units = find(c, &Relations(c), question, filter)?.units;
-            let note = |one: &Ranked| {
+            let question =
+                BrainQuestion { words, known, thought, memory, fusion, first: &[], limit: rerank::MOST, hops: 0 };
+            let units = find_units(c, &IndexRelations(c), question, filter)?.units;
+            let note = |one: &RankedUnit| {
                 let mut room = CHARS;
-                let best = one.chunks.first().map(|best| section(c, best.chunk, &mut room)).transpose()?.flatten();
+                let best = one.chunks.first().map(|best| read_section(c, best.chunk, &mut room)).transpose()?.flatten();
                 let text = best.map(|section| section.text).unwrap_or_default();
-                Ok((one.unit, (safe(&UnitRow::of(c, one.unit)?.title), text)))
+                Ok((one.unit, (make_safe(&UnitRow::read(c, one.unit)?.title), text)))
             };
-            units.iter().map(note).collect::<Result<Vec<_>, Failure>>()
+            units.iter().map(note).collect::<Result<Vec<_>, TransactionFailure>>()
         });
         let found = found.map_err(|error| error.message().to_owned())?;
         // A single unit is in order already.
@@ -228,17 +240,17 @@ impl Brains {
             return Ok(Vec::new());
         }
         let (units, notes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok(reranker.order(task, &notes)?.into_iter().map(|at| units[at]).collect())
+        Ok(reranker.order_notes(task, &notes)?.into_iter().map(|at| units[at]).collect())
     }
 
     /// Returns the mirror and its time to answer, when it has the same as the index; else the reason why it is not
     /// asked.
     pub(crate) fn in_step<'a>(
         &self,
-        index: &Index,
-        mirror: Mirror<'a>,
-    ) -> Result<Result<(Mirror<'a>, Duration), String>> {
-        let left = mirror.in_step(&index.db.read(state)?);
+        index: &BrainIndex,
+        mirror: GraphMirror<'a>,
+    ) -> Result<Result<(GraphMirror<'a>, Duration), String>> {
+        let left = mirror.in_step(&index.db.read(read_state)?);
         if left.is_err() {
             self.work_on();
         }
@@ -247,24 +259,29 @@ impl Brains {
 }
 
 /// The answer as it is told.
-fn told(c: &Connection, answer: Answer, chars: usize, explain: bool) -> Result<Context, Failure> {
+fn build_answer(
+    c: &Connection,
+    answer: RetrievedUnits,
+    chars: usize,
+    explain: bool,
+) -> Result<BrainAnswer, TransactionFailure> {
     let mut room = chars;
     let mut units = Vec::new();
     // The best section of each comes before a second one of any.
     for (ranked, words) in answer.units.iter().zip(answer.words) {
-        let UnitRow { id, path, title, kind, domain, confidence, updated_at, .. } = UnitRow::of(c, ranked.unit)?;
+        let UnitRow { id, path, title, kind, domain, confidence, updated_at, .. } = UnitRow::read(c, ranked.unit)?;
         let best = ranked.chunks.first();
         let sections = match best {
-            Some(best) => section(c, best.chunk, &mut room)?.into_iter().collect(),
+            Some(best) => read_section(c, best.chunk, &mut room)?.into_iter().collect(),
             None => Vec::new(),
         };
         units.push(FoundUnit {
-            why: best.map(|best| reason(best, &words, answer.of)).unwrap_or_default(),
-            explain: explain.then(|| Explain {
-                parts: ranked.parts(),
+            why: best.map(|best| format_reason(best, &words, answer.of)).unwrap_or_default(),
+            explain: explain.then(|| ScoreExplanation {
+                parts: ranked.score_parts(),
                 words,
                 of: answer.of,
-                similarity: best.and_then(|best| best.of.cosine).map(rounded),
+                similarity: best.and_then(|best| best.of.cosine).map(round_number),
             }),
             score: ranked.score.clamp(0.0, 1.0),
             id,
@@ -279,29 +296,29 @@ fn told(c: &Connection, answer: Answer, chars: usize, explain: bool) -> Result<C
     }
     let mut related = Vec::new();
     for one in &answer.related {
-        let (UnitRow { id, title, path, .. }, via) = (UnitRow::of(c, one.unit)?, UnitRow::of(c, one.via)?.id);
+        let (UnitRow { id, title, path, .. }, via) = (UnitRow::read(c, one.unit)?, UnitRow::read(c, one.via)?.id);
         let sql = "SELECT id FROM chunk WHERE unit = ?1 AND ord = 0";
         let first = c.prepare_cached(sql)?.query_map([one.unit], |row| row.get(0))?.next().transpose()?;
-        let section = first.map(|first| section(c, first, &mut room)).transpose()?.flatten();
+        let section = first.map(|first| read_section(c, first, &mut room)).transpose()?.flatten();
         related.push(RelatedUnit { id, title, path, via, relation: one.kind.clone(), hop: one.hop, section });
     }
     for (ranked, told) in answer.units.iter().zip(&mut units) {
-        for more in further(&ranked.chunks) {
-            told.sections.extend(section(c, more.chunk, &mut room)?);
+        for more in pick_further(&ranked.chunks) {
+            told.sections.extend(read_section(c, more.chunk, &mut room)?);
         }
     }
-    let searched = Searched { units: 0, chunks: 0 };
-    Ok(Context { units, related, weak: answer.is_weak, degraded: Vec::new(), searched })
+    let searched = SearchCounts { units: 0, chunks: 0 };
+    Ok(BrainAnswer { units, related, weak: answer.is_weak, degraded: Vec::new(), searched })
 }
 
 /// The sections of a unit that are nearly as good as its best.
-fn further(chunks: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+fn pick_further(chunks: &[ChunkCandidate]) -> impl Iterator<Item = &ChunkCandidate> {
     let floor = chunks.first().map_or(f64::MAX, |best| best.of.score() * NEARLY_AS_GOOD);
     chunks.iter().skip(1).take(SECTIONS - 1).filter(move |one| one.of.score() >= floor)
 }
 
 /// A section, as much of it as there is room for.
-fn section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<Section>, Failure> {
+fn read_section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<FoundSection>, TransactionFailure> {
     if *room < FEW_CHARS {
         return Ok(None);
     }
@@ -309,26 +326,29 @@ fn section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<Sectio
     let (breadcrumb, text, first, last) = c.prepare_cached(sql)?.query_row([chunk], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
     })?;
-    let text = safe(&text);
+    let text = make_safe(&text);
     let text = match text.char_indices().nth(*room) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     };
     *room = room.saturating_sub(text.chars().count());
-    Ok(Some(Section { breadcrumb: safe(&breadcrumb), text, lines: format!("{first}-{last}") }))
+    Ok(Some(FoundSection { breadcrumb: make_safe(&breadcrumb), text, lines: format!("{first}-{last}") }))
 }
 
 /// A text of somebody's, fit to be read by a model: nothing hides in it, and no credential is passed on.
-pub fn safe(text: &str) -> String {
+pub fn make_safe(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return WITHHELD.to_owned();
     }
-    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'), |_, _| {})
+    escape_hidden(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'), |_, _| {})
 }
 
 /// The index of a caller's brain, in step with its files as far as there is time.
-pub fn current(brains: &Brains, context: nudge_core::context::ContextSpec) -> Result<std::sync::Arc<Index>> {
-    let index = brains.brain(&context.build()?)?;
-    brains.refresh(&index)?;
+pub fn open_refreshed(
+    brains: &BrainSource,
+    context: nudge_core::context::ContextSpec,
+) -> Result<std::sync::Arc<BrainIndex>> {
+    let index = brains.open_brain(&context.build()?)?;
+    brains.refresh_index(&index)?;
     Ok(index)
 }

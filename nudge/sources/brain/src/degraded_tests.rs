@@ -4,24 +4,24 @@ use std::fs;
 use std::sync::OnceLock;
 
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Letters, Loaded};
-use nudge_core::source::Host;
+use nudge_core::embed::{LetterEmbedder, LoadedModel};
+use nudge_core::source::SourceHost;
 use serde_json::json;
 
 use super::*;
-use crate::method::Here;
+use crate::method::ContextOnlyParams;
 
-fn context(brains: &Brains, task: &str) -> Value {
+fn context(brains: &BrainSource, task: &str) -> Value {
     let params = serde_json::from_value(json!({"task_description": task})).unwrap();
-    serde_json::to_value(brains.context(params).unwrap()).unwrap()
+    serde_json::to_value(brains.find_context(params).unwrap()).unwrap()
 }
 
 /// A source with a brain of one unit, in a folder with its cache.
-fn brains(folder: &Path) -> Brains {
+fn brains(folder: &Path) -> BrainSource {
     fs::create_dir(folder.join("brain")).unwrap();
     fs::write(folder.join("brain/a.md"), "# Retry\n\nClients wait a random time.\n").unwrap();
     let root = folder.join("brain");
-    Brains::open(Host::alone(folder, &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap())
+    BrainSource::open(SourceHost::new_alone(folder, &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap())
 }
 
 #[test]
@@ -68,11 +68,14 @@ fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
 }
 
 /// Asks how a brain stands on a thread of its own, so that a status that waits fails the test.
-fn standing(brains: &Arc<Brains>) -> Value {
+fn standing(brains: &Arc<BrainSource>) -> Value {
     let (told, answer) = std::sync::mpsc::channel();
     let brains = Arc::clone(brains);
     std::thread::spawn(move || {
-        told.send(serde_json::to_value(brains.standing(Here { context: ContextSpec::default() }).unwrap()).unwrap())
+        told.send(
+            serde_json::to_value(brains.read_status(ContextOnlyParams { context: ContextSpec::default() }).unwrap())
+                .unwrap(),
+        )
     });
     answer.recv_timeout(Duration::from_mins(1)).expect("the status does not wait")
 }
@@ -102,7 +105,7 @@ fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
 /// A model that writes a note while it makes its first vectors, and remembers before which call the note was read.
 struct WritesANote {
     note: PathBuf,
-    brains: OnceLock<Arc<Brains>>,
+    brains: OnceLock<Arc<BrainSource>>,
     calls: AtomicU64,
     read_before_call: AtomicU64,
 }
@@ -115,18 +118,18 @@ impl WritesANote {
     }
 }
 
-impl Embedder for WritesANote {
+impl TextEmbedder for WritesANote {
     fn id(&self) -> &'static str {
         "writes-a-note"
     }
     fn dims(&self) -> usize {
-        Letters("").dims()
+        LetterEmbedder("").dims()
     }
     fn max_tokens(&self) -> usize {
-        Letters("").max_tokens()
+        LetterEmbedder("").max_tokens()
     }
-    fn count(&self, text: &str) -> usize {
-        Letters("").count(text)
+    fn count_tokens(&self, text: &str) -> usize {
+        LetterEmbedder("").count_tokens(text)
     }
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -139,7 +142,7 @@ impl Embedder for WritesANote {
         } else if self.has_read() {
             self.read_before_call.fetch_min(call, Ordering::SeqCst);
         }
-        Letters("").embed(texts)
+        LetterEmbedder("").embed(texts)
     }
 }
 
@@ -157,8 +160,9 @@ fn a_file_that_changes_is_read_before_all_vectors_are_made() {
         calls: AtomicU64::new(0),
         read_before_call: AtomicU64::new(u64::MAX),
     });
-    let host = Host::alone(folder.path(), &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap();
-    let brains = Arc::new(Brains::open(Host { models: Arc::new(Loaded(Arc::clone(&model) as _)), ..host }));
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, &[("brain.root", root.to_str().unwrap())]).unwrap();
+    let brains =
+        Arc::new(BrainSource::open(SourceHost { models: Arc::new(LoadedModel(Arc::clone(&model) as _)), ..host }));
     assert!(model.brains.set(Arc::clone(&brains)).is_ok());
     let stop = StopFlag::default();
     std::thread::scope(|scope| {
@@ -175,7 +179,7 @@ fn a_file_that_changes_is_read_before_all_vectors_are_made() {
     });
     let calls = model.calls.load(Ordering::SeqCst);
     assert!(calls >= 5, "{calls} batches are too few to tell");
-    if brains.index(&root).unwrap().follow.told().starts_with("as they change") {
+    if brains.index(&root).unwrap().follow.describe().starts_with("as they change") {
         assert_eq!(model.read_before_call.load(Ordering::SeqCst), 2, "of {calls}");
     }
 }

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use nudge_core::dir::advice;
+use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
 use nudge_core::text::is_hidden;
-use nudge_core::walk::{self, Found, Plan, RuleSources};
+use nudge_core::walk::{self, RuleSources, WalkEntry, WalkPlan};
 use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{self, Config};
+use crate::config::{self, BrainConfig};
 use crate::unit::without_ending;
 
 /// Most files of a brain.
@@ -31,13 +31,13 @@ const UNSURE: Duration = Duration::from_millis(50);
 
 /// The folder of a brain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder {
+pub struct BrainFolder {
     root: PathBuf,
 }
 
 /// Size, time and inode of a file, by which a change is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Stamp {
+pub struct FileStamp {
     pub size: i64,
     pub mtime_ns: i64,
     /// -1 where the stamp is unsure, which equals nothing that is looked up.
@@ -49,23 +49,23 @@ pub type Hash = [u8; 32];
 
 /// A file that was read.
 #[derive(Debug, Clone)]
-pub struct Read {
+pub struct FileContent {
     pub text: String,
     pub hash: Hash,
 }
 
 /// The files and folders that a walk found.
 #[derive(Debug, Default)]
-pub struct Walked {
+pub struct FolderListing {
     /// The files, by their paths below the root, with `/`.
-    pub files: Vec<(String, Stamp)>,
+    pub files: Vec<(String, FileStamp)>,
     /// The folders that they lie in, and those without any.
     pub folders: Vec<PathBuf>,
     /// There are more than are indexed.
     pub is_cut: bool,
 }
 
-impl Folder {
+impl BrainFolder {
     /// The folder, without links.
     ///
     /// # Errors
@@ -83,34 +83,34 @@ impl Folder {
     }
 
     /// Lists the files that are units, with a look at each. `None` when the deadline passes before that is done.
-    pub fn walk(&self, config: &Config, deadline: Option<Instant>) -> Option<Walked> {
+    pub fn list_files(&self, config: &BrainConfig, deadline: Option<Instant>) -> Option<FolderListing> {
         let counts = |path: &Path, is_folder: bool| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             !name.starts_with('.') && is_of_brain(&name) && (is_folder || is_unit(&name))
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
-        let plan = Plan { counts: &counts, is_over: &is_over, ..Plan::default() };
+        let plan = WalkPlan { counts: &counts, is_over: &is_over, ..WalkPlan::default() };
         // Folders above the brain belong to others, and so do the rules there.
         let sources = RuleSources { first: &config.ignore, ..RuleSources::default() };
-        let mut walked = Walked::default();
-        let ended = walk::walk(&self.root, &sources, &plan, &mut |found| {
+        let mut walked = FolderListing::default();
+        let ended = walk::walk_folder(&self.root, &sources, &plan, &mut |found| {
             match found {
-                Found::Folder(folder) => walked.folders.push(folder.to_owned()),
-                Found::File(file) if file.kind.is_file() => {
+                WalkEntry::Folder(folder) => walked.folders.push(folder.to_owned()),
+                WalkEntry::File(file) if file.kind.is_file() => {
                     let Some(path) = self.name(file.path) else { return ControlFlow::Continue(()) };
                     let Ok(meta) = file.entry.metadata() else { return ControlFlow::Continue(()) };
                     if walked.files.len() == MAX_FILES {
                         walked.is_cut = true;
                         return ControlFlow::Break(());
                     }
-                    walked.files.push((path, Stamp::of(&meta)));
+                    walked.files.push((path, FileStamp::from_metadata(&meta)));
                 }
-                Found::File(_) | Found::PassedOver(..) => {}
+                WalkEntry::File(_) | WalkEntry::PassedOver(..) => {}
             }
             ControlFlow::Continue(())
         });
-        walked.is_cut |= ended == walk::Walked::Cut;
-        (ended != walk::Walked::Ended || walked.is_cut).then_some(walked)
+        walked.is_cut |= ended == walk::WalkEnd::Cut;
+        (ended != walk::WalkEnd::Ended || walked.is_cut).then_some(walked)
     }
 
     /// The path of a file below the root; `None` for one that no line can hold.
@@ -124,15 +124,15 @@ impl Folder {
     ///
     /// # Errors
     /// The errors of reading; `InvalidData` for a file that is no text.
-    pub fn read(&self, path: &str) -> io::Result<Read> {
-        let (folder, name) = self.held(path)?;
+    pub fn read(&self, path: &str) -> io::Result<FileContent> {
+        let (folder, name) = self.open_parent(path)?;
         read_in(&folder, name)
     }
 
     /// The folder of a file, held open, and the file's name in it. A link on the way is refused, whatever it leads to.
-    fn held<'a>(&self, path: &'a str) -> io::Result<(HeldFolder, &'a str)> {
-        let (below, name) = split(path);
-        HeldFolder::open(&self.root)?.folder(Path::new(below), InnerLinks::Refused).map(|folder| (folder, name))
+    fn open_parent<'a>(&self, path: &'a str) -> io::Result<(HeldFolder, &'a str)> {
+        let (below, name) = split_path(path);
+        HeldFolder::open(&self.root)?.open_folder(Path::new(below), InnerLinks::Refused).map(|folder| (folder, name))
     }
 
     /// Makes a file, and the folders that it lies in.
@@ -140,15 +140,16 @@ impl Folder {
     /// # Errors
     /// `E_CONFLICT` where there is one; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when it
     /// cannot be written.
-    pub fn create(&self, path: &str, text: &str) -> Result<()> {
-        let (below, name) = split(path);
+    pub fn create_file(&self, path: &str, text: &str) -> Result<()> {
+        let (below, name) = split_path(path);
         let failed = |error: &io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                Error::conflict(format!("There is a file {path} already; choose another title.")).with("path", path)
+                Error::conflict(format!("There is a file {path} already; choose another title."))
+                    .with_data("path", path)
             }
             io::ErrorKind::InvalidInput => no_place(path),
             _ if is_of_link(error) => no_place(path),
-            _ => unwritable(path, error),
+            _ => write_error(path, error),
         };
         if !is_unit(path) {
             return Err(no_place(path));
@@ -163,52 +164,53 @@ impl Folder {
     /// Replaces a file whose bytes are still those of `hash`. The mode of the file stays.
     ///
     /// # Errors
-    /// `E_CONFLICT` when it was changed meanwhile; else as [`create`](Self::create).
-    pub fn replace(&self, path: &str, hash: &Hash, text: &str) -> Result<()> {
-        let changed = || Error::conflict(format!("{path} was changed meanwhile; read it again.")).with("path", path);
+    /// `E_CONFLICT` when it was changed meanwhile; else as [`create_file`](Self::create_file).
+    pub fn replace_file(&self, path: &str, hash: &Hash, text: &str) -> Result<()> {
+        let changed =
+            || Error::conflict(format!("{path} was changed meanwhile; read it again.")).with_data("path", path);
         if !is_unit(path) {
             return Err(no_place(path));
         }
-        let (folder, name) = self.held(path).map_err(|error| match error.kind() {
+        let (folder, name) = self.open_parent(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => changed(),
             io::ErrorKind::InvalidInput => no_place(path),
             _ if is_of_link(&error) => no_place(path),
-            _ => unwritable(path, &error),
+            _ => write_error(path, &error),
         })?;
-        let meta = folder.look(name).map_err(|_| changed())?;
+        let meta = folder.look_up(name).map_err(|_| changed())?;
         if !meta.is_file() {
             return Err(Error::invalid(format!("{path} is no regular file, and is left alone.")));
         }
         let fresh = folder.write_fresh(text.as_bytes(), Some(meta.permissions()));
-        let fresh = fresh.map_err(|error| unwritable(path, &error))?;
+        let fresh = fresh.map_err(|error| write_error(path, &error))?;
         match read_in(&folder, name) {
-            Ok(read) if read.hash == *hash => fresh.replace(name).map_err(|error| unwritable(path, &error)),
+            Ok(read) if read.hash == *hash => fresh.replace_file(name).map_err(|error| write_error(path, &error)),
             _ => Err(changed()),
         }
     }
 
     /// The stamp of a file, as a walk would have it.
-    pub fn look(&self, path: &str) -> Option<Stamp> {
-        let (folder, name) = self.held(path).ok()?;
-        folder.look(name).ok().filter(Metadata::is_file).map(|meta| Stamp::of(&meta))
+    pub fn read_stamp(&self, path: &str) -> Option<FileStamp> {
+        let (folder, name) = self.open_parent(path).ok()?;
+        folder.look_up(name).ok().filter(Metadata::is_file).map(|meta| FileStamp::from_metadata(&meta))
     }
 }
 
 /// The folder that a path lies in, and the name of its file.
-fn split(path: &str) -> (&str, &str) {
+fn split_path(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-fn read_in(folder: &HeldFolder, name: &str) -> io::Result<Read> {
+fn read_in(folder: &HeldFolder, name: &str) -> io::Result<FileContent> {
     let (bytes, _) = folder.read(name, MAX_BYTES)?;
     let hash = Sha256::digest(&bytes).into();
     let text =
         String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))?;
-    Ok(Read { text, hash })
+    Ok(FileContent { text, hash })
 }
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+impl FileStamp {
+    fn from_metadata(meta: &Metadata) -> Self {
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         #[cfg(unix)]
@@ -224,7 +226,7 @@ impl Stamp {
 
     /// The stamp to remember: of a file that was changed a moment ago none, so that it is read again.
     #[must_use]
-    pub fn sure(self, now: SystemTime) -> Self {
+    pub fn to_remembered(self, now: SystemTime) -> Self {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let modified = Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or_default());
         if modified + UNSURE < now { self } else { Self { inode: -1, ..self } }
@@ -270,8 +272,8 @@ fn no_place(path: &str) -> Error {
     Error::invalid(format!("{path} is no place for a unit of this brain."))
 }
 
-fn unwritable(path: &str, error: &io::Error) -> Error {
-    let advice = advice(error).unwrap_or("make the brain's folder writable");
+fn write_error(path: &str, error: &io::Error) -> Error {
+    let advice = advise_on_disk(error).unwrap_or("make the brain's folder writable");
     Error::unavailable(format!("{path} cannot be written ({error}); {advice}."))
 }
 
@@ -281,14 +283,15 @@ mod tests {
 
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, BrainFolder) {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::open(place.path()).unwrap();
+        let folder = BrainFolder::open(place.path()).unwrap();
         (place, folder)
     }
 
-    fn files(folder: &Folder, config: &Config) -> Vec<String> {
-        let mut files: Vec<_> = folder.walk(config, None).unwrap().files.into_iter().map(|(path, _)| path).collect();
+    fn files(folder: &BrainFolder, config: &BrainConfig) -> Vec<String> {
+        let mut files: Vec<_> =
+            folder.list_files(config, None).unwrap().files.into_iter().map(|(path, _)| path).collect();
         files.sort_unstable();
         files
     }
@@ -318,13 +321,13 @@ mod tests {
             fs::write(place.path().join(path), "x").unwrap();
         }
         fs::write(place.path().join(".gitignore"), "ignored.md\n").unwrap();
-        let config = Config { ignore: vec!["drafts/".into(), "[".into()], ..Config::default() };
+        let config = BrainConfig { ignore: vec!["drafts/".into(), "[".into()], ..BrainConfig::default() };
         assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
-        assert!(folder.walk(&config, Some(Instant::now())).is_some(), "a few take no time");
+        assert!(folder.list_files(&config, Some(Instant::now())).is_some(), "a few take no time");
         for at in 0..256 {
             fs::write(place.path().join(format!("{at}.md")), "x").unwrap();
         }
-        assert!(folder.walk(&config, Some(Instant::now())).is_none(), "no time at all");
+        assert!(folder.list_files(&config, Some(Instant::now())).is_none(), "no time at all");
     }
 
     #[cfg(unix)]
@@ -336,13 +339,13 @@ mod tests {
         fs::write(other.path().join("x.md"), "secret").unwrap();
         symlink(other.path().join("x.md"), place.path().join("x.md")).unwrap();
         symlink(other.path(), place.path().join("out")).unwrap();
-        assert_eq!(files(&folder, &Config::default()), Vec::<String>::new());
+        assert_eq!(files(&folder, &BrainConfig::default()), Vec::<String>::new());
         for path in ["x.md", "out/x.md", "../x.md", "/etc/x.md", "a/../../x.md", ""] {
             assert!(folder.read(path).is_err(), "{path}");
-            folder.replace(path, &[0; 32], "y").unwrap_err();
+            folder.replace_file(path, &[0; 32], "y").unwrap_err();
         }
         for path in ["out/y.md", "out/new/y.md", "../y.md", "y.txt", ".y.md"] {
-            assert_eq!(folder.create(path, "y").unwrap_err().reason(), "E_INVALID", "{path}");
+            assert_eq!(folder.create_file(path, "y").unwrap_err().reason(), "E_INVALID", "{path}");
         }
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
     }
@@ -371,13 +374,13 @@ mod tests {
             let (mut made, mut refused) = (0, 0);
             while made < 200 || refused < 200 {
                 let path = format!("sub/{made}.md");
-                match folder.create(&path, "mine") {
+                match folder.create_file(&path, "mine") {
                     Ok(()) => made += 1,
                     Err(error) if error.reason() == "E_CONFLICT" => made += 1,
                     Err(_) => refused += 1,
                 }
                 assert!(folder.read("sub/x.md").is_err(), "a note outside was read");
-                folder.replace("sub/x.md", &Sha256::digest("secret").into(), "mine").unwrap_err();
+                folder.replace_file("sub/x.md", &Sha256::digest("secret").into(), "mine").unwrap_err();
             }
             is_over.store(true, Ordering::Relaxed);
         });
@@ -390,14 +393,14 @@ mod tests {
     fn a_file_is_replaced_whole_or_not_at_all() {
         use std::os::unix::fs::PermissionsExt as _;
         let (place, folder) = folder();
-        folder.create("a/b.md", "one").unwrap();
-        assert_eq!(folder.create("a/b.md", "two").unwrap_err().reason(), "E_CONFLICT");
+        folder.create_file("a/b.md", "one").unwrap();
+        assert_eq!(folder.create_file("a/b.md", "two").unwrap_err().reason(), "E_CONFLICT");
         let path = place.path().join("a/b.md");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let read = folder.read("a/b.md").unwrap();
-        folder.replace("a/b.md", &read.hash, "two").unwrap();
+        folder.replace_file("a/b.md", &read.hash, "two").unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(folder.replace("a/b.md", &read.hash, "three").unwrap_err().reason(), "E_CONFLICT");
+        assert_eq!(folder.replace_file("a/b.md", &read.hash, "three").unwrap_err().reason(), "E_CONFLICT");
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
     }
@@ -409,8 +412,8 @@ mod tests {
         assert_eq!(folder.read("a.md").unwrap_err().kind(), io::ErrorKind::InvalidData);
         fs::write(place.path().join("a.md"), "x".repeat((1 << 20) + 1)).unwrap();
         assert_eq!(folder.read("a.md").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        let stamp = folder.look("a.md").unwrap();
+        let stamp = folder.read_stamp("a.md").unwrap();
         let now = SystemTime::now();
-        assert_ne!(stamp.sure(now), stamp.sure(now + Duration::from_secs(1)));
+        assert_ne!(stamp.to_remembered(now), stamp.to_remembered(now + Duration::from_secs(1)));
     }
 }

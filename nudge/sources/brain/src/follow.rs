@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nudge_core::source::{DataDir, StopFlag};
-use nudge_core::watch::{FolderWatch, Settling, Told};
+use nudge_core::watch::{FolderWatch, SettleTimer, WatchNews};
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
@@ -29,31 +29,31 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// Follows a brain's folders, if the system can.
 #[derive(Default)]
-pub struct Follow {
-    heard: Arc<Heard>,
-    state: Mutex<State>,
+pub struct FolderFollower {
+    heard: Arc<SharedNews>,
+    state: Mutex<FollowState>,
 }
 
 /// The changes that the system has reported.
 #[derive(Default)]
-struct Heard {
-    news: Mutex<News>,
+struct SharedNews {
+    news: Mutex<FolderNews>,
     echo: Condvar,
 }
 
 #[derive(Default)]
-struct News {
-    settling: Settling,
+struct FolderNews {
+    settling: SettleTimer,
     /// Paths that may be folders and went away or came anew: the system may still watch the old folder.
     lost: Vec<PathBuf>,
-    changes: Changes,
+    changes: FileChanges,
     /// The last echo.
     echo: u64,
 }
 
 /// The changes since the last full look, as the system reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct FileChanges {
     /// How often it told of something.
     count: u64,
     /// Files.
@@ -62,9 +62,9 @@ pub struct Changes {
     pub all: bool,
 }
 
-impl Changes {
+impl FileChanges {
     /// Notes a change of a file, or of anything.
-    fn note(&mut self, file: Option<&Path>) {
+    fn add_change(&mut self, file: Option<&Path>) {
         self.count += 1;
         self.all |= file.is_none() || self.files.len() >= MANY;
         if self.all {
@@ -74,36 +74,36 @@ impl Changes {
     }
 }
 
-impl News {
-    fn note(&mut self, file: Option<&Path>) {
-        self.settling.note();
-        self.changes.note(file);
+impl FolderNews {
+    fn add_change(&mut self, file: Option<&Path>) {
+        self.settling.note_event();
+        self.changes.add_change(file);
     }
 }
 
 #[derive(Default)]
-enum State {
+enum FollowState {
     /// No session runs, or it has not begun.
     #[default]
     Not,
     /// The system tells of so many folders.
-    Told { watch: FolderWatch, echo: Option<Echo>, folders: usize, next: Instant, stop: StopFlag },
+    Told { watch: FolderWatch, echo: Option<EchoProbe>, folders: usize, next: Instant, stop: StopFlag },
     /// It cannot, for this reason.
     Untold(String),
 }
 
 /// Finds out that the system has reported everything so far, by a file in a folder of ours. Linux reports the events of
 /// all folders in the order in which they happen.
-struct Echo {
+struct EchoProbe {
     folder: PathBuf,
     name: String,
     count: u64,
 }
 
-impl Echo {
+impl EchoProbe {
     /// Makes a probe and its folder; `None` when that is not possible.
     fn new(folder: &DataDir) -> Option<Self> {
-        let folder = folder.create().ok().filter(|_| cfg!(target_os = "linux"))?;
+        let folder = folder.create_folder().ok().filter(|_| cfg!(target_os = "linux"))?;
         Some(Self { folder, name: format!("{}-", Uuid::now_v7().simple()), count: 0 })
     }
 
@@ -117,111 +117,113 @@ impl Echo {
     }
 
     /// The number of the one that was told of, if it is one.
-    fn heard(folder: &Path, name: &str, path: &Path) -> Option<u64> {
+    fn parse_number(folder: &Path, name: &str, path: &Path) -> Option<u64> {
         let file = path.strip_prefix(folder).ok()?.to_str()?;
         file.strip_prefix(name)?.parse().ok()
     }
 }
 
-impl Follow {
+impl FolderFollower {
     /// Begins to follow a folder, unless that was done. `stop` is told of news; `own` is a folder for this alone.
     pub fn begin(&self, root: &Path, own: &DataDir, stop: &StopFlag) {
         let mut state = self.state.lock();
-        if !matches!(*state, State::Not) {
+        if !matches!(*state, FollowState::Not) {
             return;
         }
-        let mut echo = Echo::new(own);
+        let mut echo = EchoProbe::new(own);
         let called = echo.as_ref().map(|echo| (echo.folder.clone(), echo.name.clone()));
         let (heard, wake, below) = (Arc::clone(&self.heard), stop.clone(), root.to_owned());
         let begun = FolderWatch::begin(root, move |told| {
             // Never locks the state: its holder waits for this thread.
             let (file, lost) = match told {
-                Told::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
+                WatchNews::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
                     let lost = may_be_folder && !path.is_file();
                     (Some(path).filter(|path| !lost && is_note(path)), Some(path).filter(|_| lost))
                 }
-                Told::Path { path, .. } => {
-                    if let Some(echo) = called.as_ref().and_then(|(folder, name)| Echo::heard(folder, name, path)) {
+                WatchNews::Path { path, .. } => {
+                    if let Some(echo) =
+                        called.as_ref().and_then(|(folder, name)| EchoProbe::parse_number(folder, name, path))
+                    {
                         heard.news.lock().echo = echo;
                         heard.echo.notify_all();
                     }
                     return;
                 }
-                Told::Anything => (None, None),
+                WatchNews::Anything => (None, None),
             };
             let mut news = heard.news.lock();
-            news.note(file);
+            news.add_change(file);
             news.lost.extend(lost.map(Path::to_owned));
             wake.tell_news();
         });
         *state = match begun {
             Ok(mut watch) => {
-                echo = echo.filter(|echo| watch.add(&echo.folder));
+                echo = echo.filter(|echo| watch.add_folder(&echo.folder));
                 // A look that has begun already knows of nothing that is heard from now on.
-                self.heard.news.lock().changes.note(None);
-                State::Told { watch, echo, folders: 0, next: Instant::now(), stop: stop.clone() }
+                self.heard.news.lock().changes.add_change(None);
+                FollowState::Told { watch, echo, folders: 0, next: Instant::now(), stop: stop.clone() }
             }
-            Err(why) => State::Untold(why),
+            Err(why) => FollowState::Untold(why),
         };
     }
 
     /// Follows just these folders. The next look finds files that came into a new folder before that.
-    pub fn set(&self, folders: Vec<PathBuf>) {
+    pub fn set_folders(&self, folders: Vec<PathBuf>) {
         let mut state = self.state.lock();
-        let State::Told { watch, folders: count, stop, .. } = &mut *state else { return };
+        let FollowState::Told { watch, folders: count, stop, .. } = &mut *state else { return };
         *count = folders.len();
         let lost = std::mem::take(&mut self.heard.news.lock().lost);
         for folder in &lost {
             watch.forget(folder);
         }
-        match watch.set(folders.into_iter().collect()) {
+        match watch.set_folders(folders.into_iter().collect()) {
             Ok(true) => {
-                self.heard.news.lock().note(None);
+                self.heard.news.lock().add_change(None);
                 stop.tell_news();
             }
             Ok(false) => {}
-            Err(why) => *state = State::Untold(why),
+            Err(why) => *state = FollowState::Untold(why),
         }
     }
 
     /// Returns the time until the next look at changes; `None` when there are none.
-    pub fn rest(&self) -> Option<Duration> {
-        let rest = self.heard.news.lock().settling.rest()?;
+    pub fn time_until_look(&self) -> Option<Duration> {
+        let rest = self.heard.news.lock().settling.time_left()?;
         match &*self.state.lock() {
-            State::Told { next, .. } => Some(rest.max(next.saturating_duration_since(Instant::now()))),
+            FollowState::Told { next, .. } => Some(rest.max(next.saturating_duration_since(Instant::now()))),
             _ => None,
         }
     }
 
     /// Looks, which is over with all news that came before.
-    pub fn look<T>(&self, look: impl FnOnce() -> T) -> T {
-        self.heard.news.lock().settling = Settling::default();
+    pub fn run_look<T>(&self, look: impl FnOnce() -> T) -> T {
+        self.heard.news.lock().settling = SettleTimer::default();
         let begun = Instant::now();
         let seen = look();
-        if let State::Told { next, .. } = &mut *self.state.lock() {
-            *next = Instant::now() + pause(begun.elapsed());
+        if let FollowState::Told { next, .. } = &mut *self.state.lock() {
+            *next = Instant::now() + pause_after(begun.elapsed());
         }
         seen
     }
 
     /// Returns the changes that were reported so far.
-    pub fn changes(&self) -> Changes {
+    pub fn changes(&self) -> FileChanges {
         self.heard.news.lock().changes.clone()
     }
 
     /// Notes that these changes were seen; later changes were not.
-    pub fn seen(&self, changes: &Changes) {
+    pub fn mark_seen(&self, changes: &FileChanges) {
         let mut news = self.heard.news.lock();
         if news.changes.count == changes.count {
-            news.changes = Changes { count: changes.count, ..Changes::default() };
+            news.changes = FileChanges { count: changes.count, ..FileChanges::default() };
         }
     }
 
     /// Returns all changes since the last full look, with all that the system has to report until now. `None` when it
     /// does not report everything, or takes too long.
-    pub fn hear(&self) -> Option<Changes> {
+    pub fn wait_for_changes(&self) -> Option<FileChanges> {
         let called = match &mut *self.state.lock() {
-            State::Told { echo: Some(echo), .. } => echo.call().ok()?,
+            FollowState::Told { echo: Some(echo), .. } => echo.call().ok()?,
             _ => return None,
         };
         let until = Instant::now() + ECHO_WAIT;
@@ -236,21 +238,21 @@ impl Follow {
 
     /// Returns true when the last look after a change is long ago.
     pub fn is_long_ago(&self) -> bool {
-        matches!(&*self.state.lock(), State::Told { next, .. } if next.elapsed() > LONG)
+        matches!(&*self.state.lock(), FollowState::Told { next, .. } if next.elapsed() > LONG)
     }
 
     /// How it is followed, for people.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match &*self.state.lock() {
-            State::Not => "before each question".to_owned(),
-            State::Told { folders, .. } => format!("as they change, in {folders} folders"),
-            State::Untold(why) => format!("before each question: {why}"),
+            FollowState::Not => "before each question".to_owned(),
+            FollowState::Told { folders, .. } => format!("as they change, in {folders} folders"),
+            FollowState::Untold(why) => format!("before each question: {why}"),
         }
     }
 }
 
 /// How long to wait after a look that cost so much.
-fn pause(cost: Duration) -> Duration {
+fn pause_after(cost: Duration) -> Duration {
     (cost * LOOK_COST).min(PAUSE_AT_MOST)
 }
 
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_look_that_read_everything_holds_up_no_later_one() {
-        assert_eq!(pause(Duration::from_millis(20)), Duration::from_millis(200));
-        assert_eq!(pause(Duration::from_secs(13)), PAUSE_AT_MOST);
+        assert_eq!(pause_after(Duration::from_millis(20)), Duration::from_millis(200));
+        assert_eq!(pause_after(Duration::from_secs(13)), PAUSE_AT_MOST);
     }
 }

@@ -6,7 +6,7 @@ use serde_norway::Mapping;
 
 /// A file in its parts: `open + yaml + close + body` is the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Split<'a> {
+pub struct FileParts<'a> {
     /// The byte order mark and the first fence; empty without frontmatter.
     pub open: &'a str,
     /// Between the fences.
@@ -27,8 +27,8 @@ const BOM: char = '\u{feff}';
 /// let split = split("---\nid: a\n---\nText.\n\n---\n");
 /// assert_eq!((split.yaml, split.body), ("id: a\n", "Text.\n\n---\n"));
 /// ```
-pub fn split(text: &str) -> Split<'_> {
-    let whole = Split { open: "", yaml: "", close: "", body: text };
+pub fn split_file(text: &str) -> FileParts<'_> {
+    let whole = FileParts { open: "", yaml: "", close: "", body: text };
     let after_mark = text.strip_prefix(BOM).unwrap_or(text);
     let mark = text.len() - after_mark.len();
     let Some(first) = after_mark.split_inclusive('\n').next().filter(|line| line.ends_with('\n')) else { return whole };
@@ -40,7 +40,12 @@ pub fn split(text: &str) -> Split<'_> {
     for line in text[begin..].split_inclusive('\n') {
         if matches!(line.trim_end(), "---" | "...") {
             let end = at + line.len();
-            return Split { open: &text[..begin], yaml: &text[begin..at], close: &text[at..end], body: &text[end..] };
+            return FileParts {
+                open: &text[..begin],
+                yaml: &text[begin..at],
+                close: &text[at..end],
+                body: &text[end..],
+            };
         }
         at += line.len();
     }
@@ -53,7 +58,7 @@ const MAX_YAML_BYTES: usize = 64 << 10;
 const MAX_BRACKETS: usize = 1_000;
 
 /// Reads YAML; nothing but blanks and comments is no field. Else the line of the file where it is none.
-pub fn mapping(yaml: &str) -> Result<Mapping, usize> {
+pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
     if yaml.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
         return Ok(Mapping::new());
     }
@@ -67,21 +72,21 @@ pub fn mapping(yaml: &str) -> Result<Mapping, usize> {
 
 /// The fields of a file, as far as they can be read: the author may not have meant YAML.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fields {
+pub struct FrontmatterFields {
     /// The fields, by their names.
     pub all: Map<String, Value>,
     /// Why they were read line by line, where they are no YAML.
     pub problem: Option<String>,
 }
 
-impl Fields {
+impl FrontmatterFields {
     /// Reads the text between the fences.
     pub fn read(yaml: &str) -> Self {
-        match mapping(yaml) {
+        match parse_mapping(yaml) {
             Ok(mapping) => {
                 let field = |(name, value): (serde_norway::Value, serde_norway::Value)| {
                     // A key or value that JSON cannot hold, such as a list as a key, is no field here.
-                    Some((plain(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
+                    Some((to_plain_text(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
                 };
                 Self { all: mapping.into_iter().filter_map(field).collect(), problem: None }
             }
@@ -93,25 +98,25 @@ impl Fields {
     }
 
     /// A field that is one text, or a number or a truth value as text.
-    pub fn text(&self, name: &str) -> Option<String> {
-        plain(self.all.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    pub fn get_text(&self, name: &str) -> Option<String> {
+        to_plain_text(self.all.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     /// A field that is a list of texts, or one text with commas or, as Obsidian has tags, with `#`.
-    pub fn texts(&self, name: &str) -> Vec<String> {
+    pub fn get_texts(&self, name: &str) -> Vec<String> {
         let clean = |text: &str| text.trim().trim_start_matches('#').to_owned();
         let texts: Vec<_> = match self.all.get(name) {
-            Some(Value::Array(list)) => list.iter().filter_map(plain).map(|text| clean(&text)).collect(),
+            Some(Value::Array(list)) => list.iter().filter_map(to_plain_text).map(|text| clean(&text)).collect(),
             Some(Value::String(text)) if text.contains(',') => text.split(',').map(clean).collect(),
             Some(Value::String(text)) if text.contains('#') => text.split_whitespace().map(clean).collect(),
-            Some(value) => plain(value).iter().map(|text| clean(text)).collect(),
+            Some(value) => to_plain_text(value).iter().map(|text| clean(text)).collect(),
             None => Vec::new(),
         };
         texts.into_iter().filter(|text| !text.is_empty()).collect()
     }
 
     /// A field that is a number, or a text that is one.
-    pub fn number(&self, name: &str) -> Option<f64> {
+    pub fn get_number(&self, name: &str) -> Option<f64> {
         match self.all.get(name)? {
             Value::Number(number) => number.as_f64(),
             Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
@@ -121,7 +126,7 @@ impl Fields {
 }
 
 /// Returns a value that is no list and no mapping as text.
-pub fn plain(value: &Value) -> Option<String> {
+pub fn to_plain_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -182,7 +187,7 @@ mod tests {
             ("\n---\nid: a\n---\nx", None, "\n---\nid: a\n---\nx"),
             ("---", None, "---"),
         ] {
-            let split = split(text);
+            let split = split_file(text);
             assert_eq!([split.open, split.yaml, split.close, split.body].concat(), text);
             assert_eq!((split.yaml, split.body), (yaml.unwrap_or_default(), body), "{text:?}");
             assert_eq!(split.open.is_empty(), yaml.is_none(), "{text:?}");
@@ -191,15 +196,15 @@ mod tests {
 
     #[test]
     fn fields_are_read_whatever_their_types() {
-        let fields = Fields::read(
+        let fields = FrontmatterFields::read(
             "id: 0198\ntitle: yes\nversion: 2\ntags: [x, y, 1]\naliases: one, two\nobsidian: '#retry #net'\none: alone\n\
              confidence: '0.8'\nbig: .nan\nnone:\nnested: {a: 1}\n1: x\n",
         );
         assert_eq!(fields.problem, None);
         for (name, text) in [("id", "0198"), ("title", "yes"), ("version", "2"), ("1", "x")] {
-            assert_eq!(fields.text(name).as_deref(), Some(text), "{name}");
+            assert_eq!(fields.get_text(name).as_deref(), Some(text), "{name}");
         }
-        assert!(["none", "nested", "absent", "tags"].iter().all(|name| fields.text(name).is_none()));
+        assert!(["none", "nested", "absent", "tags"].iter().all(|name| fields.get_text(name).is_none()));
         for (name, texts) in [
             ("tags", &["x", "y", "1"][..]),
             ("aliases", &["one", "two"]),
@@ -208,10 +213,10 @@ mod tests {
             ("none", &[]),
             ("nested", &[]),
         ] {
-            assert_eq!(fields.texts(name), texts, "{name}");
+            assert_eq!(fields.get_texts(name), texts, "{name}");
         }
-        assert_eq!((fields.number("confidence"), fields.number("version")), (Some(0.8), Some(2.0)));
-        assert_eq!((fields.number("big"), fields.number("title")), (None, None));
+        assert_eq!((fields.get_number("confidence"), fields.get_number("version")), (Some(0.8), Some(2.0)));
+        assert_eq!((fields.get_number("big"), fields.get_number("title")), (None, None));
     }
 
     #[test]
@@ -227,14 +232,14 @@ mod tests {
             ("owner: @me\ntags:\n  - \"x\"\n- y\n", "tags", json!(["x", "y"])),
             ("- a\n- b\n", "a", json!(null)),
         ] {
-            let fields = Fields::read(yaml);
+            let fields = FrontmatterFields::read(yaml);
             assert_eq!(fields.all.get(name).cloned().unwrap_or_default(), value, "{yaml}");
             assert!(fields.problem.is_some(), "{yaml}");
         }
-        assert_eq!(Fields::read("# nothing yet\n\n"), Fields::default());
+        assert_eq!(FrontmatterFields::read("# nothing yet\n\n"), FrontmatterFields::default());
         // A template, which YAML takes for a mapping.
-        assert_eq!(Fields::read("id: {{id}}\n").text("id"), None);
+        assert_eq!(FrontmatterFields::read("id: {{id}}\n").get_text("id"), None);
         let deep = "[".repeat(100_000);
-        assert!(Fields::read(&format!("x: {deep}")).problem.is_some());
+        assert!(FrontmatterFields::read(&format!("x: {deep}")).problem.is_some());
     }
 }

@@ -4,27 +4,27 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
-use nudge_core::explain::Parts;
-use nudge_storage::rank::{Evidence, Ranks};
+use nudge_core::explain::ScoreParts;
+use nudge_storage::rank::{MatchEvidence, OrderFusion};
 
 /// Chunks of each list that count in a fusion of ranks.
 const LISTED: usize = 50;
 
 /// A way to make one order of words and meanings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Fusion {
+pub enum RankFusion {
     /// The relevance that every source has: the cosine and a little for words.
     Relevance,
     /// The ranks in both lists.
-    Ranks(Ranks),
+    Ranks(OrderFusion),
 }
 
-impl Fusion {
+impl RankFusion {
     /// The way of this name.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
-            "ranks" => Self::Ranks(Ranks::CHOSEN),
-            "seed" => Self::Ranks(Ranks::SPECIFIED),
+            "ranks" => Self::Ranks(OrderFusion::CHOSEN),
+            "seed" => Self::Ranks(OrderFusion::SPECIFIED),
             _ => Self::Relevance,
         }
     }
@@ -32,10 +32,10 @@ impl Fusion {
 
 /// A chunk that was found.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate {
+pub struct ChunkCandidate {
     pub chunk: i64,
     pub unit: i64,
-    pub of: Evidence,
+    pub of: MatchEvidence,
     /// The share of the question's words that it holds, whether or not that counts.
     pub coverage: f64,
     /// The cosine of its unit's first chunk.
@@ -44,74 +44,78 @@ pub struct Candidate {
 
 /// A unit, by its best chunk.
 #[derive(Debug, Clone)]
-pub struct Ranked {
+pub struct RankedUnit {
     pub unit: i64,
     /// The chunks of the unit, the most relevant first.
-    pub chunks: Vec<Candidate>,
+    pub chunks: Vec<ChunkCandidate>,
     /// The evidence of all chunks together.
-    pub of: Evidence,
+    pub of: MatchEvidence,
     /// 0 to 1.
     pub score: f64,
     /// The addends of the score, where it is by ranks.
-    ranks: Option<Parts>,
+    ranks: Option<ScoreParts>,
 }
 
-impl Ranked {
+impl RankedUnit {
     /// The addends of the score.
-    pub fn parts(&self) -> Parts {
+    pub fn score_parts(&self) -> ScoreParts {
         self.ranks.clone().unwrap_or_else(|| self.of.relevance().parts)
     }
 
     /// How relevant the section is that is nearest: whether a unit has to do with a question at all does not depend on how
     /// it begins.
-    pub fn nearest(&self) -> f64 {
-        Evidence { cosine: nearest(&self.chunks), ..self.of }.score()
+    pub fn score_nearest(&self) -> f64 {
+        MatchEvidence { cosine: max_cosine(&self.chunks), ..self.of }.score()
     }
 }
 
 /// The units that were found, in order.
 #[derive(Debug, Default)]
-pub struct Ranking {
+pub struct UnitRanking {
     /// The chunks, those of a unit side by side.
-    candidates: Vec<Candidate>,
+    candidates: Vec<ChunkCandidate>,
     /// The units, best first.
-    places: Vec<Place>,
+    places: Vec<UnitScore>,
     /// Their addends, where the order is by ranks.
-    ranks: Option<HashMap<i64, Parts, RandomState>>,
+    ranks: Option<HashMap<i64, ScoreParts, RandomState>>,
 }
 
 /// The chunks of a unit, and its score.
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct UnitScore {
     unit: i64,
     score: f64,
     chunks: Range<usize>,
 }
 
-impl Ranking {
+impl UnitRanking {
     /// The best units.
-    pub fn best(&self, count: usize) -> Vec<Ranked> {
-        let ranked = |place: &Place| {
+    pub fn pick_best(&self, count: usize) -> Vec<RankedUnit> {
+        let ranked = |place: &UnitScore| {
             let mut chunks: Vec<_> = self.candidates[place.chunks.clone()].to_vec();
             chunks.sort_by(|a, b| b.of.score().total_cmp(&a.of.score()).then(a.chunk.cmp(&b.chunk)));
             let ranks = self.ranks.as_ref().and_then(|ranks| ranks.get(&place.unit)).cloned();
-            Ranked { unit: place.unit, of: together(&chunks), chunks, score: place.score, ranks }
+            RankedUnit { unit: place.unit, of: combine_evidence(&chunks), chunks, score: place.score, ranks }
         };
         self.places.iter().take(count).map(ranked).collect()
     }
 
     /// The score of each unit.
-    pub fn scores(&self) -> HashMap<i64, f64> {
+    pub fn collect_scores(&self) -> HashMap<i64, f64> {
         self.places.iter().map(|place| (place.unit, place.score)).collect()
     }
 }
 
 /// Orders units by their best chunks. `order` decides between equals.
-pub fn rank<K: Ord>(fusion: Fusion, mut candidates: Vec<Candidate>, order: impl Fn(i64) -> K) -> Ranking {
+pub fn rank_units<K: Ord>(
+    fusion: RankFusion,
+    mut candidates: Vec<ChunkCandidate>,
+    order: impl Fn(i64) -> K,
+) -> UnitRanking {
     candidates.sort_unstable_by_key(|one| (one.unit, one.chunk));
     let ranks = match fusion {
-        Fusion::Relevance => None,
-        Fusion::Ranks(ranks) => Some(by_ranks(&candidates, ranks, &order)),
+        RankFusion::Relevance => None,
+        RankFusion::Ranks(ranks) => Some(by_ranks(&candidates, ranks, &order)),
     };
     let mut places = Vec::new();
     let mut begin = 0;
@@ -120,46 +124,46 @@ pub fn rank<K: Ord>(fusion: Fusion, mut candidates: Vec<Candidate>, order: impl 
         begin = range.end;
         let unit = chunks[0].unit;
         let score = match &ranks {
-            None => Some(together(chunks).score()),
-            Some(ranks) => ranks.get(&unit).map(Parts::sum),
+            None => Some(combine_evidence(chunks).score()),
+            Some(ranks) => ranks.get(&unit).map(ScoreParts::total),
         };
-        places.extend(score.map(|score| Place { unit, score, chunks: range }));
+        places.extend(score.map(|score| UnitScore { unit, score, chunks: range }));
     }
     places.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
-    Ranking { candidates, places, ranks }
+    UnitRanking { candidates, places, ranks }
 }
 
 /// Combines the evidence of a unit's chunks: the highest values of all chunks, and the cosine of the nearest. The
 /// beginning of a unit says the subject, so it counts as much as the nearest: among many chunks one is near to
 /// anything.
-fn together(chunks: &[Candidate]) -> Evidence {
-    let most = |of: fn(&Candidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
+fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
+    let most = |of: fn(&ChunkCandidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
     let first = chunks.first().and_then(|one| one.first);
-    let cosine = nearest(chunks).map(|nearest| nearest.midpoint(first.unwrap_or(nearest)));
+    let cosine = max_cosine(chunks).map(|nearest| nearest.midpoint(first.unwrap_or(nearest)));
     let of = chunks.first().map(|one| one.of).unwrap_or_default();
-    Evidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..of }
+    MatchEvidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..of }
 }
 
 /// How near the nearest is.
-fn nearest(chunks: &[Candidate]) -> Option<f64> {
+fn max_cosine(chunks: &[ChunkCandidate]) -> Option<f64> {
     chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max)
 }
 
 /// Scores each unit by the ranks of its best chunk in both lists.
 fn by_ranks<K: Ord>(
-    candidates: &[Candidate],
-    ranks: Ranks,
+    candidates: &[ChunkCandidate],
+    ranks: OrderFusion,
     order: &impl Fn(i64) -> K,
-) -> HashMap<i64, Parts, RandomState> {
-    let words = |one: &Candidate| Some(one.of.bm25).filter(|weight| *weight > 0.0);
-    let meaning = |one: &Candidate| one.of.cosine.filter(|_| one.of.understood > 0.0);
-    ranks.fuse(&listed(candidates, words, order), &listed(candidates, meaning, order))
+) -> HashMap<i64, ScoreParts, RandomState> {
+    let words = |one: &ChunkCandidate| Some(one.of.bm25).filter(|weight| *weight > 0.0);
+    let meaning = |one: &ChunkCandidate| one.of.cosine.filter(|_| one.of.understood > 0.0);
+    ranks.fuse(&rank_by(candidates, words, order), &rank_by(candidates, meaning, order))
 }
 
 /// The units that have one of the best chunks by a number, best first.
-fn listed<K: Ord>(
-    candidates: &[Candidate],
-    by: impl Fn(&Candidate) -> Option<f64>,
+fn rank_by<K: Ord>(
+    candidates: &[ChunkCandidate],
+    by: impl Fn(&ChunkCandidate) -> Option<f64>,
     order: &impl Fn(i64) -> K,
 ) -> Vec<i64> {
     let mut list: Vec<_> = candidates.iter().filter_map(|one| Some((by(one)?, one.unit))).collect();
@@ -172,13 +176,19 @@ fn listed<K: Ord>(
 mod tests {
     use super::*;
 
-    fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> Candidate {
-        let of = Evidence { bm25, coverage: bm25 / 10.0, cosine: Some(cosine), understood: 1.0, ..Evidence::default() };
-        Candidate { chunk, unit, of, coverage: 0.0, first: None }
+    fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> ChunkCandidate {
+        let of = MatchEvidence {
+            bm25,
+            coverage: bm25 / 10.0,
+            cosine: Some(cosine),
+            understood: 1.0,
+            ..MatchEvidence::default()
+        };
+        ChunkCandidate { chunk, unit, of, coverage: 0.0, first: None }
     }
 
-    fn order(fusion: Fusion, candidates: &[Candidate]) -> Vec<(i64, i64)> {
-        let ranked = rank(fusion, candidates.to_vec(), |unit| unit).best(candidates.len());
+    fn order(fusion: RankFusion, candidates: &[ChunkCandidate]) -> Vec<(i64, i64)> {
+        let ranked = rank_units(fusion, candidates.to_vec(), |unit| unit).pick_best(candidates.len());
         ranked.iter().map(|one| (one.unit, one.chunks[0].chunk)).collect()
     }
 
@@ -191,39 +201,41 @@ mod tests {
             candidate(4, 2, 0.0, 0.6),
         ];
         for name in ["relevance", "ranks", "seed"] {
-            let best = order(Fusion::named(name), &candidates)[0];
+            let best = order(RankFusion::from_name(name), &candidates)[0];
             assert_eq!(best, if name == "relevance" { (2, 4) } else { (1, 2) }, "{name}");
         }
     }
 
     #[test]
     fn the_beginning_of_a_unit_counts_as_much_as_its_best_chunk() {
-        let begins = |first, one: Candidate| Candidate { first: Some(first), ..one };
+        let begins = |first, one: ChunkCandidate| ChunkCandidate { first: Some(first), ..one };
         let candidates = [begins(0.2, candidate(1, 1, 0.0, 0.6)), begins(0.5, candidate(2, 2, 0.0, 0.5))];
-        assert_eq!(order(Fusion::Relevance, &candidates), [(2, 2), (1, 1)]);
-        let ranked = rank(Fusion::Relevance, candidates.to_vec(), |unit| unit).best(2);
+        assert_eq!(order(RankFusion::Relevance, &candidates), [(2, 2), (1, 1)]);
+        let ranked = rank_units(RankFusion::Relevance, candidates.to_vec(), |unit| unit).pick_best(2);
         assert!((ranked[1].score - 0.4).abs() < 1e-9);
         // Whether it has to do with the question at all does not depend on that.
-        assert!((ranked[1].nearest() - 0.6).abs() < 1e-9);
+        assert!((ranked[1].score_nearest() - 0.6).abs() < 1e-9);
     }
 
     #[test]
     fn ranks_are_summed_and_shown_as_a_share() {
         let candidates = [candidate(1, 1, 9.0, 0.1), candidate(2, 2, 5.0, 0.9), candidate(3, 3, 0.0, 0.5)];
-        let ranked = rank(Fusion::named("ranks"), candidates.to_vec(), |unit| unit).best(9);
+        let ranked = rank_units(RankFusion::from_name("ranks"), candidates.to_vec(), |unit| unit).pick_best(9);
         assert_eq!(ranked.iter().map(|one| one.unit).collect::<Vec<_>>(), [2, 1, 3]);
         let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
         assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
         // Where one list is missing, the other counts alone.
-        let by_words: Vec<_> =
-            candidates.iter().map(|one| Candidate { of: Evidence { cosine: None, ..one.of }, ..*one }).collect();
-        let ranked = rank(Fusion::named("seed"), by_words, |unit| unit).best(9);
+        let by_words: Vec<_> = candidates
+            .iter()
+            .map(|one| ChunkCandidate { of: MatchEvidence { cosine: None, ..one.of }, ..*one })
+            .collect();
+        let ranked = rank_units(RankFusion::from_name("seed"), by_words, |unit| unit).pick_best(9);
         assert!((ranked[0].score - 1.0).abs() < 1e-9 && ranked.len() == 2);
     }
 
     #[test]
     fn of_equals_the_order_decides() {
         let candidates = [candidate(2, 7, 1.0, 0.5), candidate(1, 3, 1.0, 0.5)];
-        assert_eq!(order(Fusion::Relevance, &candidates), [(3, 1), (7, 2)]);
+        assert_eq!(order(RankFusion::Relevance, &candidates), [(3, 1), (7, 2)]);
     }
 }

@@ -13,7 +13,7 @@ const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(30), output_by
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when git is not there or does not do it.
-pub fn begin(root: &Path) -> Result<bool> {
+pub fn init_repository(root: &Path) -> Result<bool> {
     if root.join(".git").symlink_metadata().is_ok() {
         return Ok(false);
     }
@@ -28,7 +28,7 @@ pub fn begin(root: &Path) -> Result<bool> {
 }
 
 /// The refusal of git's as ours.
-pub fn refused(failure: &GitFailure) -> Error {
+pub fn to_git_error(failure: &GitFailure) -> Error {
     let advice = if failure.is_start() { "install it" } else { "see to it, then `nudge brain jobs --retry`" };
     Error::unavailable(format!("Git does not do it: {failure}; {advice}."))
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
 
 /// Most hops.
@@ -22,17 +22,17 @@ const FLOOR: f64 = 0.02;
 const MANY: f64 = 8.0;
 
 /// Knows the relations of units.
-pub trait Graph {
+pub trait UnitGraph {
     /// The relations of some units, in both directions; of a unit with more than `limit` of them, none.
     ///
     /// # Errors
     /// The errors of the database, and of a server that is asked.
-    fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure>;
+    fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure>;
 }
 
 /// A relation, seen from one of its ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edge {
+pub struct RelationEdge {
     /// This end.
     pub from: i64,
     /// The other one.
@@ -43,7 +43,7 @@ pub struct Edge {
 
 /// A unit that was found by relation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reached {
+pub struct ReachedUnit {
     pub unit: i64,
     /// The unit that it was reached from, and the relation of the two.
     pub via: i64,
@@ -54,10 +54,10 @@ pub struct Reached {
 }
 
 /// The relations in the index.
-pub struct Relations<'a>(pub &'a Connection);
+pub struct IndexRelations<'a>(pub &'a Connection);
 
-impl Graph for Relations<'_> {
-    fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure> {
+impl UnitGraph for IndexRelations<'_> {
+    fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
         let sql = "SELECT ?1, dst, kind, weight FROM relation WHERE src = ?1 AND dst IS NOT NULL AND dst <> ?1
                    UNION ALL SELECT ?1, src, kind, weight FROM relation WHERE dst = ?1 AND src <> ?1 LIMIT ?2";
         let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -66,7 +66,7 @@ impl Graph for Relations<'_> {
         for unit in units {
             let before = edges.len();
             for row in statement.query_map([*unit, more], |row| {
-                Ok(Edge { from: row.get(0)?, unit: row.get(1)?, kind: row.get(2)?, weight: row.get(3)? })
+                Ok(RelationEdge { from: row.get(0)?, unit: row.get(1)?, kind: row.get(2)?, weight: row.get(3)? })
             })? {
                 edges.push(row?);
             }
@@ -82,50 +82,51 @@ impl Graph for Relations<'_> {
 ///
 /// # Errors
 /// The errors of the graph.
-pub fn expand<K: Ord>(
-    graph: &dyn Graph,
+pub fn find_related<K: Ord>(
+    graph: &dyn UnitGraph,
     seeds: &[(i64, f64)],
     hops: usize,
     order: impl Fn(i64) -> K,
-) -> Result<Vec<Reached>, Failure> {
-    let mut known: HashMap<i64, Option<Reached>, RandomState> = seeds.iter().map(|(unit, _)| (*unit, None)).collect();
+) -> Result<Vec<ReachedUnit>, TransactionFailure> {
+    let mut known: HashMap<i64, Option<ReachedUnit>, RandomState> =
+        seeds.iter().map(|(unit, _)| (*unit, None)).collect();
     let mut frontier = seeds.to_vec();
     for hop in 1..=hops.min(MAX_HOPS) {
         let units: Vec<i64> = frontier.iter().map(|(unit, _)| *unit).collect();
-        let mut edges: HashMap<i64, Vec<Edge>, RandomState> = HashMap::default();
-        for edge in if units.is_empty() { Vec::new() } else { graph.edges(&units, HUB)? } {
+        let mut edges: HashMap<i64, Vec<RelationEdge>, RandomState> = HashMap::default();
+        for edge in if units.is_empty() { Vec::new() } else { graph.find_edges(&units, HUB)? } {
             edges.entry(edge.from).or_default().push(edge);
         }
-        let mut found: HashMap<i64, Reached, RandomState> = HashMap::default();
+        let mut found: HashMap<i64, ReachedUnit, RandomState> = HashMap::default();
         for (from, score) in &frontier {
             let edges = edges.remove(from).unwrap_or_default();
             #[allow(clippy::cast_precision_loss, reason = "64 at most")]
             let share = 1.0 + (1.0 + edges.len() as f64 / MANY).log2();
-            for Edge { unit, kind, weight, .. } in edges {
+            for RelationEdge { unit, kind, weight, .. } in edges {
                 let score = score * DAMPING * weight / share;
                 // Equal ones are decided the same way in any order.
                 let is_better =
-                    |other: &Reached| (score, &order(other.via), &other.kind) > (other.score, &order(*from), &kind);
+                    |other: &ReachedUnit| (score, &order(other.via), &other.kind) > (other.score, &order(*from), &kind);
                 if score < FLOOR || known.contains_key(&unit) || found.get(&unit).is_some_and(|other| !is_better(other))
                 {
                     continue;
                 }
-                found.insert(unit, Reached { unit, via: *from, kind, hop, score });
+                found.insert(unit, ReachedUnit { unit, via: *from, kind, hop, score });
             }
         }
         let mut best: Vec<_> = found.into_values().collect();
-        sort(&mut best, &order);
+        sort_reached(&mut best, &order);
         best.truncate(BEAM);
         frontier = best.iter().map(|one| (one.unit, one.score)).collect();
         known.extend(best.into_iter().map(|one| (one.unit, Some(one))));
     }
     let mut reached: Vec<_> = known.into_values().flatten().collect();
-    sort(&mut reached, &order);
+    sort_reached(&mut reached, &order);
     Ok(reached)
 }
 
 /// The best first. `order` decides between equals.
-pub fn sort<K: Ord>(reached: &mut [Reached], order: &impl Fn(i64) -> K) {
+pub fn sort_reached<K: Ord>(reached: &mut [ReachedUnit], order: &impl Fn(i64) -> K) {
     reached.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
 }
 

@@ -14,18 +14,18 @@ type Link = (i64, i64, &'static str, f64);
 /// A place where relations are kept.
 trait World {
     /// Calls with the graph of these units, from 1, and their relations.
-    fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn Graph));
+    fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn UnitGraph));
 }
 
 /// Nothing but the relations.
 struct List(Vec<Link>);
 
-impl Graph for List {
-    fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure> {
+impl UnitGraph for List {
+    fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
         let of = |from: i64| {
             let edges = self.0.iter().filter(|(a, b, ..)| a != b).filter_map(move |(a, b, kind, weight)| {
                 let unit = (*a == from).then_some(*b).or_else(|| (*b == from).then_some(*a))?;
-                Some(Edge { from, unit, kind: (*kind).to_owned(), weight: *weight })
+                Some(RelationEdge { from, unit, kind: (*kind).to_owned(), weight: *weight })
             });
             let edges: Vec<_> = edges.collect();
             if edges.len() > limit { Vec::new() } else { edges }
@@ -37,7 +37,7 @@ impl Graph for List {
 struct Lists;
 
 impl World for Lists {
-    fn with(&self, _: i64, links: &[Link], call: &mut dyn FnMut(&dyn Graph)) {
+    fn with(&self, _: i64, links: &[Link], call: &mut dyn FnMut(&dyn UnitGraph)) {
         call(&List(links.to_vec()));
     }
 }
@@ -45,8 +45,8 @@ impl World for Lists {
 struct Indexes;
 
 impl World for Indexes {
-    fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn Graph)) {
-        call(&Relations(&stored(units, links)));
+    fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn UnitGraph)) {
+        call(&IndexRelations(&stored(units, links)));
     }
 }
 
@@ -67,9 +67,9 @@ fn stored(units: i64, links: &[Link]) -> Connection {
     c
 }
 
-fn reached(world: &dyn World, units: i64, links: &[Link], seeds: &[(i64, f64)], hops: usize) -> Vec<Reached> {
+fn reached(world: &dyn World, units: i64, links: &[Link], seeds: &[(i64, f64)], hops: usize) -> Vec<ReachedUnit> {
     let mut reached = Vec::new();
-    world.with(units, links, &mut |graph| reached = expand(graph, seeds, hops, |unit| unit).unwrap());
+    world.with(units, links, &mut |graph| reached = find_related(graph, seeds, hops, |unit| unit).unwrap());
     reached
 }
 
@@ -175,7 +175,7 @@ fn units_that_all_are_linked_with_flood_nothing() {
     let c = stored(UNITS, &uses(pairs));
     let begun = Instant::now();
     for seed in 6..106 {
-        let reached = expand(&Relations(&c), &[(seed, 1.0)], MAX_HOPS, |unit| unit).unwrap();
+        let reached = find_related(&IndexRelations(&c), &[(seed, 1.0)], MAX_HOPS, |unit| unit).unwrap();
         assert!(reached.len() <= MAX_HOPS * BEAM);
     }
     // A walk over all edges takes seconds for one; this is a hundred of them, built without care for speed.
@@ -188,23 +188,23 @@ mod server {
     use std::cell::{Cell, RefCell};
 
     use super::*;
-    use crate::bolt::Bolt;
+    use crate::bolt::BoltServer;
     use crate::bolt::tests::server;
-    use crate::mirror::{Differences, Mirror, Picture, Walk, state};
+    use crate::mirror::{GraphMirror, GraphPicture, MirrorDifferences, MirrorWalk, read_state};
 
     /// A brain for each graph.
-    struct Server(Bolt, Cell<u32>);
+    struct Server(BoltServer, Cell<u32>);
 
     impl World for Server {
-        fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn Graph)) {
+        fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn UnitGraph)) {
             self.1.set(self.1.get() + 1);
             let brain = format!("contract {} {}", std::process::id(), self.1.get());
-            let (c, mirror) = (stored(units, links), Mirror { bolt: &self.0, brain: &brain });
-            mirror.rebuild(&state(&c).unwrap(), &Picture::of(&c, &brain).unwrap()).unwrap();
+            let (c, mirror) = (stored(units, links), GraphMirror { bolt: &self.0, brain: &brain });
+            mirror.rebuild(&read_state(&c).unwrap(), &GraphPicture::from_index(&c, &brain).unwrap()).unwrap();
             let why = RefCell::default();
-            call(&Walk::new(&c, Some((mirror, Duration::from_mins(1))), &why));
+            call(&MirrorWalk::new(&c, Some((mirror, Duration::from_mins(1))), &why));
             assert_eq!(why.take(), None, "the index answered in its place");
-            mirror.rebuild("", &Picture::default()).unwrap();
+            mirror.rebuild("", &GraphPicture::default()).unwrap();
         }
     }
 
@@ -230,15 +230,17 @@ mod server {
     fn it_follows_and_what_is_not_of_the_files_is_found() {
         let Some(server) = server() else { return };
         let brain = format!("follow {}", std::process::id());
-        let mirror = Mirror { bolt: &server, brain: &brain };
+        let mirror = GraphMirror { bolt: &server, brain: &brain };
         let c = stored(6, &uses([(1, 2), (2, 3), (3, 1), (5, 6), (1, 2)]));
-        let differences = || mirror.differences(&state(&c).unwrap(), &Picture::of(&c, &brain).unwrap()).unwrap();
+        let differences = || {
+            mirror.find_differences(&read_state(&c).unwrap(), &GraphPicture::from_index(&c, &brain).unwrap()).unwrap()
+        };
         let follow = || {
-            let picture = || Ok(Picture::of(&c, &brain).unwrap());
-            mirror.follow(&state(&c).unwrap(), picture, &|| false).unwrap();
+            let picture = || Ok(GraphPicture::from_index(&c, &brain).unwrap());
+            mirror.catch_up(&read_state(&c).unwrap(), picture, &|| false).unwrap();
             differences()
         };
-        let none = Some(Differences::default());
+        let none = Some(MirrorDifferences::default());
         assert_eq!(follow(), none);
         for change in [
             "DELETE FROM unit WHERE id = 2",
@@ -257,11 +259,11 @@ mod server {
                       MATCH (v:NudgeUnit {key: $brain + ':note 4'}) CREATE (u)-[:NUDGE_RELATION {ord: 0}]->(v)
                       SET v.title = 'Other'";
         let params = serde_json::json!({"brain": brain}).as_object().unwrap().clone();
-        server.ask(vec![crate::bolt::Query { text: tamper, params }], Duration::from_mins(1)).unwrap();
-        assert_eq!(differences(), Some(Differences { missing: 1, orphans: 1, relations: 1 }));
-        let picture = Picture::of(&c, &brain).unwrap();
-        mirror.rebuild(&state(&c).unwrap(), &picture).unwrap();
+        server.run_queries(vec![crate::bolt::CypherQuery { text: tamper, params }], Duration::from_mins(1)).unwrap();
+        assert_eq!(differences(), Some(MirrorDifferences { missing: 1, orphans: 1, relations: 1 }));
+        let picture = GraphPicture::from_index(&c, &brain).unwrap();
+        mirror.rebuild(&read_state(&c).unwrap(), &picture).unwrap();
         assert_eq!(differences(), none);
-        mirror.rebuild("", &Picture::default()).unwrap();
+        mirror.rebuild("", &GraphPicture::default()).unwrap();
     }
 }

@@ -10,18 +10,18 @@ use foldhash::fast::RandomState;
 use nudge_core::clock::Clock;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::{DataDir, Fence, StopFlag};
-use nudge_core::text::hex;
-use nudge_storage::search::Known;
-use nudge_storage::{Db, Failure, Opening, root_caches};
+use nudge_core::text::to_hex;
+use nudge_storage::search::TextIndexCache;
+use nudge_storage::{DatabaseOpening, Db, TransactionFailure, root_caches};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::chunk;
-use crate::config::Config;
-use crate::folder::{Folder, Hash, Read, Stamp};
-use crate::follow::{Changes, Follow};
-use crate::meaning::Meanings;
+use crate::config::BrainConfig;
+use crate::folder::{BrainFolder, FileContent, FileStamp, Hash};
+use crate::follow::{FileChanges, FolderFollower};
+use crate::meaning::IndexMeanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
 
@@ -34,25 +34,25 @@ const OTHER_WAIT: Duration = Duration::from_millis(150);
 const RETRY: Duration = Duration::from_mins(1);
 
 /// The index of one brain, open.
-pub struct Index {
-    pub folder: Folder,
+pub struct BrainIndex {
+    pub folder: BrainFolder,
     /// Tells it from those of other folders.
     pub key: String,
     pub db: Db,
-    pub known: Known,
-    pub meanings: Meanings,
-    pub follow: Follow,
+    pub known: TextIndexCache,
+    pub meanings: IndexMeanings,
+    pub follow: FolderFollower,
     /// A folder for the probes of the follower.
     echo: DataDir,
     /// Set when the index does not outlive this process.
-    pub apart: Option<Apart>,
+    pub apart: Option<TemporaryIndex>,
     /// Held while a thread looks at the files: one at a time.
     scanning: Mutex<()>,
 }
 
 /// An index in a folder for a moment, because the folder for caches takes none.
 #[derive(Debug)]
-pub struct Apart {
+pub struct TemporaryIndex {
     /// Why, for people.
     pub why: String,
     since: Instant,
@@ -62,7 +62,7 @@ pub struct Apart {
 
 /// The result of a look at the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scanned {
+pub struct ScanResult {
     /// The index is as the files are.
     pub is_whole: bool,
     /// How many files were read.
@@ -71,26 +71,26 @@ pub struct Scanned {
     pub renamed: usize,
 }
 
-impl Index {
+impl BrainIndex {
     /// Opens the index of a folder, which is made when it is not there. `cache` is the folder of all of them.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be opened.
-    pub fn open(folder: Folder, cache: &DataDir, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
+    pub fn open(folder: BrainFolder, cache: &DataDir, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let key = Sha256::digest(folder.path().as_os_str().as_encoded_bytes());
-        let key = hex(&key[..16]);
+        let key = to_hex(&key[..16]);
         let place = DataDir::new(cache.path().join("brain").join(&key));
         let (clock, fence) = (Arc::clone(clock), Arc::clone(fence));
         root_caches::remove_orphans(&cache.path().join("brain"), SystemTime::now());
-        let db = Db::open(&Opening { clock, fence, ..Opening::new(&place, &APP) })?;
+        let db = Db::open(&DatabaseOpening { clock, fence, ..DatabaseOpening::new(&place, &APP) })?;
         root_caches::note_root(place.path(), folder.path());
         let index = Self {
             folder,
             key,
             db,
-            known: Known::default(),
-            meanings: Meanings::default(),
-            follow: Follow::default(),
+            known: TextIndexCache::default(),
+            meanings: IndexMeanings::default(),
+            follow: FolderFollower::default(),
             echo: DataDir::new(place.path().join("echo")),
             scanning: Mutex::new(()),
             apart: None,
@@ -104,11 +104,11 @@ impl Index {
     ///
     /// # Errors
     /// The reason why the lasting index cannot be opened, if there is no room for this one either.
-    pub fn open_apart(folder: Folder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
+    pub fn open_apart(folder: BrainFolder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let Ok(place) = tempfile::tempdir() else { return Err(why) };
         let Ok(index) = Self::open(folder, &DataDir::new(place.path()), clock, fence) else { return Err(why) };
         let why = format!("the index lasts no longer than this process: {}", why.message());
-        Ok(Self { apart: Some(Apart { why, since: Instant::now(), _folder: place }), ..index })
+        Ok(Self { apart: Some(TemporaryIndex { why, since: Instant::now(), _folder: place }), ..index })
     }
 
     /// Returns true when it is time to try again for an index that lasts.
@@ -119,7 +119,7 @@ impl Index {
     /// Has chunks of an older version read again; vectors of texts that are the same stay.
     fn check_version(&self) -> Result<()> {
         let version = chunk::VERSION.to_string();
-        if self.db.read(|c| rows::note(c, "chunks"))?.as_deref() == Some(&version) {
+        if self.db.read(|c| rows::read_note(c, "chunks"))?.as_deref() == Some(&version) {
             return Ok(());
         }
         let root = self.folder.path().to_string_lossy();
@@ -140,7 +140,7 @@ impl Index {
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
     pub fn is_made(&self) -> Result<bool> {
-        Ok(self.db.read(|c| rows::note(c, "made"))?.is_some())
+        Ok(self.db.read(|c| rows::read_note(c, "made"))?.is_some())
     }
 
     /// Returns true when it can answer anything.
@@ -167,7 +167,7 @@ impl Index {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
-    pub fn look_at(&self, changes: &Changes) -> Result<bool> {
+    pub fn look_at(&self, changes: &FileChanges) -> Result<bool> {
         if changes.all || !self.db.read(rows::is_settled)? {
             return Ok(false);
         }
@@ -177,21 +177,21 @@ impl Index {
         let Some(_guard) = self.scanning.try_lock_for(OTHER_WAIT) else { return Ok(false) };
         let looked = changes.files.iter().map(|path| {
             let path = self.folder.name(path)?;
-            self.folder.look(&path).map(|stamp| (path, stamp))
+            self.folder.read_stamp(&path).map(|stamp| (path, stamp))
         });
         let Some(files) = looked.collect::<Option<Vec<_>>>() else { return Ok(false) };
         let known = self.db.read(|c| {
-            let of = |(path, _): &(String, Stamp)| Ok(rows::file(c, path)?.map(|file| (path.clone(), file)));
-            files.iter().map(of).collect::<Result<Option<Files>, Failure>>()
+            let of = |(path, _): &(String, FileStamp)| Ok(rows::read_file(c, path)?.map(|file| (path.clone(), file)));
+            files.iter().map(of).collect::<Result<Option<Files>, TransactionFailure>>()
         })?;
         // A new file may be one to pass over, or a moved one: that needs a full look.
         let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };
-        let mut work = Work::of(&[], &known);
-        self.put(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
+        let mut work = ScanWork::new(&[], &known);
+        self.index_batch(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
         if work.has_changed {
-            self.db.write(|tx| rows::settle(tx))?;
+            self.db.write(|tx| rows::settle_index(tx))?;
         }
-        self.follow.seen(changes);
+        self.follow.mark_seen(changes);
         Ok(true)
     }
 
@@ -200,8 +200,8 @@ impl Index {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
-    pub fn scan(&self, deadline: Option<Instant>) -> Result<Scanned> {
-        let cut = Scanned { is_whole: false, read: 0, renamed: 0 };
+    pub fn scan(&self, deadline: Option<Instant>) -> Result<ScanResult> {
+        let cut = ScanResult { is_whole: false, read: 0, renamed: 0 };
         let guard = match deadline {
             Some(deadline) => self.scanning.try_lock_until(deadline + OTHER_WAIT),
             None => Some(self.scanning.lock()),
@@ -209,24 +209,24 @@ impl Index {
         let Some(_guard) = guard else { return Ok(cut) };
         // Before the walk: a file that is written meanwhile is taken neither for gone nor for seen.
         let told = self.follow.changes();
-        let known = self.db.read(rows::files)?;
-        let config = Config::of(self.folder.path());
-        let Some(mut walked) = self.folder.walk(&config, deadline) else { return Ok(cut) };
-        self.follow.set(std::mem::take(&mut walked.folders));
-        let differs = |(path, stamp): &(String, Stamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
+        let known = self.db.read(rows::read_files)?;
+        let config = BrainConfig::load(self.folder.path());
+        let Some(mut walked) = self.folder.list_files(&config, deadline) else { return Ok(cut) };
+        self.follow.set_folders(std::mem::take(&mut walked.folders));
+        let differs = |(path, stamp): &(String, FileStamp)| known.get(path).is_none_or(|file| file.stamp != *stamp);
         let there: HashSet<&str> = walked.files.iter().map(|(path, _)| path.as_str()).collect();
         let gone: Vec<String> = known.keys().filter(|path| !there.contains(path.as_str())).cloned().collect();
         let mut changed: Vec<_> = walked.files.iter().filter(|file| differs(file)).collect();
         changed.sort_unstable();
         let settled = self.db.read(rows::is_settled)?;
-        let mut work = Work::of(&gone, &known);
+        let mut work = ScanWork::new(&gone, &known);
         let (mut read, mut is_whole) = (0, true);
         for batch in changed.chunks(BATCH) {
             if read > 0 && deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 is_whole = false;
                 break;
             }
-            self.put(batch, &known, &mut work)?;
+            self.index_batch(batch, &known, &mut work)?;
             read += batch.len();
         }
         if !settled || work.has_changed || !gone.is_empty() {
@@ -234,9 +234,9 @@ impl Index {
             self.db.write(|tx| {
                 // After a walk that was cut short, it is unknown which files are gone.
                 for path in gone.iter().filter(|path| is_whole && !renamed.contains(path)) {
-                    rows::remove(tx, path)?;
+                    rows::remove_file(tx, path)?;
                 }
-                rows::settle(tx)
+                rows::settle_index(tx)
             })?;
         }
         if is_whole && (walked.is_cut || !self.is_made()?) {
@@ -244,34 +244,35 @@ impl Index {
             self.db.write(|tx| rows::set_note(tx, "made", many))?;
         }
         if is_whole {
-            self.follow.seen(&told);
+            self.follow.mark_seen(&told);
         }
-        Ok(Scanned { is_whole, read, renamed: work.renamed.len() })
+        Ok(ScanResult { is_whole, read, renamed: work.renamed.len() })
     }
 
     /// Reads some files and puts them in.
-    fn put(&self, batch: &[&(String, Stamp)], known: &Files, work: &mut Work) -> Result<()> {
+    fn index_batch(&self, batch: &[&(String, FileStamp)], known: &Files, work: &mut ScanWork) -> Result<()> {
         let now = SystemTime::now();
-        let files: Vec<_> = batch.iter().map(|(path, stamp)| (path, stamp.sure(now), self.folder.read(path))).collect();
+        let files: Vec<_> =
+            batch.iter().map(|(path, stamp)| (path, stamp.to_remembered(now), self.folder.read(path))).collect();
         let before = work.renamed.len();
         self.db.write(|tx| {
             work.renamed.truncate(before);
             for (path, stamp, read) in &files {
                 match read {
-                    Ok(Read { hash, .. }) if known.get(*path).is_some_and(|file| file.is(hash)) => {
-                        rows::touch(tx, path, *stamp)?;
+                    Ok(FileContent { hash, .. }) if known.get(*path).is_some_and(|file| file.has_hash(hash)) => {
+                        rows::touch_file(tx, path, *stamp)?;
                     }
-                    Ok(Read { text, hash }) => {
-                        if let Some(from) = work.rename(hash, known.contains_key(*path)) {
-                            rows::rename(tx, &from, path)?;
+                    Ok(FileContent { text, hash }) => {
+                        if let Some(from) = work.take_rename(hash, known.contains_key(*path)) {
+                            rows::rename_file(tx, &from, path)?;
                             work.has_changed = true;
                         }
-                        work.has_changed |= rows::put(tx, path, text, *stamp, hash)?;
+                        work.has_changed |= rows::put_file(tx, path, text, *stamp, hash)?;
                     }
                     // It went away meanwhile; the next look finds out.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
-                        rows::skip(tx, path, *stamp, &error.to_string())?;
+                        rows::skip_file(tx, path, *stamp, &error.to_string())?;
                         work.has_changed = true;
                     }
                 }
@@ -284,7 +285,7 @@ impl Index {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
-    pub fn rebuild(&self) -> Result<Scanned> {
+    pub fn rebuild(&self) -> Result<ScanResult> {
         {
             let _guard = self.scanning.lock();
             self.db.write(|tx| {
@@ -295,11 +296,20 @@ impl Index {
     }
 
     /// Puts one file in that was just written, in the transaction of its change.
-    pub(crate) fn put_written(&self, tx: &nudge_storage::rusqlite::Connection, path: &str) -> Result<(), Failure> {
-        let (Ok(Read { text, hash }), Some(stamp)) = (self.folder.read(path), self.folder.look(path)) else {
+    pub(crate) fn put_written(
+        &self,
+        tx: &nudge_storage::rusqlite::Connection,
+        path: &str,
+    ) -> Result<(), TransactionFailure> {
+        let (Ok(FileContent { text, hash }), Some(stamp)) = (self.folder.read(path), self.folder.read_stamp(path))
+        else {
             return Ok(());
         };
-        if rows::put(tx, path, &text, stamp.sure(SystemTime::now()), &hash)? { rows::settle(tx) } else { Ok(()) }
+        if rows::put_file(tx, path, &text, stamp.to_remembered(SystemTime::now()), &hash)? {
+            rows::settle_index(tx)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -307,7 +317,7 @@ impl Index {
 type Files = HashMap<String, KnownFile, RandomState>;
 
 /// The facts that are known while files are put in.
-struct Work {
+struct ScanWork {
     /// The units whose files are gone, by the files' hashes.
     gone: HashMap<Hash, String, RandomState>,
     /// The units that have another path now.
@@ -315,15 +325,15 @@ struct Work {
     has_changed: bool,
 }
 
-impl Work {
-    fn of(gone: &[String], known: &Files) -> Self {
+impl ScanWork {
+    fn new(gone: &[String], known: &Files) -> Self {
         let unit =
             |path: &String| known.get(path).filter(|file| file.id.is_some()).map(|file| (file.hash, path.clone()));
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
     }
 
     /// The path that a file had before, if it is new where it is and the same one is gone from there.
-    fn rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
+    fn take_rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
         let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
         self.renamed.push(from.clone());
         Some(from)

@@ -9,14 +9,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn index(root: &std::path::Path, cache: &std::path::Path) -> Index {
-    let folder = Folder::open(root).unwrap();
+fn index(root: &std::path::Path, cache: &std::path::Path) -> BrainIndex {
+    let folder = BrainFolder::open(root).unwrap();
     let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
-    Index::open(folder, &DataDir::new(cache), &clock, &fence).unwrap()
+    BrainIndex::open(folder, &DataDir::new(cache), &clock, &fence).unwrap()
 }
 
 /// All that the index says, but for what tells files apart and the numbers of rows.
-fn dump(index: &Index) -> Vec<Vec<Value>> {
+fn dump(index: &BrainIndex) -> Vec<Vec<Value>> {
     let of_units = "SELECT path, uid, own_id, title, aliases, summary, kind, domain, tags, confidence, source, created,
                     modified, problems, size, hash FROM unit ORDER BY path";
     let of_chunks = "SELECT u.path, ord, begin, line, last_line, level, breadcrumb, head, text, c.hash
@@ -47,20 +47,20 @@ fn what_is_held_and_what_is_read_are_of_one_moment() {
     }
     let index = index(root.path(), cache.path());
     index.scan(None).unwrap();
-    let held = |c: &nudge_storage::rusqlite::Connection, memory: &crate::meaning::Memory| {
+    let held = |c: &nudge_storage::rusqlite::Connection, memory: &crate::meaning::IndexMemory| {
         let ids = memory.chunks.keys().copied().collect::<std::collections::BTreeSet<i64>>();
         let mut statement = c.prepare("SELECT id FROM chunk")?;
         let rows = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok((ids, rows))
     };
-    let meanwhile = index.meanings.with(&index.db, None, |c, memory| {
+    let meanwhile = index.meanings.with_memory(&index.db, None, |c, memory| {
         // Somebody takes a note away just now.
-        index.db.write(|tx| rows::remove(tx, "a.md"))?;
+        index.db.write(|tx| rows::remove_file(tx, "a.md"))?;
         held(c, memory)
     });
     let (ids, read) = meanwhile.unwrap();
     assert_eq!((ids.len(), &ids), (2, &read));
-    let (ids, read) = index.meanings.with(&index.db, None, held).unwrap();
+    let (ids, read) = index.meanings.with_memory(&index.db, None, held).unwrap();
     assert_eq!((ids.len(), &ids), (1, &read));
 }
 
@@ -134,7 +134,7 @@ fn a_file_with_another_path_is_the_same_unit() {
     fs::write(root.join("a.md"), "# One\n").unwrap();
     fs::write(root.join("b.md"), "[[One]]\n").unwrap();
     let index = index(&root, place.path());
-    assert_eq!(index.scan(None).unwrap(), Scanned { is_whole: true, read: 2, renamed: 0 });
+    assert_eq!(index.scan(None).unwrap(), ScanResult { is_whole: true, read: 2, renamed: 0 });
     let id = |path: &str| {
         let sql = "SELECT id FROM unit WHERE path = ?1";
         index.db.read(|c| Ok(c.query_row(sql, [path], |row| row.get::<_, i64>(0))?)).unwrap()
@@ -156,7 +156,7 @@ fn without_time_nothing_is_lost() {
     }
     let index = index(&root, place.path());
     let past = Instant::now().checked_sub(std::time::Duration::from_secs(1)).unwrap();
-    assert_eq!(index.scan(Some(past)).unwrap(), Scanned { is_whole: false, read: 0, renamed: 0 });
+    assert_eq!(index.scan(Some(past)).unwrap(), ScanResult { is_whole: false, read: 0, renamed: 0 });
     assert!(!index.is_made().unwrap());
     assert!(index.scan(None).unwrap().is_whole && index.is_made().unwrap());
     let count = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?));

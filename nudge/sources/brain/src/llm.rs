@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::settings::Values;
+use nudge_core::settings::SettingValues;
 use nudge_core::source::StopFlag;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,22 +24,22 @@ pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai",
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct ModelRequest {
     pub system: String,
     pub text: String,
     pub schema: Value,
 }
 
-impl Ask {
+impl ModelRequest {
     /// Returns the bytes that leave this machine, for every engine; an engine adds its own envelope.
-    pub fn bytes(&self) -> String {
+    pub fn to_sent_text(&self) -> String {
         format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
     }
 }
 
 /// The cost of a call of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct ModelCost {
     pub engine: String,
     pub ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,47 +52,47 @@ pub struct Cost {
 
 /// An answer and its cost.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct ModelAnswer {
     pub value: Value,
-    pub cost: Cost,
+    pub cost: ModelCost,
 }
 
 /// The reason why there is no answer. It holds nothing of the question or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct RequestFault {
     pub text: String,
     /// Is true when another try may work.
     pub may_pass: bool,
 }
 
-impl Fault {
-    pub fn passing(text: impl Into<String>) -> Self {
+impl RequestFault {
+    pub fn new_passing(text: impl Into<String>) -> Self {
         Self { text: text.into(), may_pass: true }
     }
 
-    pub fn lasting(text: impl Into<String>) -> Self {
+    pub fn new_lasting(text: impl Into<String>) -> Self {
         Self { text: text.into(), may_pass: false }
     }
 }
 
 /// A model.
-pub trait Llm {
+pub trait LanguageModel {
     /// Returns the texts of its request as it sends them. The user's own agents get each text by itself, and add texts
     /// that only they know; a server that refuses the form of the answer is asked once more in words.
-    fn request(&self, ask: &Ask) -> String {
-        ask.bytes()
+    fn render_request(&self, ask: &ModelRequest) -> String {
+        ask.to_sent_text()
     }
 
     /// Asks it.
     ///
     /// # Errors
     /// Why there is no answer of this form.
-    fn complete(&self, ask: &Ask) -> Result<Answer, Fault>;
+    fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault>;
 }
 
 /// The resources that an engine is lent.
-pub struct Lent<'a> {
-    pub settings: &'a Values,
+pub struct EngineResources<'a> {
+    pub settings: &'a SettingValues,
     /// Finds a program by its name.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// A folder for files of a moment.
@@ -107,9 +107,9 @@ pub struct Lent<'a> {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be used, with the remedy.
-pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
-    let text = |name: &str| lent.settings.text(name).to_owned();
-    let limit = Duration::from_secs(lent.settings.count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
+pub fn choose_engine(lent: &EngineResources<'_>) -> Result<Box<dyn LanguageModel>> {
+    let text = |name: &str| lent.settings.get_text(name).to_owned();
+    let limit = Duration::from_secs(lent.settings.get_count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
     let model = Some(text("brain.llm_model")).filter(|model| !model.is_empty());
     let (folder, stop) = (lent.folder.to_owned(), lent.stop.clone());
     let program = |name: &str| {
@@ -120,17 +120,17 @@ pub fn choose(lent: &Lent<'_>) -> Result<Box<dyn Llm>> {
         };
         (lent.program)(name).ok_or_else(none)
     };
-    match lent.settings.text("brain.llm") {
-        "codex" => Ok(Box::new(agent::Codex { program: program("codex")?, model, limit, folder, stop })),
+    match lent.settings.get_text("brain.llm") {
+        "codex" => Ok(Box::new(agent::CodexEngine { program: program("codex")?, model, limit, folder, stop })),
         "command" => {
             let command = text("brain.llm_command");
             if command.is_empty() {
                 return Err(Error::invalid("Set NUDGE_BRAIN_LLM_COMMAND to the command that is to be asked."));
             }
-            Ok(Box::new(agent::Shell { command, limit, folder, stop }))
+            Ok(Box::new(agent::ShellEngine { command, limit, folder, stop }))
         }
-        name @ ("anthropic" | "openai") => api::open(name, lent.settings.text("brain.llm_url"), model, limit),
-        _ => Ok(Box::new(agent::Claude { program: program("claude")?, model, limit, folder, stop })),
+        name @ ("anthropic" | "openai") => api::open_api(name, lent.settings.get_text("brain.llm_url"), model, limit),
+        _ => Ok(Box::new(agent::ClaudeEngine { program: program("claude")?, model, limit, folder, stop })),
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use nudge_core::embed::Embedder;
+use nudge_core::embed::TextEmbedder;
 use nudge_core::error::Result;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::vectors::{Vectors, decode, encode};
-use nudge_storage::{Db, Failure};
+use nudge_storage::vectors::{VectorIndex, decode, encode};
+use nudge_storage::{Db, TransactionFailure};
 use parking_lot::Mutex;
 
 use crate::folder::Hash;
-use crate::rows::{meant, note};
+use crate::rows::{build_embedded_text, read_note};
 
 /// Chunks that are given vectors at once.
 const BATCH: i64 = 8;
@@ -29,7 +29,7 @@ const MANY: usize = 4;
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
 
 /// The part of the index that is held in memory.
-pub struct Memory {
+pub struct IndexMemory {
     /// The unit of each chunk.
     pub chunks: HashMap<i64, i64, RandomState>,
     /// The first chunk of each unit.
@@ -37,33 +37,33 @@ pub struct Memory {
     /// The paths of the units, by which equals are in order.
     pub paths: HashMap<i64, Arc<str>, RandomState>,
     /// The vectors of one model, by chunk.
-    pub vectors: Option<Vectors>,
+    pub vectors: Option<VectorIndex>,
     /// The hash whose vector each chunk has.
     hashes: HashMap<i64, Hash, RandomState>,
     /// The index that all of it is of, and the last change of that which is in here.
     seen: Option<(String, i64)>,
-    /// [`Db::changes`] at that time.
+    /// [`Db::read_change_number`] at that time.
     changes: Option<i64>,
 }
 
 /// A chunk: its id, its unit, the hash of its meaning, and whether it is the first of its unit.
 type ChunkRow = (i64, i64, Hash, bool);
 
-impl Memory {
+impl IndexMemory {
     fn new() -> Self {
         let (chunks, firsts, paths) = (HashMap::default(), HashMap::default(), HashMap::default());
         Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), seen: None, changes: None }
     }
 
     /// How many chunks have no vector.
-    pub fn without(&self) -> usize {
-        self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, Vectors::texts))
+    pub fn count_without_vector(&self) -> usize {
+        self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, VectorIndex::count_texts))
     }
 
     /// Reads the changes since the last time: of the units that were touched, or of all units when the touched ones are
     /// unknown or many.
-    fn catch_up(&mut self, c: &Connection) -> Result<(), Failure> {
-        let now = (note(c, "index")?.unwrap_or_default(), last_touched(c)?);
+    fn catch_up(&mut self, c: &Connection) -> Result<(), TransactionFailure> {
+        let now = (read_note(c, "index")?.unwrap_or_default(), last_touched(c)?);
         let touched = match &self.seen {
             // An index restored from an older copy has other changes than those that were seen.
             Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
@@ -85,7 +85,7 @@ impl Memory {
     }
 
     /// Forgets all units but their vectors, and returns the chunks that there are.
-    fn read_all(&mut self, c: &Connection) -> Result<Vec<ChunkRow>, Failure> {
+    fn read_all(&mut self, c: &Connection) -> Result<Vec<ChunkRow>, TransactionFailure> {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
         self.paths = rows.collect::<Result<_, _>>()?;
@@ -102,7 +102,11 @@ impl Memory {
     }
 
     /// The same of some units.
-    fn read_units(&mut self, c: &Connection, units: &HashSet<i64, RandomState>) -> Result<Vec<ChunkRow>, Failure> {
+    fn read_units(
+        &mut self,
+        c: &Connection,
+        units: &HashSet<i64, RandomState>,
+    ) -> Result<Vec<ChunkRow>, TransactionFailure> {
         let mut path = c.prepare_cached("SELECT path FROM unit WHERE id = ?1")?;
         let mut chunks = c.prepare_cached("SELECT id, unit, meaning, ord = 0 FROM chunk WHERE unit = ?1")?;
         let mut rows: Vec<ChunkRow> = Vec::new();
@@ -137,7 +141,7 @@ impl Memory {
     }
 
     /// Reads the vectors of chunks whose meaning has changed.
-    fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), Failure> {
+    fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), TransactionFailure> {
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
         let mut own = c.prepare_cached("SELECT part, vector FROM vector WHERE hash = ?1 AND model = ?2")?;
@@ -163,12 +167,12 @@ impl Memory {
 }
 
 /// The last change that touched a unit; 0 before the first.
-fn last_touched(c: &Connection) -> Result<i64, Failure> {
+fn last_touched(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT coalesce(max(seq), 0) FROM touched")?.query_row([], |row| row.get(0))?)
 }
 
 /// The units that were touched since a change. `None` where some that may have been are forgotten.
-fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, RandomState>>, Failure> {
+fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
     let first: i64 = c.prepare_cached("SELECT coalesce(min(seq), 1) FROM touched")?.query_row([], |row| row.get(0))?;
     if seen + 1 < first {
         return Ok(None);
@@ -180,38 +184,38 @@ fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, Random
 
 /// The memory, filled when it is first needed, and kept in step with the database.
 #[derive(Default)]
-pub struct Meanings(Mutex<Option<Memory>>);
+pub struct IndexMeanings(Mutex<Option<IndexMemory>>);
 
-impl Meanings {
+impl IndexMeanings {
     /// Calls `with` with the database and the memory of it: with the vectors of a model, or without any. Both are of
     /// one moment, even while others write.
     ///
     /// # Errors
     /// The error of `with`; `E_UNAVAILABLE` when the database cannot be read.
-    pub fn with<T>(
+    pub fn with_memory<T>(
         &self,
         db: &Db,
-        model: Option<&dyn Embedder>,
-        mut with: impl FnMut(&Connection, &Memory) -> Result<T, Failure>,
+        model: Option<&dyn TextEmbedder>,
+        mut with: impl FnMut(&Connection, &IndexMemory) -> Result<T, TransactionFailure>,
     ) -> Result<T> {
         let mut memory = self.0.lock();
-        let known = memory.get_or_insert_with(Memory::new);
+        let known = memory.get_or_insert_with(IndexMemory::new);
         // Without a model the vectors of the last one stay: it may come back.
         if let Some(model) = model
             && known.vectors.as_ref().is_none_or(|vectors| vectors.model() != model.id())
         {
-            known.vectors = Some(Vectors::new(model.id(), model.dims()));
+            known.vectors = Some(VectorIndex::new(model.id(), model.dims()));
             known.hashes.clear();
             (known.seen, known.changes) = (None, None);
         }
-        let before = db.changes()?;
+        let before = db.read_change_number()?;
         db.read(|c| {
             // The rows read now are not older than `before`, and not newer than this.
-            if known.changes != Some(db.changes()?) {
+            if known.changes != Some(db.read_change_number()?) {
                 known.changes = None;
                 if let Err(error) = known.catch_up(c) {
                     // Some of it may be half read.
-                    *known = Memory::new();
+                    *known = IndexMemory::new();
                     return Err(error);
                 }
                 known.changes = Some(before);
@@ -221,19 +225,19 @@ impl Meanings {
     }
 
     /// Gives the memory back.
-    pub fn forget(&self) {
+    pub fn drop_memory(&self) {
         *self.0.lock() = None;
     }
 }
 
 /// Returns true when some chunk has no vector of its text by any model.
-pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
+pub fn is_any_without(c: &Connection) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.exists([])?)
 }
 
 /// How many chunks have a vector of their text, by whatever model.
-pub fn count_with(c: &Connection) -> Result<i64, Failure> {
+pub fn count_with(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT count(*) FROM chunk c WHERE EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
@@ -243,7 +247,7 @@ pub fn count_with(c: &Connection) -> Result<i64, Failure> {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.
-pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<bool> {
+pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<bool> {
     let batch = db.read(|c| {
         let sql = format!(
             "SELECT c.id, c.hash, (SELECT title FROM unit u WHERE u.id = c.unit), c.breadcrumb, c.text {WITHOUT} ORDER BY c.id LIMIT ?2"
@@ -256,11 +260,11 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<bool> {
         Ok(rows.collect::<Result<Vec<_>, _>>()?)
     })?;
     if batch.is_empty() {
-        tidy(db, model)?;
+        drop_unused_vectors(db, model)?;
         return Ok(false);
     }
     let parts: Vec<_> =
-        batch.iter().map(|(_, _, (title, breadcrumb, text))| parts(title, breadcrumb, text, model)).collect();
+        batch.iter().map(|(_, _, (title, breadcrumb, text))| split_parts(title, breadcrumb, text, model)).collect();
     let texts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
     let vectors = model.embed(&texts)?;
     db.write(|tx| {
@@ -279,7 +283,7 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<bool> {
 }
 
 /// Drops vectors of texts that are nowhere, and of other models.
-fn tidy(db: &Db, model: &dyn Embedder) -> Result<()> {
+fn drop_unused_vectors(db: &Db, model: &dyn TextEmbedder) -> Result<()> {
     let needless = "FROM vector WHERE model <> ?1 OR NOT EXISTS (SELECT 1 FROM chunk c WHERE c.meaning = vector.hash)
                     AND NOT EXISTS (SELECT 1 FROM chunk c WHERE c.hash = vector.hash)";
     if db.read(|c| Ok(c.prepare_cached(&format!("SELECT 1 {needless}"))?.exists([model.id()])?))? {
@@ -290,19 +294,21 @@ fn tidy(db: &Db, model: &dyn Embedder) -> Result<()> {
 
 /// Returns the texts of a chunk that fit into the model, as few as possible: the whole, or parts of it, each under its
 /// headings. A text that does not fit would not count, so the end of a long section would not be found.
-fn parts(title: &str, breadcrumb: &str, text: &str, model: &dyn Embedder) -> Vec<String> {
+fn split_parts(title: &str, breadcrumb: &str, text: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let room = model.max_tokens().max(1);
-    let is_long = model.count(&meant(title, breadcrumb, "")) > room / 2;
+    let is_long = model.count_tokens(&build_embedded_text(title, breadcrumb, "")) > room / 2;
     // Headings that leave no room for the text are not repeated.
     let (title, breadcrumb) = if is_long { ("", "") } else { (title, breadcrumb) };
-    let fewest = model.count(&meant(title, breadcrumb, text)).div_ceil(room).clamp(1, MAX_PARTS);
-    let cut = |count| -> Vec<_> { cut(text, count).map(|part| meant(title, breadcrumb, part)).collect() };
-    let fits = |parts: &Vec<String>| parts.iter().all(|part| model.count(part) <= room);
+    let fewest = model.count_tokens(&build_embedded_text(title, breadcrumb, text)).div_ceil(room).clamp(1, MAX_PARTS);
+    let cut = |count| -> Vec<_> {
+        cut_evenly(text, count).map(|part| build_embedded_text(title, breadcrumb, part)).collect()
+    };
+    let fits = |parts: &Vec<String>| parts.iter().all(|part| model.count_tokens(part) <= room);
     (fewest..MAX_PARTS).map(cut).find(fits).unwrap_or_else(|| cut(MAX_PARTS))
 }
 
 /// So many parts of a text, nearly as long as each other, cut after a word where one ends soon: not all scripts have spaces.
-fn cut(text: &str, count: usize) -> impl Iterator<Item = &str> {
+fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let mut begin = 0;
     let parts = (1..=count).map(move |part| {
         let nearly = text.floor_char_boundary(text.len() * part / count);
@@ -321,7 +327,7 @@ mod tests {
     /// A token for each word.
     struct Words;
 
-    impl Embedder for Words {
+    impl TextEmbedder for Words {
         fn id(&self) -> &'static str {
             "words"
         }
@@ -331,7 +337,7 @@ mod tests {
         fn max_tokens(&self) -> usize {
             6
         }
-        fn count(&self, text: &str) -> usize {
+        fn count_tokens(&self, text: &str) -> usize {
             text.split_whitespace().count()
         }
         fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
@@ -341,15 +347,15 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_made_in_parts() {
-        assert_eq!(parts("T", "", "one two", &Words), ["T\none two"]);
+        assert_eq!(split_parts("T", "", "one two", &Words), ["T\none two"]);
         let text = "one two three four five six seven eight";
-        assert_eq!(parts("T", "", text, &Words), ["T\none two three four five", "T\nsix seven eight"]);
-        assert_eq!(parts("T", "T > B", "", &Words), ["T > B\n"]);
+        assert_eq!(split_parts("T", "", text, &Words), ["T\none two three four five", "T\nsix seven eight"]);
+        assert_eq!(split_parts("T", "T > B", "", &Words), ["T > B\n"]);
         let long = "word ".repeat(500);
-        assert_eq!(parts("T", "", &long, &Words).len(), MAX_PARTS);
+        assert_eq!(split_parts("T", "", &long, &Words).len(), MAX_PARTS);
         // Without a space, words are cut.
         let signs = "目录里的文件都是笔记".repeat(9);
-        let cut: Vec<_> = cut(&signs, 3).collect();
+        let cut: Vec<_> = cut_evenly(&signs, 3).collect();
         assert_eq!((cut.len(), cut.concat()), (3, signs));
     }
 
@@ -357,8 +363,8 @@ mod tests {
     fn each_part_fits_and_together_they_are_the_whole() {
         let long = "words that are longer than the others and then a b c d e f g h i j k l m n o p q r s t u v";
         for (title, text) in [("T", long), ("A title of four", long), ("A title of six words alone", long)] {
-            let parts = parts(title, "", text, &Words);
-            assert!(parts.iter().all(|part| Words.count(part) <= Words.max_tokens()), "{parts:?}");
+            let parts = split_parts(title, "", text, &Words);
+            assert!(parts.iter().all(|part| Words.count_tokens(part) <= Words.max_tokens()), "{parts:?}");
             let words = parts.iter().flat_map(|part| part.rsplit('\n').next().unwrap_or_default().split_whitespace());
             assert!(words.eq(text.split_whitespace()), "{parts:?}");
         }

@@ -10,13 +10,13 @@ use nudge_storage::vectors::unit;
 use proptest::prelude::*;
 
 use super::*;
-use crate::folder::Folder;
-use crate::index::Index;
+use crate::folder::BrainFolder;
+use crate::index::BrainIndex;
 
 /// A model that knows a text by its length.
 struct Lengths;
 
-impl Embedder for Lengths {
+impl TextEmbedder for Lengths {
     fn id(&self) -> &'static str {
         "lengths"
     }
@@ -26,7 +26,7 @@ impl Embedder for Lengths {
     fn max_tokens(&self) -> usize {
         20
     }
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         text.split_whitespace().count()
     }
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
@@ -36,10 +36,10 @@ impl Embedder for Lengths {
 }
 
 /// The index of the brain in a folder.
-fn index(place: &Path) -> Index {
+fn index(place: &Path) -> BrainIndex {
     let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
-    let folder = Folder::open(&place.join("brain")).unwrap();
-    Index::open(folder, &DataDir::new(place.join("cache")), &clock, &fence).unwrap()
+    let folder = BrainFolder::open(&place.join("brain")).unwrap();
+    BrainIndex::open(folder, &DataDir::new(place.join("cache")), &clock, &fence).unwrap()
 }
 
 /// All that is held, in order.
@@ -52,19 +52,19 @@ struct Held {
     nearness: BTreeMap<i64, f32>,
 }
 
-fn held(meanings: &Meanings, index: &Index) -> Held {
-    let of = |memory: &Memory| {
+fn held(meanings: &IndexMeanings, index: &BrainIndex) -> Held {
+    let of = |memory: &IndexMemory| {
         let vectors = memory.vectors.as_ref().unwrap();
-        let cosines = vectors.cosines(&[1.0, 0.0]);
+        let cosines = vectors.compute_cosines(&[1.0, 0.0]);
         Held {
             chunks: memory.chunks.clone().into_iter().collect(),
             firsts: memory.firsts.clone().into_iter().collect(),
             paths: memory.paths.clone().into_iter().collect(),
             hashes: memory.hashes.clone().into_iter().collect(),
-            nearness: memory.chunks.keys().filter_map(|id| Some((*id, cosines.of(*id)?))).collect(),
+            nearness: memory.chunks.keys().filter_map(|id| Some((*id, cosines.get_best(*id)?))).collect(),
         }
     };
-    meanings.with(&index.db, Some(&Lengths), |_, memory| Ok(of(memory))).unwrap()
+    meanings.with_memory(&index.db, Some(&Lengths), |_, memory| Ok(of(memory))).unwrap()
 }
 
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Promise (sources): A brain in memory equals a fresh read of its index, and only touched files are read again.
     #[test]
-    fn what_is_held_is_what_a_fresh_look_reads(steps in proptest::collection::vec(step(), 1..40)) {
+    fn held_state_equals_a_fresh_look(steps in proptest::collection::vec(step(), 1..40)) {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("brain");
         fs::create_dir(&root).unwrap();
@@ -107,7 +107,7 @@ proptest! {
             fs::write(path(note), text(note, note)).unwrap();
         }
         let index = index(place.path());
-        let kept = Meanings::default();
+        let kept = IndexMeanings::default();
         for step in steps.into_iter().chain([Step::Vectors, Step::Look]) {
             match step {
                 Step::Write(note, of) => fs::write(path(note), text(note, of)).unwrap(),
@@ -117,7 +117,7 @@ proptest! {
                 Step::Vectors => drop(make_some(&index.db, &Lengths).unwrap()),
                 Step::Look => {
                     index.scan(None).unwrap();
-                    prop_assert_eq!(held(&kept, &index), held(&Meanings::default(), &index));
+                    prop_assert_eq!(held(&kept, &index), held(&IndexMeanings::default(), &index));
                 }
             }
         }
@@ -126,9 +126,9 @@ proptest! {
 
 /// Of a note that was written, that note is read again and no other.
 ///
-/// Promise: see `what_is_held_is_what_a_fresh_look_reads`.
+/// Promise: see `held_state_equals_a_fresh_look`.
 #[test]
-fn what_was_not_touched_is_not_read_again() {
+fn an_untouched_file_is_not_read_again() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("brain");
     fs::create_dir(&root).unwrap();
@@ -138,8 +138,8 @@ fn what_was_not_touched_is_not_read_again() {
     let index = index(place.path());
     index.scan(None).unwrap();
     let paths = || {
-        let of = |memory: &Memory| memory.paths.clone();
-        index.meanings.with(&index.db, None, |_, memory| Ok(of(memory))).unwrap()
+        let of = |memory: &IndexMemory| memory.paths.clone();
+        index.meanings.with_memory(&index.db, None, |_, memory| Ok(of(memory))).unwrap()
     };
     let before = paths();
     fs::write(root.join("3.md"), text(3, 2)).unwrap();
@@ -153,7 +153,7 @@ fn what_was_not_touched_is_not_read_again() {
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
                 INSERT INTO touched(unit) SELECT 0 FROM n";
     index.db.write(|tx| Ok(tx.execute_batch(many)?)).unwrap();
-    assert_eq!(held(&index.meanings, &index), held(&Meanings::default(), &index));
+    assert_eq!(held(&index.meanings, &index), held(&IndexMeanings::default(), &index));
     let kept = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM touched", [], |row| row.get::<_, i64>(0))?));
     assert!((4096..6000).contains(&kept.unwrap()));
     assert!(paths().iter().all(|(id, path)| !Arc::ptr_eq(path, &after[id])));

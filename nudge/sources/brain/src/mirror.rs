@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use nudge_core::error::Error;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
 use serde_json::{Map, Value, json};
 
-use crate::bolt::{Bolt, Query, Row};
-use crate::context::safe;
-use crate::graph::{Edge, Graph, Relations};
+use crate::bolt::{BoltServer, CypherQuery, Row};
+use crate::context::make_safe;
+use crate::graph::{IndexRelations, RelationEdge, UnitGraph};
 use crate::rows;
 
 /// How long a question waits for the server in all.
@@ -63,15 +63,15 @@ const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u
 
 /// The mirror of one brain.
 #[derive(Clone, Copy)]
-pub struct Mirror<'a> {
-    pub bolt: &'a Bolt,
+pub struct GraphMirror<'a> {
+    pub bolt: &'a BoltServer,
     /// Tells brains apart that lie on one server.
     pub brain: &'a str,
 }
 
 /// Units and relations, as they are in one of the two places.
 #[derive(Debug, Default, PartialEq)]
-pub struct Picture {
+pub struct GraphPicture {
     /// By their keys: id, path, title, type, domain, degree.
     units: BTreeMap<String, Row>,
     /// By the key of their unit, and their place in it: key of the other unit, kind, weight.
@@ -82,7 +82,7 @@ pub struct Picture {
 
 /// How the server's picture differs from the index's.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Differences {
+pub struct MirrorDifferences {
     /// Units that it lacks, or has otherwise.
     pub missing: usize,
     /// Units that it has without a file.
@@ -93,20 +93,20 @@ pub struct Differences {
 
 /// Counts of the units and relations that were mirrored, and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Mirrored {
+pub struct MirrorResult {
     pub units: usize,
     pub relations: usize,
     pub ms: u64,
 }
 
 /// Returns the name of the index's current state.
-pub fn state(c: &Connection) -> Result<String, Failure> {
-    Ok(rows::note(c, "graph")?.unwrap_or_default())
+pub fn read_state(c: &Connection) -> Result<String, TransactionFailure> {
+    Ok(rows::read_note(c, "graph")?.unwrap_or_default())
 }
 
-impl Picture {
+impl GraphPicture {
     /// Reads the picture of an index.
-    pub fn of(c: &Connection, brain: &str) -> Result<Self, Failure> {
+    pub fn from_index(c: &Connection, brain: &str) -> Result<Self, TransactionFailure> {
         let sql = "SELECT u.uid, u.path, u.title, coalesce(u.kind, ''), u.domain,
                      (SELECT count(*) FROM relation WHERE src = u.id AND dst IS NOT NULL AND dst <> u.id)
                      + (SELECT count(*) FROM relation WHERE dst = u.id AND src <> u.id) FROM unit u";
@@ -116,9 +116,9 @@ impl Picture {
         while let Some(row) = rows.next()? {
             let (uid, path, title): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (kind, domain, degree): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
-            let told = [&path, &title, &kind, &domain].map(|text| Value::from(safe(text)));
+            let told = [&path, &title, &kind, &domain].map(|text| Value::from(make_safe(text)));
             let row = std::iter::once(Value::from(&*uid)).chain(told).chain([degree.into()]);
-            picture.units.insert(key(brain, &uid), row.collect());
+            picture.units.insert(format_key(brain, &uid), row.collect());
         }
         let sql = "SELECT s.uid, r.ord, d.uid, r.kind, r.weight FROM relation r JOIN unit s ON s.id = r.src
                    JOIN unit d ON d.id = r.dst WHERE r.src <> r.dst";
@@ -127,25 +127,25 @@ impl Picture {
         while let Some(row) = rows.next()? {
             let (src, dst): (String, String) = (row.get(0)?, row.get(2)?);
             let (kind, weight): (String, f64) = (row.get(3)?, row.get(4)?);
-            let told = vec![key(brain, &dst).into(), kind.into(), weight.into()];
-            picture.relations.insert((key(brain, &src), row.get(1)?), told);
+            let told = vec![format_key(brain, &dst).into(), kind.into(), weight.into()];
+            picture.relations.insert((format_key(brain, &src), row.get(1)?), told);
         }
         Ok(picture)
     }
 
     /// Builds the picture from a server's answer.
-    fn answered(units: Vec<Row>, relations: Vec<Row>) -> Self {
+    fn from_rows(units: Vec<Row>, relations: Vec<Row>) -> Self {
         let mut picture = Self::default();
         // A server may send anything.
         for mut row in units.into_iter().filter(|row| row.len() == 7) {
-            let key = text(&row.remove(0));
+            let key = to_text(&row.remove(0));
             if picture.units.insert(key.clone(), row).is_some() {
                 picture.doubtful.insert(key);
             }
         }
         for mut row in relations.into_iter().filter(|row| row.len() == 5) {
             let rest = row.split_off(2);
-            let (src, ord) = (text(&row[0]), row[1].as_i64().unwrap_or(-1));
+            let (src, ord) = (to_text(&row[0]), row[1].as_i64().unwrap_or(-1));
             if picture.relations.insert((src.clone(), ord), rest).is_some() {
                 picture.doubtful.insert(src);
             }
@@ -154,9 +154,9 @@ impl Picture {
     }
 
     /// How another one differs from this.
-    fn differences(&self, other: &Self) -> Differences {
+    fn find_differences(&self, other: &Self) -> MirrorDifferences {
         let beyond = other.relations.keys().filter(|key| !self.relations.contains_key(*key)).count();
-        Differences {
+        MirrorDifferences {
             missing: self.units.iter().filter(|(key, unit)| other.units.get(*key) != Some(*unit)).count(),
             orphans: other.units.keys().filter(|key| !self.units.contains_key(*key)).count() + other.doubtful.len(),
             relations: beyond
@@ -165,12 +165,12 @@ impl Picture {
     }
 
     /// The statements that make another one as this.
-    fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<Query> {
+    fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<CypherQuery> {
         let gone: BTreeSet<String> =
             other.units.keys().filter(|key| !self.units.contains_key(*key)).chain(&other.doubtful).cloned().collect();
         // Relations go with their units.
         other.units.retain(|key, _| !gone.contains(key));
-        other.relations.retain(|(src, _), row| !gone.contains(src) && !gone.contains(&text(&row[0])));
+        other.relations.retain(|(src, _), row| !gone.contains(src) && !gone.contains(&to_text(&row[0])));
         let is_same = |key: &(String, i64), row: &Row| self.relations.get(key) == Some(row);
         let wrong = other.relations.iter().filter(|(key, row)| !is_same(key, row));
         let wrong: Vec<Value> = wrong.map(|((src, ord), _)| json!({"src": src, "ord": ord})).collect();
@@ -191,87 +191,88 @@ impl Picture {
         ]
         .into_iter()
         .flat_map(|(text, rows): (_, Vec<Value>)| {
-            let batch = |rows: &[Value]| query(text, &json!({"rows": rows}));
+            let batch = |rows: &[Value]| new_query(text, &json!({"rows": rows}));
             rows.chunks(BATCH).map(batch).collect::<Vec<_>>()
         })
         .collect()
     }
 }
 
-impl Mirror<'_> {
+impl GraphMirror<'_> {
     fn ask_one(&self, text: &'static str, params: &Value, wait: Duration) -> Result<Vec<Row>, String> {
-        Ok(self.bolt.ask(vec![query(text, params)], wait)?.pop().unwrap_or_default())
+        Ok(self.bolt.run_queries(vec![new_query(text, params)], wait)?.pop().unwrap_or_default())
     }
 
     /// Returns the name of the mirrored state; empty when there is none, or it is being written.
-    fn state(&self, wait: Duration) -> Result<String, String> {
+    fn fetch_state(&self, wait: Duration) -> Result<String, String> {
         let rows = self.ask_one(STATE, &json!({"brain": self.brain}), wait)?;
-        Ok(rows.first().and_then(|row| row.first()).map(text).unwrap_or_default())
+        Ok(rows.first().and_then(|row| row.first()).map(to_text).unwrap_or_default())
     }
 
     /// Asks the server for anything at all.
-    pub fn reach(&self) -> Result<(), String> {
-        self.state(REACH_WAIT).map(drop)
+    pub fn check_reachable(&self) -> Result<(), String> {
+        self.fetch_state(REACH_WAIT).map(drop)
     }
 
     fn set_state(&self, state: &str) -> Result<(), String> {
         self.ask_one(SET_STATE, &json!({"brain": self.brain, "state": state}), WRITE_WAIT).map(drop)
     }
 
-    fn picture(&self) -> Result<Picture, String> {
+    fn fetch_picture(&self) -> Result<GraphPicture, String> {
         let brain = json!({"brain": self.brain});
-        let answers = self.bolt.ask(vec![query(UNITS, &brain), query(RELATIONS, &brain)], WRITE_WAIT)?;
+        let answers =
+            self.bolt.run_queries(vec![new_query(UNITS, &brain), new_query(RELATIONS, &brain)], WRITE_WAIT)?;
         let mut answers = answers.into_iter();
-        Ok(Picture::answered(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
+        Ok(GraphPicture::from_rows(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
     }
 
     /// Checks within the time of a question that the server has the same as the index, and returns the rest of that
     /// time.
     pub fn in_step(&self, state: &str) -> Result<Duration, String> {
         let begun = Instant::now();
-        if self.bolt.unless_broken(|| self.state(WALK_WAIT))? == state {
+        if self.bolt.unless_broken(|| self.fetch_state(WALK_WAIT))? == state {
             return Ok(WALK_WAIT.saturating_sub(begun.elapsed()));
         }
         Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
     }
 
     /// Brings the server in step, unless it is. `stop` ends it between two batches: the next time does the rest.
-    pub fn follow(
+    pub fn catch_up(
         &self,
         state: &str,
-        picture: impl FnOnce() -> Result<Picture, String>,
+        picture: impl FnOnce() -> Result<GraphPicture, String>,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), String> {
         let _guard = self.bolt.writing.lock();
-        if self.state(REACH_WAIT)? == state {
+        if self.fetch_state(REACH_WAIT)? == state {
             return Ok(());
         }
         self.write(state, &picture()?, stop)
     }
 
     /// Drops the server's data of the brain, and writes it anew.
-    pub fn rebuild(&self, state: &str, picture: &Picture) -> Result<Mirrored, String> {
+    pub fn rebuild(&self, state: &str, picture: &GraphPicture) -> Result<MirrorResult, String> {
         let (_guard, begun) = (self.bolt.writing.lock(), Instant::now());
         self.set_state("")?;
         self.ask_one(DELETE_ALL, &json!({"brain": self.brain}), WRITE_WAIT)?;
         self.write(state, picture, &|| false)?;
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(Mirrored { units: picture.units.len(), relations: picture.relations.len(), ms })
+        Ok(MirrorResult { units: picture.units.len(), relations: picture.relations.len(), ms })
     }
 
-    fn write(&self, state: &str, picture: &Picture, stop: &dyn Fn() -> bool) -> Result<(), String> {
-        // First of all, so that a caller who asks meanwhile sees the server as behind.
+    fn write(&self, state: &str, picture: &GraphPicture, stop: &dyn Fn() -> bool) -> Result<(), String> {
+        // This comes first, so that a caller that asks meanwhile sees the server as behind.
         self.set_state("")?;
         for text in KEYS {
             let _ = self.ask_one(text, &json!({}), WRITE_WAIT);
         }
         for _ in 0..ROUNDS {
-            let there = self.picture()?;
+            let there = self.fetch_picture()?;
             if there == *picture {
                 // A server that was just started is slow at the first question of a kind; this one goes ahead of any
                 // user's.
                 let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
-                self.edges(&one, 0, WRITE_WAIT)?;
+                self.fetch_edges(&one, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
                 return Ok(());
             }
@@ -279,65 +280,69 @@ impl Mirror<'_> {
                 if stop() {
                     return Err(format!("bolt: {} was not written to the end", self.bolt.name()));
                 }
-                self.bolt.ask(vec![query], WRITE_WAIT)?;
+                self.bolt.run_queries(vec![query], WRITE_WAIT)?;
             }
         }
         Err(format!("bolt: {} has something else than was written to it", self.bolt.name()))
     }
 
     /// How the server differs from the index; `None` while it has not caught up.
-    pub fn differences(&self, state: &str, picture: &Picture) -> Result<Option<Differences>, String> {
+    pub fn find_differences(&self, state: &str, picture: &GraphPicture) -> Result<Option<MirrorDifferences>, String> {
         let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
-        if self.state(REACH_WAIT)? != state {
+        if self.fetch_state(REACH_WAIT)? != state {
             return Ok(None);
         }
-        Ok(Some(picture.differences(&self.picture()?)))
+        Ok(Some(picture.find_differences(&self.fetch_picture()?)))
     }
 
-    fn edges(&self, units: &[&str], limit: usize, wait: Duration) -> Result<Vec<Row>, String> {
+    fn fetch_edges(&self, units: &[&str], limit: usize, wait: Duration) -> Result<Vec<Row>, String> {
         self.ask_one(EDGES, &json!({"units": units, "limit": limit}), wait)
     }
 }
 
 /// The relations on a server that is in step, seen from an index; those of the index from where the server fails.
-pub struct Walk<'a> {
-    mirror: Option<Mirror<'a>>,
+pub struct MirrorWalk<'a> {
+    mirror: Option<GraphMirror<'a>>,
     /// The rest of the wait for the server: the time between two hops does not count.
     left: Cell<Duration>,
-    relations: Relations<'a>,
+    relations: IndexRelations<'a>,
     why: &'a RefCell<Option<String>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> MirrorWalk<'a> {
     /// With the time that the server has to answer. Why it did not goes into `why`.
-    pub fn new(c: &'a Connection, mirror: Option<(Mirror<'a>, Duration)>, why: &'a RefCell<Option<String>>) -> Self {
+    pub fn new(
+        c: &'a Connection,
+        mirror: Option<(GraphMirror<'a>, Duration)>,
+        why: &'a RefCell<Option<String>>,
+    ) -> Self {
         let (mirror, left) = mirror.unzip();
-        Self { mirror, left: Cell::new(left.unwrap_or_default()), relations: Relations(c), why }
+        Self { mirror, left: Cell::new(left.unwrap_or_default()), relations: IndexRelations(c), why }
     }
 
     fn edges_there(
         &self,
-        mirror: Mirror<'_>,
+        mirror: GraphMirror<'_>,
         wait: Duration,
         units: &[i64],
         limit: usize,
-    ) -> Result<Vec<Edge>, Failure> {
+    ) -> Result<Vec<RelationEdge>, TransactionFailure> {
         let c = self.relations.0;
         let mut uid = c.prepare_cached("SELECT uid FROM unit WHERE id = ?1")?;
         let mut ids: HashMap<String, Option<i64>> = HashMap::new();
         for unit in units {
             ids.insert(uid.query_row([unit], |row| row.get(0))?, Some(*unit));
         }
-        let keys: Vec<String> = ids.keys().map(|uid| key(mirror.brain, uid)).collect();
+        let keys: Vec<String> = ids.keys().map(|uid| format_key(mirror.brain, uid)).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let unanswered = |why: String| Failure::from(Error::unavailable(why));
-        let rows = mirror.bolt.unless_broken(|| mirror.edges(&keys, limit, wait)).map_err(unanswered)?;
+        let unanswered = |why: String| TransactionFailure::from(Error::unavailable(why));
+        let rows = mirror.bolt.unless_broken(|| mirror.fetch_edges(&keys, limit, wait)).map_err(unanswered)?;
         let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
         let mut edges = Vec::with_capacity(rows.len());
         for row in rows {
             let [from, to, kind, weight] = &row[..] else { continue };
-            let mut id = |uid: &Value| -> Result<Option<i64>, Failure> {
-                let uid = text(uid);
+            let mut id = |uid: &Value| -> Result<Option<i64>, TransactionFailure> {
+                let uid = to_text(uid);
                 if let Some(known) = ids.get(&uid) {
                     return Ok(*known);
                 }
@@ -346,39 +351,44 @@ impl<'a> Walk<'a> {
                 Ok(found)
             };
             if let (Some(from), Some(unit)) = (id(from)?, id(to)?) {
-                edges.push(Edge { from, unit, kind: text(kind), weight: weight.as_f64().unwrap_or_default() });
+                edges.push(RelationEdge {
+                    from,
+                    unit,
+                    kind: to_text(kind),
+                    weight: weight.as_f64().unwrap_or_default(),
+                });
             }
         }
         Ok(edges)
     }
 }
 
-impl Graph for Walk<'_> {
-    fn edges(&self, units: &[i64], limit: usize) -> Result<Vec<Edge>, Failure> {
+impl UnitGraph for MirrorWalk<'_> {
+    fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
         let Some(mirror) = self.mirror.filter(|_| self.why.borrow().is_none()) else {
-            return self.relations.edges(units, limit);
+            return self.relations.find_edges(units, limit);
         };
         let begun = Instant::now();
         let there = self.edges_there(mirror, self.left.get(), units, limit);
         self.left.set(self.left.get().saturating_sub(begun.elapsed()));
         match there {
-            Err(Failure::Refused(error)) => {
+            Err(TransactionFailure::Refused(error)) => {
                 *self.why.borrow_mut() = Some(error.message().to_owned());
-                self.relations.edges(units, limit)
+                self.relations.find_edges(units, limit)
             }
             answer => answer,
         }
     }
 }
 
-fn key(brain: &str, uid: &str) -> String {
+fn format_key(brain: &str, uid: &str) -> String {
     format!("{brain}:{uid}")
 }
 
-fn query(text: &'static str, params: &Value) -> Query {
-    Query { text, params: params.as_object().cloned().unwrap_or_else(Map::new) }
+fn new_query(text: &'static str, params: &Value) -> CypherQuery {
+    CypherQuery { text, params: params.as_object().cloned().unwrap_or_else(Map::new) }
 }
 
-fn text(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,20 +1,20 @@
 //! Offers for an agent that did not ask: units that match a prompt, and only when a model says that they do.
 
-use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
+use nudge_core::explain::{MatchExplain, ScoreParts};
+use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::text::one_line;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::Words;
+use nudge_storage::search::QuestionWords;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use crate::context::{UnitRow, safe};
-use crate::fusion::Ranked;
-use crate::graph::Relations;
+use crate::context::{UnitRow, make_safe};
+use crate::fusion::RankedUnit;
+use crate::graph::IndexRelations;
 use crate::method::GET;
-use crate::retrieve::{Answer, FLOOR, Filter, Question, find, reason};
-use crate::source::{Brains, SOURCE};
+use crate::retrieve::{BrainQuestion, FLOOR, RetrievedUnits, UnitFilter, find_units, format_reason};
+use crate::source::{BrainSource, SOURCE};
 
 /// Most units that a prompt draws.
 const MOST: usize = 2;
@@ -26,21 +26,22 @@ const SUMMARY_CHARS: usize = 200;
 
 /// The offers at this moment, of a brain that the user has named: another one tells nothing unasked. Somebody waits, so
 /// files are looked at afterwards.
-pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
+pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<SourceOffers> {
     let is_prompt = match request.moment {
-        Moment::Prompt => true,
-        Moment::Recall => false,
-        Moment::Start | Moment::Failure | Moment::Tool | Moment::Stop => return None,
+        SuggestMoment::Prompt => true,
+        SuggestMoment::Recall => false,
+        SuggestMoment::Start | SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Stop => return None,
     };
-    let words = if is_prompt { Words::of(&request.text) } else { Words::of_query(&request.text) };
-    if is_prompt && (words.len() < MIN_WORDS || request.thought().is_none()) {
+    let words =
+        if is_prompt { QuestionWords::from_text(&request.text) } else { QuestionWords::of_query(&request.text) };
+    if is_prompt && (words.len() < MIN_WORDS || request.question_vector().is_none()) {
         return None;
     }
-    let index = brains.index(&brains.named(&request.context)?).ok()?;
+    let index = brains.index(&brains.find_named(&request.context)?).ok()?;
     let limit = if is_prompt { MOST } else { request.limit };
-    let (model, thought) = request.thought().unzip();
-    let offers = index.meanings.with(&index.db, model, |c, memory| {
-        let question = Question {
+    let (model, thought) = request.question_vector().unzip();
+    let offers = index.meanings.with_memory(&index.db, model, |c, memory| {
+        let question = BrainQuestion {
             words: &words,
             known: &index.known,
             thought,
@@ -50,28 +51,29 @@ pub fn offers(brains: &Brains, request: &SuggestRequest) -> Option<Offers> {
             limit,
             hops: 0,
         };
-        let Answer { units, words, of, is_weak, .. } = find(c, &Relations(c), question, Filter::default())?;
+        let RetrievedUnits { units, words, of, is_weak, .. } =
+            find_units(c, &IndexRelations(c), question, UnitFilter::default())?;
         // A unit that only shares a word or two with a question is no answer to it.
         let units = if is_weak { Vec::new() } else { units };
-        let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.meaning() >= FLOOR);
-        let offers = kept.map(|(one, words)| offer(c, one, &words, of));
-        offers.collect::<Result<Vec<_>, Failure>>()
+        let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.score_meaning() >= FLOOR);
+        let offers = kept.map(|(one, words)| build_offer(c, one, &words, of));
+        offers.collect::<Result<Vec<_>, TransactionFailure>>()
     });
     brains.work_on();
     let offers = offers.ok()?.into_iter().filter(|offer| !request.is_needless(SOURCE.name, &offer.id));
-    Some(Offers { offers: offers.collect(), ..Offers::default() })
+    Some(SourceOffers { offers: offers.collect(), ..SourceOffers::default() })
 }
 
-fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Offer, Failure> {
-    let UnitRow { id, path, title, summary, .. } = UnitRow::of(c, one.unit)?;
-    let title = safe(&title);
-    let why = one.chunks.first().map(|best| reason(best, words, of)).unwrap_or_default();
+fn build_offer(c: &Connection, one: &RankedUnit, words: &[String], of: usize) -> Result<Offer, TransactionFailure> {
+    let UnitRow { id, path, title, summary, .. } = UnitRow::read(c, one.unit)?;
+    let title = make_safe(&title);
+    let why = one.chunks.first().map(|best| format_reason(best, words, of)).unwrap_or_default();
     let said = match summary {
         Some(summary) => summary,
         None => first_line(c, one.chunks.first().map_or(0, |best| best.chunk))?,
     };
-    let said = if said.is_empty() { said } else { format!(": {}", one_line(&safe(&said), SUMMARY_CHARS)) };
-    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&safe(&path), TITLE_CHARS));
+    let said = if said.is_empty() { said } else { format!(": {}", one_line(&make_safe(&said), SUMMARY_CHARS)) };
+    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&make_safe(&path), TITLE_CHARS));
     let score = one.score.clamp(0.0, 1.0);
     Ok(Offer {
         name: format!("note {title}"),
@@ -80,17 +82,17 @@ fn offer(c: &Connection, one: &Ranked, words: &[String], of: usize) -> Result<Of
         must: false,
         paths: Vec::new(),
         why: why.clone(),
-        explain: MatchExplain { matched: true, score, parts: one.parts(), reasons: vec![why] },
-        parts: Parts::from([("relevance", score)]),
+        explain: MatchExplain { matched: true, score, parts: one.score_parts(), reasons: vec![why] },
+        parts: ScoreParts::from([("relevance", score)]),
         // Texts alone: writing them cannot fail.
-        more: More { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"unit": {"id": id, "title": title, "path": path}})).unwrap_or_default()),
+        more: MoreCall { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
+        item: SourceItem(to_raw_value(&json!({"unit": {"id": id, "title": title, "path": path}})).unwrap_or_default()),
         id: id.into(),
     })
 }
 
 /// The first line of a chunk that is no heading and says something.
-fn first_line(c: &Connection, chunk: i64) -> Result<String, Failure> {
+fn first_line(c: &Connection, chunk: i64) -> Result<String, TransactionFailure> {
     let text: String =
         c.prepare_cached("SELECT text FROM chunk WHERE id = ?1")?.query_row([chunk], |row| row.get(0))?;
     // A list's continuation, a rule or a bracket says nothing.

@@ -13,18 +13,18 @@ const MAX_KIND_CHARS: usize = 40;
 
 /// A text taken apart.
 #[derive(Debug, Default)]
-pub struct Outline {
+pub struct TextOutline {
     /// The sections; the first is the text before any heading.
-    pub sections: Vec<Section>,
+    pub sections: Vec<OutlineSection>,
     /// The blocks in order. Each reaches to the next, without the blank lines between them.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<OutlineBlock>,
     /// The links, in order.
-    pub links: Vec<Link>,
+    pub links: Vec<OutlineLink>,
 }
 
 /// The text below a heading, up to the next.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct OutlineSection {
     /// The heading's level; 0 before any.
     pub level: u8,
     /// The headings above it, and its own.
@@ -33,18 +33,18 @@ pub struct Section {
 
 /// A paragraph, a fence, a table, an item of a list, and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct OutlineBlock {
     /// The place in the text.
     pub range: Range<usize>,
     /// The index of its section.
     pub section: usize,
     /// The form of the block.
-    pub form: Form,
+    pub form: BlockForm,
 }
 
 /// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum BlockForm {
     /// A heading.
     Heading,
     /// Sentences.
@@ -55,7 +55,7 @@ pub enum Form {
 
 /// A link to another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct OutlineLink {
     /// The title or path that it names.
     pub target: String,
     /// Is true for `[[target]]`; else it is a path.
@@ -64,14 +64,16 @@ pub struct Link {
     pub relation: Option<String>,
 }
 
-impl Outline {
+impl TextOutline {
     /// Takes a text apart.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_WIKILINKS;
-        let mut reader =
-            Reader { outline: Self { sections: vec![Section::default()], ..Self::default() }, ..Reader::default() };
+        let mut reader = OutlineReader {
+            outline: Self { sections: vec![OutlineSection::default()], ..Self::default() },
+            ..OutlineReader::default()
+        };
         for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
-            reader.take(&event, range);
+            reader.read_event(&event, range);
         }
         let mut outline = reader.outline;
         // Text without an event, such as the definition of a link, belongs to the block before it.
@@ -86,7 +88,7 @@ impl Outline {
             Some(first) => first.range.start = text.len() - text.trim_start().len(),
             None if !text.trim().is_empty() => {
                 let range = text.len() - text.trim_start().len()..text.trim_end().len();
-                outline.blocks.push(Block { range, section: 0, form: Form::Prose });
+                outline.blocks.push(OutlineBlock { range, section: 0, form: BlockForm::Prose });
             }
             None => {}
         }
@@ -94,15 +96,15 @@ impl Outline {
     }
 
     /// The first heading.
-    pub fn heading(&self) -> Option<&str> {
+    pub fn first_heading(&self) -> Option<&str> {
         self.sections.iter().find_map(|section| section.path.last()).map(String::as_str)
     }
 }
 
 /// The state of the reader between events.
 #[derive(Default)]
-struct Reader {
-    outline: Outline,
+struct OutlineReader {
+    outline: TextOutline,
     /// The headings above the next text: their levels, each higher than the one before.
     above: Vec<u8>,
     /// How many parts are open.
@@ -115,11 +117,11 @@ struct Reader {
     before: Option<String>,
 }
 
-impl Reader {
-    fn take(&mut self, event: &Event<'_>, range: Range<usize>) {
+impl OutlineReader {
+    fn read_event(&mut self, event: &Event<'_>, range: Range<usize>) {
         match event {
-            Event::Start(tag) => self.start(tag, range),
-            Event::End(tag) => self.end(*tag),
+            Event::Start(tag) => self.start_tag(tag, range),
+            Event::End(tag) => self.end_tag(*tag),
             Event::Text(text) | Event::Code(text) => {
                 for open in [&mut self.heading, &mut self.before].into_iter().flatten() {
                     open.push_str(text);
@@ -130,36 +132,36 @@ impl Reader {
                     heading.push(' ');
                 }
             }
-            Event::Rule if self.depth == 0 => self.block(range, Form::Whole),
+            Event::Rule if self.depth == 0 => self.add_block(range, BlockForm::Whole),
             _ => {}
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+    fn start_tag(&mut self, tag: &Tag<'_>, range: Range<usize>) {
         match tag {
             Tag::Heading { .. } if self.depth == 0 => {
                 self.heading = Some(String::new());
-                self.block(range, Form::Heading);
+                self.add_block(range, BlockForm::Heading);
             }
             Tag::List(_) if self.depth == 0 => self.list = 1,
-            Tag::Paragraph if self.depth == 0 => self.block(range, Form::Prose),
+            Tag::Paragraph if self.depth == 0 => self.add_block(range, BlockForm::Prose),
             Tag::Item => {
                 if self.list == self.depth && self.list > 0 {
-                    self.block(range, Form::Whole);
+                    self.add_block(range, BlockForm::Whole);
                 }
                 self.before = Some(String::new());
             }
             Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. } => {
                 let is_image = matches!(tag, Tag::Image { .. });
-                self.link(*link_type, dest_url, is_image);
+                self.add_link(*link_type, dest_url, is_image);
             }
-            _ if self.depth == 0 => self.block(range, Form::Whole),
+            _ if self.depth == 0 => self.add_block(range, BlockForm::Whole),
             _ => {}
         }
         self.depth += 1;
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn end_tag(&mut self, tag: TagEnd) {
         self.depth = self.depth.saturating_sub(1);
         match tag {
             TagEnd::Heading(level) if self.depth == 0 => {
@@ -172,7 +174,7 @@ impl Reader {
                 let above = self.outline.sections.last().map_or(&[][..], |section| &section.path);
                 let path = above.iter().take(self.above.len()).cloned().chain([title]).collect();
                 self.above.push(level);
-                self.outline.sections.push(Section { level, path });
+                self.outline.sections.push(OutlineSection { level, path });
                 if let Some(block) = self.outline.blocks.last_mut() {
                     block.section = self.outline.sections.len() - 1;
                 }
@@ -183,12 +185,12 @@ impl Reader {
         }
     }
 
-    fn block(&mut self, range: Range<usize>, form: Form) {
+    fn add_block(&mut self, range: Range<usize>, form: BlockForm) {
         let section = self.outline.sections.len() - 1;
-        self.outline.blocks.push(Block { range, section, form });
+        self.outline.blocks.push(OutlineBlock { range, section, form });
     }
 
-    fn link(&mut self, kind: LinkType, target: &CowStr<'_>, is_image: bool) {
+    fn add_link(&mut self, kind: LinkType, target: &CowStr<'_>, is_image: bool) {
         let is_wiki = matches!(kind, LinkType::WikiLink { .. });
         let target = target.split(['#', '^']).next().unwrap_or_default().trim();
         let file = target.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -205,7 +207,7 @@ impl Reader {
             section.and_then(|section| section.path.last()).is_some_and(|own| own.eq_ignore_ascii_case(RELATIONS));
         let relation = relation.filter(|_| is_relation).map(|text| text.trim().to_owned());
         let relation = relation.filter(|text| !text.is_empty() && text.chars().count() <= MAX_KIND_CHARS);
-        self.outline.links.push(Link { target: target.to_owned(), is_wiki, relation });
+        self.outline.links.push(OutlineLink { target: target.to_owned(), is_wiki, relation });
     }
 }
 
@@ -217,23 +219,23 @@ mod tests {
     #[test]
     fn as_many_headings_as_a_file_may_have_take_no_longer_each() {
         let text = "# [[a]]\n".repeat(120_000);
-        let outline = Outline::of(&text);
+        let outline = TextOutline::parse(&text);
         assert_eq!((outline.sections.len(), outline.links.len()), (120_001, 120_000));
     }
 
     #[test]
     fn sections_have_the_headings_above_them() {
         let text = "before\n\n# A\n\n## B `x`\n\ntext\n\n### C\n## D\n\n- # no\n\n# E\n#### F\n\nSetext\n===\n";
-        let outline = Outline::of(text);
+        let outline = TextOutline::parse(text);
         let paths: Vec<_> = outline.sections.iter().map(|section| section.path.join(" > ")).collect();
         assert_eq!(paths, ["", "A", "A > B x", "A > B x > C", "A > D", "E", "E > F", "Setext"]);
-        assert_eq!(outline.heading(), Some("A"));
+        assert_eq!(outline.first_heading(), Some("A"));
     }
 
     #[test]
     fn blocks_are_read_as_one_and_leave_nothing_out() {
         let text = "\n\npara\nmore\n\n```sh\n# no\n\n- no\n```\n- one\n  - in\n\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n[x]: y.md\n\n***\n<b>\n\nend";
-        let outline = Outline::of(text);
+        let outline = TextOutline::parse(text);
         let blocks: Vec<_> = outline.blocks.iter().map(|block| &text[block.range.clone()]).collect();
         assert_eq!(
             blocks,
@@ -249,15 +251,15 @@ mod tests {
                 "end"
             ]
         );
-        assert_eq!(Outline::of("[x]: y.md\n").blocks.len(), 1, "a text of definitions alone");
-        assert!(Outline::of(" \n\n").blocks.is_empty());
+        assert_eq!(TextOutline::parse("[x]: y.md\n").blocks.len(), 1, "a text of definitions alone");
+        assert!(TextOutline::parse(" \n\n").blocks.is_empty());
     }
 
     #[test]
     fn links_to_other_notes_are_found() {
         let text = "[[Note]] [[a/b|shown]] [[Note#part]] `[[code]]` [md](../x%20y.md#z) [web](https://a.b/c.md) [txt](a.txt) \
                     ![[pic.png]] ![[embed]] [[]] [[#here]]\n\n## Relations\n- pairs_well_with [[Chocolate]] and [[Tea]]\n- [[Bare]]\n";
-        let links = Outline::of(text).links;
+        let links = TextOutline::parse(text).links;
         let links: Vec<_> = links.iter().map(|link| (&*link.target, link.is_wiki, link.relation.as_deref())).collect();
         assert_eq!(
             links,

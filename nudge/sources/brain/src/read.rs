@@ -3,21 +3,21 @@
 use std::time::Instant;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::near::nearest;
+use nudge_core::near::find_nearest;
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::text::hex;
-use nudge_storage::Failure;
+use nudge_core::text::to_hex;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::context::{current, safe};
-use crate::front::{Fields, Split, split};
-use crate::index::Index;
+use crate::context::{make_safe, open_refreshed};
+use crate::front::{FileParts, FrontmatterFields, split_file};
+use crate::index::BrainIndex;
 use crate::meaning;
-use crate::method::{Get, Here, List, Rebuild, within};
-use crate::mirror::{Differences, Mirrored, Picture, state};
-use crate::source::Brains;
+use crate::method::{BrainRebuildParams, ContextOnlyParams, UnitGetParams, UnitListParams, check_limit};
+use crate::mirror::{GraphPicture, MirrorDifferences, MirrorResult, read_state};
+use crate::source::BrainSource;
 
 /// Entries of a list, when the caller does not say, and the most.
 const LISTED: usize = 100;
@@ -27,7 +27,7 @@ const MAX_TOLD: i64 = 500;
 
 /// A unit in a list.
 #[derive(Debug, Serialize)]
-pub struct Entry {
+pub struct UnitEntry {
     pub id: String,
     pub title: String,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -41,19 +41,19 @@ pub struct Entry {
 
 /// Result of `nudge.brain.get`.
 #[derive(Debug, Serialize)]
-pub struct Got {
-    pub unit: Entry,
+pub struct UnitDetails {
+    pub unit: UnitEntry,
     /// The hash of the file, for `if_hash`.
     pub hash: String,
     pub frontmatter: Map<String, Value>,
     pub body: String,
-    pub related: Vec<Link>,
-    pub backlinks: Vec<Link>,
+    pub related: Vec<UnitRelation>,
+    pub backlinks: Vec<UnitRelation>,
 }
 
 /// A relation of a unit.
 #[derive(Debug, Serialize)]
-pub struct Link {
+pub struct UnitRelation {
     pub id: String,
     pub title: String,
     pub relation: String,
@@ -61,10 +61,10 @@ pub struct Link {
 
 /// Result of `nudge.brain.list`.
 #[derive(Debug, Serialize)]
-pub struct Listed {
-    pub units: Vec<Entry>,
+pub struct UnitList {
+    pub units: Vec<UnitEntry>,
     /// Every domain of the brain.
-    pub domains: Vec<Domain>,
+    pub domains: Vec<DomainCount>,
     /// Give it as `after` for those that come after these; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -72,14 +72,14 @@ pub struct Listed {
 
 /// A domain, and how many units it has.
 #[derive(Debug, Serialize)]
-pub struct Domain {
+pub struct DomainCount {
     pub name: String,
     pub count: i64,
 }
 
 /// Result of `nudge.brain.status`.
 #[derive(Debug, Serialize)]
-pub struct Standing {
+pub struct BrainStatus {
     pub root: String,
     pub units: i64,
     pub chunks: i64,
@@ -102,14 +102,14 @@ pub struct Standing {
 
 /// Result of `nudge.brain.check`.
 #[derive(Debug, Serialize)]
-pub struct Checked {
-    pub problems: Vec<Problem>,
+pub struct BrainCheck {
+    pub problems: Vec<FileProblem>,
     pub units: i64,
 }
 
 /// Something that is wrong with a file.
 #[derive(Debug, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct FileProblem {
     pub path: String,
     pub kind: &'static str,
     pub text: String,
@@ -117,24 +117,24 @@ pub struct Problem {
 
 /// Result of `nudge.brain.rebuild`.
 #[derive(Debug, Serialize)]
-pub struct Rebuilt {
+pub struct BrainRebuild {
     pub units: i64,
     pub chunks: i64,
     pub ms: u64,
     /// Counts written to the graph server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub graph: Option<Mirrored>,
+    pub graph: Option<MirrorResult>,
     /// Failed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
 
-fn count(c: &Connection, sql: &str) -> Result<i64, Failure> {
+fn count_rows(c: &Connection, sql: &str) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// The number and the path of the unit that a caller means: by id, or by path.
-pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), Failure> {
+pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), TransactionFailure> {
     let sql = "SELECT id, path FROM unit WHERE uid = ?1 UNION ALL SELECT id, path FROM unit WHERE path = ?1 LIMIT 1";
     let found = c.prepare_cached(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     if let Some(found) = found {
@@ -142,35 +142,37 @@ pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), Failure> {
     }
     let mut names = c.prepare_cached("SELECT uid FROM unit UNION SELECT path FROM unit")?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let meant = nearest(id, names.iter().map(String::as_str)).map(|name| format!(" Did you mean `{}`?", safe(name)));
+    let meant =
+        find_nearest(id, names.iter().map(String::as_str)).map(|name| format!(" Did you mean `{}`?", make_safe(name)));
     let message = format!("There is no unit of this id or path.{}", meant.unwrap_or_default());
     Err(Error::not_found(message).into())
 }
 
-fn entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite::Result<Entry> {
+fn read_entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite::Result<UnitEntry> {
     let tags: String = row.get(4)?;
     let tags = serde_json::from_str(&tags).unwrap_or_default();
     let (id, title, kind, domain) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-    Ok(Entry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
+    Ok(UnitEntry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
 }
 
 /// The columns of an entry.
 const ENTRY: &str = "uid, title, kind, domain, tags, path, confidence";
 
-impl Brains {
-    pub(crate) fn get(&self, params: Get) -> Result<Got> {
-        let index = current(self, params.context)?;
+impl BrainSource {
+    pub(crate) fn get_unit(&self, params: UnitGetParams) -> Result<UnitDetails> {
+        let index = open_refreshed(self, params.context)?;
         let (path, unit, related, backlinks) = index.db.read(|c| {
             let (id, path) = unit_of(c, &params.id)?;
-            let unit = c.prepare_cached(&format!("SELECT {ENTRY} FROM unit WHERE id = ?1"))?.query_row([id], entry)?;
-            let links = |own: &str, other: &str| -> Result<Vec<Link>, Failure> {
+            let unit =
+                c.prepare_cached(&format!("SELECT {ENTRY} FROM unit WHERE id = ?1"))?.query_row([id], read_entry)?;
+            let links = |own: &str, other: &str| -> Result<Vec<UnitRelation>, TransactionFailure> {
                 let sql = format!(
                     "SELECT DISTINCT u.uid, u.title, r.kind FROM relation r JOIN unit u ON u.id = r.{other}
                      WHERE r.{own} = ?1 ORDER BY u.path, r.kind LIMIT ?2"
                 );
                 let mut statement = c.prepare_cached(&sql)?;
                 let link = |row: &nudge_storage::rusqlite::Row<'_>| {
-                    Ok(Link { id: row.get(0)?, title: row.get(1)?, relation: row.get(2)? })
+                    Ok(UnitRelation { id: row.get(0)?, title: row.get(1)?, relation: row.get(2)? })
                 };
                 Ok(statement.query_map(params![id, MAX_TOLD], link)?.collect::<Result<_, _>>()?)
             };
@@ -178,17 +180,17 @@ impl Brains {
         })?;
         let gone = |error: std::io::Error| Error::not_found(format!("{path} cannot be read: {error}."));
         let read = index.folder.read(&path).map_err(gone)?;
-        let Split { yaml, body, .. } = split(&read.text);
-        let frontmatter = Value::Object(Fields::read(yaml).all);
+        let FileParts { yaml, body, .. } = split_file(&read.text);
+        let frontmatter = Value::Object(FrontmatterFields::read(yaml).all);
         let is_secret = SecretGuard::new().check_json("frontmatter", &frontmatter).is_some();
         let frontmatter = if is_secret { Map::new() } else { frontmatter.as_object().cloned().unwrap_or_default() };
-        Ok(Got { unit, hash: hex(&read.hash), frontmatter, body: safe(body), related, backlinks })
+        Ok(UnitDetails { unit, hash: to_hex(&read.hash), frontmatter, body: make_safe(body), related, backlinks })
     }
 
-    pub(crate) fn list(&self, params: List) -> Result<Listed> {
-        let List { domain, kind, tag, limit, after, context } = params;
-        let limit = within("limit", limit, LISTED, 1, MAX_LISTED)?;
-        let index = current(self, context)?;
+    pub(crate) fn list_units(&self, params: UnitListParams) -> Result<UnitList> {
+        let UnitListParams { domain, kind, tag, limit, after, context } = params;
+        let limit = check_limit("limit", limit, LISTED, 1, MAX_LISTED)?;
+        let index = open_refreshed(self, context)?;
         index.db.read(|c| {
             let sql = format!(
                 "SELECT {ENTRY} FROM unit WHERE (?1 IS NULL OR domain = ?1) AND (?2 IS NULL OR kind = ?2) AND path > ?4
@@ -198,37 +200,37 @@ impl Brains {
             let after = after.as_deref().unwrap_or_default();
             let most = i64::try_from(limit).unwrap_or(i64::MAX);
             let mut statement = c.prepare_cached(&sql)?;
-            let units = statement.query_map(params![domain, kind, tag, after, most], entry)?;
-            let units: Vec<Entry> = units.collect::<Result<_, _>>()?;
+            let units = statement.query_map(params![domain, kind, tag, after, most], read_entry)?;
+            let units: Vec<UnitEntry> = units.collect::<Result<_, _>>()?;
             let sql = "SELECT domain, count(*) FROM unit GROUP BY domain ORDER BY 2 DESC, 1 LIMIT ?1";
             let mut statement = c.prepare_cached(sql)?;
             let domains =
-                statement.query_map([MAX_TOLD], |row| Ok(Domain { name: row.get(0)?, count: row.get(1)? }))?;
+                statement.query_map([MAX_TOLD], |row| Ok(DomainCount { name: row.get(0)?, count: row.get(1)? }))?;
             let domains = domains.collect::<Result<_, _>>()?;
             let next = units.last().filter(|_| units.len() == limit).map(|last| last.path.clone());
-            Ok(Listed { units, domains, next })
+            Ok(UnitList { units, domains, next })
         })
     }
 
-    pub(crate) fn standing(&self, params: Here) -> Result<Standing> {
-        let index = self.brain(&params.context.build()?)?;
+    pub(crate) fn read_status(&self, params: ContextOnlyParams) -> Result<BrainStatus> {
+        let index = self.open_brain(&params.context.build()?)?;
         let mut degraded = self.refresh_at_once(&index);
         let stale = degraded.iter().any(|why| why.starts_with("stale"));
-        let problems = problems(&index)?.len();
-        let step = self.mirror(&index).map(|mirror| self.in_step(&index, mirror)).transpose()?;
+        let problems = find_problems(&index)?.len();
+        let step = self.open_mirror(&index).map(|mirror| self.in_step(&index, mirror)).transpose()?;
         let graph = step.as_ref().and_then(|step| Some(step.as_ref().ok()?.0.bolt.name()));
         let graph = graph.unwrap_or("index").to_owned();
         degraded.extend(step.and_then(Result::err));
         index.db.read(|c| {
-            Ok(Standing {
+            Ok(BrainStatus {
                 root: index.folder.path().to_string_lossy().into(),
-                units: count(c, "SELECT count(*) FROM unit")?,
-                chunks: count(c, "SELECT count(*) FROM chunk")?,
-                relations: count(c, "SELECT count(*) FROM relation WHERE dst IS NOT NULL")?,
-                model: self.models().look().state(),
+                units: count_rows(c, "SELECT count(*) FROM unit")?,
+                chunks: count_rows(c, "SELECT count(*) FROM chunk")?,
+                relations: count_rows(c, "SELECT count(*) FROM relation WHERE dst IS NOT NULL")?,
+                model: self.models().get_loaded().state(),
                 vectors: meaning::count_with(c)?,
                 stale,
-                follows: index.follow.told(),
+                follows: index.follow.describe(),
                 problems: i64::try_from(problems).unwrap_or(i64::MAX),
                 graph: graph.clone(),
                 degraded: degraded.clone(),
@@ -237,10 +239,10 @@ impl Brains {
         })
     }
 
-    pub(crate) fn check(&self, params: Here) -> Result<Checked> {
-        let index = self.brain(&params.context.build()?)?;
+    pub(crate) fn check_brain(&self, params: ContextOnlyParams) -> Result<BrainCheck> {
+        let index = self.open_brain(&params.context.build()?)?;
         index.scan(None)?;
-        let mut problems = problems(&index)?;
+        let mut problems = find_problems(&index)?;
         let paths: Vec<String> = index.db.read(|c| {
             let mut statement = c.prepare_cached("SELECT path FROM unit ORDER BY path")?;
             Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
@@ -249,45 +251,45 @@ impl Brains {
             let Ok(read) = index.folder.read(&path) else { continue };
             // Only the rule is named: the text would pass the secret on to the reader.
             if let Some(rule) = SecretGuard::new().check(None, &read.text) {
-                problems.push(Problem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
+                problems.push(FileProblem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
         }
         problems.extend(self.check_graph(&index)?);
         problems.sort();
-        Ok(Checked { problems, units: index.db.read(|c| count(c, "SELECT count(*) FROM unit"))? })
+        Ok(BrainCheck { problems, units: index.db.read(|c| count_rows(c, "SELECT count(*) FROM unit"))? })
     }
 
     /// Finds the differences of the graph server from the index.
-    fn check_graph(&self, index: &Index) -> Result<Option<Problem>> {
-        let Some(mirror) = self.mirror(index) else { return Ok(None) };
-        let (state, picture) = index.db.read(|c| Ok((state(c)?, Picture::of(c, &index.key)?)))?;
+    fn check_graph(&self, index: &BrainIndex) -> Result<Option<FileProblem>> {
+        let Some(mirror) = self.open_mirror(index) else { return Ok(None) };
+        let (state, picture) = index.db.read(|c| Ok((read_state(c)?, GraphPicture::from_index(c, &index.key)?)))?;
         let name = mirror.bolt.name();
         let mend = "`nudge brain rebuild --graph` writes it anew";
-        let text = match mirror.differences(&state, &picture) {
-            Ok(Some(differences)) if differences == Differences::default() => return Ok(None),
-            Ok(Some(Differences { missing, orphans, relations })) => format!(
+        let text = match mirror.find_differences(&state, &picture) {
+            Ok(Some(differences)) if differences == MirrorDifferences::default() => return Ok(None),
+            Ok(Some(MirrorDifferences { missing, orphans, relations })) => format!(
                 "on {name}, {missing} units are missing or not as here, {orphans} have no file, and {relations} relations are not those of the files; {mend}"
             ),
             Ok(None) => format!("{name} has not caught up with the files yet; {mend}"),
             Err(why) => why,
         };
-        Ok(Some(Problem { path: String::new(), kind: "graph", text }))
+        Ok(Some(FileProblem { path: String::new(), kind: "graph", text }))
     }
 
-    pub(crate) fn rebuild(&self, params: Rebuild) -> Result<Rebuilt> {
-        let index = self.brain(&params.context.build()?)?;
+    pub(crate) fn rebuild_brain(&self, params: BrainRebuildParams) -> Result<BrainRebuild> {
+        let index = self.open_brain(&params.context.build()?)?;
         let begun = Instant::now();
         let none = || Error::unavailable("There is no graph server: the setting `brain.bolt` names it.");
-        let mirror = if params.graph { Some(self.mirror(&index).ok_or_else(none)?) } else { None };
+        let mirror = if params.graph { Some(self.open_mirror(&index).ok_or_else(none)?) } else { None };
         if let Some(mirror) = mirror {
             // Before anything is changed.
             let advice = "start it and try again, or leave `graph` out";
-            mirror.reach().map_err(|why| Error::unavailable(format!("{why}; {advice}.")))?;
+            mirror.check_reachable().map_err(|why| Error::unavailable(format!("{why}; {advice}.")))?;
         }
         index.rebuild()?;
         let written = mirror.map(|mirror| {
-            let (state, picture) = index.db.read(|c| Ok((state(c)?, Picture::of(c, &index.key)?)))?;
-            Ok::<_, Error>(mirror.rebuild(&state, &picture).inspect(|_| mirror.bolt.mend()))
+            let (state, picture) = index.db.read(|c| Ok((read_state(c)?, GraphPicture::from_index(c, &index.key)?)))?;
+            Ok::<_, Error>(mirror.rebuild(&state, &picture).inspect(|_| mirror.bolt.mark_working()))
         });
         let (graph, degraded) = match written.transpose()? {
             Some(Ok(mirrored)) => (Some(mirrored), Vec::new()),
@@ -296,14 +298,15 @@ impl Brains {
         };
         self.work_on();
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (units, chunks) =
-            index.db.read(|c| Ok((count(c, "SELECT count(*) FROM unit")?, count(c, "SELECT count(*) FROM chunk")?)))?;
-        Ok(Rebuilt { units, chunks, ms, graph, degraded })
+        let (units, chunks) = index.db.read(|c| {
+            Ok((count_rows(c, "SELECT count(*) FROM unit")?, count_rows(c, "SELECT count(*) FROM chunk")?))
+        })?;
+        Ok(BrainRebuild { units, chunks, ms, graph, degraded })
     }
 }
 
 /// Returns the problems that the index knows of.
-fn problems(index: &Index) -> Result<Vec<Problem>> {
+fn find_problems(index: &BrainIndex) -> Result<Vec<FileProblem>> {
     let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
         UNION ALL SELECT path, 'skipped', why FROM skipped
         UNION ALL SELECT u.path, 'duplicate id', 'the id `' || u.own_id || '` is that of ' || o.path FROM unit u
@@ -319,7 +322,7 @@ fn problems(index: &Index) -> Result<Vec<Problem>> {
         for row in rows {
             let (path, kind, text) = row?;
             let kind = ["frontmatter", "skipped", "duplicate id", "dangling"].into_iter().find(|known| *known == kind);
-            problems.push(Problem { path, kind: kind.unwrap_or("too many files"), text: safe(&text) });
+            problems.push(FileProblem { path, kind: kind.unwrap_or("too many files"), text: make_safe(&text) });
         }
         problems.sort();
         Ok(problems)

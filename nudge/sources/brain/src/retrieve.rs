@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use nudge_core::embed::Thought;
-use nudge_core::explain::Parts;
-use nudge_storage::Failure;
-use nudge_storage::rank::Evidence;
+use nudge_core::embed::QuestionVector;
+use nudge_core::explain::ScoreParts;
+use nudge_storage::TransactionFailure;
+use nudge_storage::rank::MatchEvidence;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::search::{Found, Held, Known, Words, search};
-use nudge_storage::vectors::Cosines;
+use nudge_storage::search::{FoundTexts, HeldWords, QuestionWords, TextIndexCache, search};
+use nudge_storage::vectors::VectorCosines;
 
-use crate::fusion::{Candidate, Fusion, Ranked, rank};
-use crate::graph::{Graph, Reached, expand, sort};
-use crate::meaning::Memory;
+use crate::fusion::{ChunkCandidate, RankFusion, RankedUnit, rank_units};
+use crate::graph::{ReachedUnit, UnitGraph, find_related, sort_reached};
+use crate::meaning::IndexMemory;
 use crate::rerank;
 use crate::schema::FULL_TEXT;
 
@@ -42,13 +42,13 @@ const WORDS_FLOOR: f64 = 0.7;
 
 /// A question to the index.
 #[derive(Clone, Copy)]
-pub struct Question<'a> {
-    pub words: &'a Words,
-    pub known: &'a Known,
+pub struct BrainQuestion<'a> {
+    pub words: &'a QuestionWords,
+    pub known: &'a TextIndexCache,
     /// The meaning of the question, if there is a model.
-    pub thought: Option<&'a Thought>,
-    pub memory: &'a Memory,
-    pub fusion: Fusion,
+    pub thought: Option<&'a QuestionVector>,
+    pub memory: &'a IndexMemory,
+    pub fusion: RankFusion,
     /// Units that stand before all others, in this order, if they are among the best so many.
     pub first: &'a [i64],
     /// Most results of both kinds.
@@ -59,7 +59,7 @@ pub struct Question<'a> {
 
 /// The units that are asked for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Filter<'a> {
+pub struct UnitFilter<'a> {
     pub domain: Option<&'a str>,
     /// All of these.
     pub tags: &'a [String],
@@ -67,11 +67,11 @@ pub struct Filter<'a> {
 
 /// The units that were found.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct RetrievedUnits {
     /// By words and meaning, best first.
-    pub units: Vec<Ranked>,
+    pub units: Vec<RankedUnit>,
     /// By relation to those, best first.
-    pub related: Vec<Reached>,
+    pub related: Vec<ReachedUnit>,
     /// The words of the question that each unit's best chunk holds, and how many were looked for.
     pub words: Vec<Vec<String>>,
     pub of: usize,
@@ -79,9 +79,9 @@ pub struct Answer {
     pub is_weak: bool,
 }
 
-impl Filter<'_> {
+impl UnitFilter<'_> {
     /// The units that fit; `None` where all do.
-    fn allowed(&self, c: &Connection) -> Result<Option<HashSet<i64, RandomState>>, Failure> {
+    fn find_allowed(&self, c: &Connection) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
         if self.domain.is_none() && self.tags.is_empty() {
             return Ok(None);
         }
@@ -104,34 +104,39 @@ pub fn takes_related(limit: usize, hops: usize) -> bool {
 ///
 /// # Errors
 /// The errors of the database and the graph.
-pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: Filter<'_>) -> Result<Answer, Failure> {
-    let Question { memory, limit, first, .. } = question;
-    let allowed = filter.allowed(c)?;
+pub fn find_units(
+    c: &Connection,
+    graph: &dyn UnitGraph,
+    question: BrainQuestion<'_>,
+    filter: UnitFilter<'_>,
+) -> Result<RetrievedUnits, TransactionFailure> {
+    let BrainQuestion { memory, limit, first, .. } = question;
+    let allowed = filter.find_allowed(c)?;
     let is_allowed = |unit: &i64| allowed.as_ref().is_none_or(|allowed| allowed.contains(unit));
     let order = |unit: i64| memory.paths.get(&unit);
-    let evidence = Evidences::of(c, &question)?;
-    let ranking = rank(question.fusion, evidence.candidates(is_allowed), order);
-    let mut units = ranking.best(limit.max(SEEDS).max(if first.is_empty() { 0 } else { rerank::MOST }));
+    let evidence = ChunkEvidence::gather(c, &question)?;
+    let ranking = rank_units(question.fusion, evidence.find_candidates(is_allowed), order);
+    let mut units = ranking.pick_best(limit.max(SEEDS).max(if first.is_empty() { 0 } else { rerank::MOST }));
     units.sort_by_key(|one| first.iter().position(|unit| *unit == one.unit).unwrap_or(first.len()));
     let seeds: Vec<_> = units.iter().take(SEEDS).map(|one| (one.unit, one.score)).collect();
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
-        related = expand(graph, &seeds, question.hops, order)?;
+        related = find_related(graph, &seeds, question.hops, order)?;
         // A unit that was found anyway needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
         related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
-        let relevance = evidence.relevance(&related.iter().map(|one| one.unit).collect());
+        let relevance = evidence.score_units(&related.iter().map(|one| one.unit).collect());
         for one in &mut related {
             one.score *= 1.0 + RELEVANT * relevance.get(&one.unit).copied().unwrap_or_default();
         }
-        sort(&mut related, &order);
+        sort_reached(&mut related, &order);
         related.truncate(limit / SLOTS);
     }
     units.truncate(limit - related.len());
     // The best by the order of relevance: another may have been put before it.
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
     let is_weak = best.is_none_or(|best| match best.of.cosine {
-        Some(_) if best.of.understood > 0.0 => units.iter().all(|one| one.nearest() < FLOOR),
+        Some(_) if best.of.understood > 0.0 => units.iter().all(|one| one.score_nearest() < FLOOR),
         _ => best.chunks.iter().all(|one| one.coverage < WORDS_FLOOR),
     });
     let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
@@ -139,44 +144,46 @@ pub fn find(c: &Connection, graph: &dyn Graph, question: Question<'_>, filter: F
     let of = found.words.len();
     let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
     let words = best.iter().map(|one| held(&one.chunk).unwrap_or_default()).collect();
-    Ok(Answer { units, related, words, of, is_weak })
+    Ok(RetrievedUnits { units, related, words, of, is_weak })
 }
 
 /// The evidence of chunks for a question.
-struct Evidences<'a> {
-    memory: &'a Memory,
-    found: Found,
-    cosines: Option<Cosines<'a>>,
+struct ChunkEvidence<'a> {
+    memory: &'a IndexMemory,
+    found: FoundTexts,
+    cosines: Option<VectorCosines<'a>>,
     understood: f64,
     /// Is true when words count by their share of the question. With words alone their weights count; the share beside
     /// those makes it worse.
     by_share: bool,
 }
 
-impl<'a> Evidences<'a> {
-    fn of(c: &Connection, question: &Question<'a>) -> Result<Self, Failure> {
-        let Question { memory, thought, known, .. } = *question;
+impl<'a> ChunkEvidence<'a> {
+    fn gather(c: &Connection, question: &BrainQuestion<'a>) -> Result<Self, TransactionFailure> {
+        let BrainQuestion { memory, thought, known, .. } = *question;
         let mut found = search(c, &FULL_TEXT, question.words, known)?;
         let thought = thought.filter(|thought| thought.understood > 0.0);
         let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
         // When meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
-        let is_by_meaning = question.fusion == Fusion::Relevance && memory.without() == 0 && understood >= 1.0;
+        let is_by_meaning =
+            question.fusion == RankFusion::Relevance && memory.count_without_vector() == 0 && understood >= 1.0;
         if !is_by_meaning {
             found.weigh_all(c, &FULL_TEXT, known)?;
         }
-        let cosines = memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.cosines(&thought.vector));
+        let cosines =
+            memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.compute_cosines(&thought.vector));
         // Among a few notes no word is rare, and so none weighs anything.
         let by_share = thought.is_some() || found.rows.values().all(|held| held.bm25 < LIGHT);
         Ok(Self { memory, found, cosines, understood, by_share })
     }
 
     /// The chunks that hold words of the question, and those that are near to its meaning.
-    fn candidates(&self, is_allowed: impl Fn(&i64) -> bool) -> Vec<Candidate> {
+    fn find_candidates(&self, is_allowed: impl Fn(&i64) -> bool) -> Vec<ChunkCandidate> {
         let unit_of = |chunk: i64| self.memory.chunks.get(&chunk).copied().filter(&is_allowed);
         let near = self.cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
         let near = near.into_iter().flatten().map(|(chunk, _)| chunk);
         let near = near.filter(|chunk| !self.found.rows.contains_key(chunk));
-        let weight = |held: &Held| if self.by_share { held.coverage } else { held.bm25 };
+        let weight = |held: &HeldWords| if self.by_share { held.coverage } else { held.bm25 };
         let rows = self.found.rows.iter().filter(|(chunk, _)| unit_of(**chunk).is_some());
         let mut held: Vec<(f64, i64)> = rows.map(|(chunk, held)| (weight(held), *chunk)).collect();
         // By words alone a unit is as good as its best chunk, so the best chunks are those of the best units.
@@ -185,33 +192,33 @@ impl<'a> Evidences<'a> {
             held.truncate(HEAVIEST);
         }
         let chunks = held.into_iter().map(|(_, chunk)| chunk).chain(near);
-        chunks.filter_map(|chunk| Some(self.candidate(chunk, unit_of(chunk)?))).collect()
+        chunks.filter_map(|chunk| Some(self.build_candidate(chunk, unit_of(chunk)?))).collect()
     }
 
-    fn candidate(&self, chunk: i64, unit: i64) -> Candidate {
-        let cosine = |chunk: i64| self.cosines.as_ref()?.of(chunk).map(f64::from);
+    fn build_candidate(&self, chunk: i64, unit: i64) -> ChunkCandidate {
+        let cosine = |chunk: i64| self.cosines.as_ref()?.get_best(chunk).map(f64::from);
         let held = self.found.rows.get(&chunk).copied().unwrap_or_default();
-        let of = Evidence {
+        let of = MatchEvidence {
             bm25: held.bm25,
             coverage: if self.by_share { held.coverage } else { 0.0 },
             cosine: cosine(chunk),
             understood: self.understood,
-            ..Evidence::default()
+            ..MatchEvidence::default()
         };
         let first = self.memory.firsts.get(&unit).and_then(|first| cosine(*first));
-        Candidate { chunk, unit, of, coverage: held.coverage, first }
+        ChunkCandidate { chunk, unit, of, coverage: held.coverage, first }
     }
 
     /// How relevant units are, whether or not they were found.
-    fn relevance(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
+    fn score_units(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
         let chunks = self.memory.chunks.iter().filter(|(_, unit)| units.contains(unit));
-        let candidates = chunks.map(|(chunk, unit)| self.candidate(*chunk, *unit)).collect();
-        rank(Fusion::Relevance, candidates, |unit| unit).scores()
+        let candidates = chunks.map(|(chunk, unit)| self.build_candidate(*chunk, *unit)).collect();
+        rank_units(RankFusion::Relevance, candidates, |unit| unit).collect_scores()
     }
 }
 
 /// Why a unit was found, in words.
-pub fn reason(best: &Candidate, words: &[String], of: usize) -> String {
+pub fn format_reason(best: &ChunkCandidate, words: &[String], of: usize) -> String {
     let near = best.of.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!words.is_empty() || near.is_none())
         .then(|| format!("holds {} of {of} words: {}", words.len(), words.join(", ")));
@@ -220,9 +227,9 @@ pub fn reason(best: &Candidate, words: &[String], of: usize) -> String {
 
 /// The addends of a score and the values behind them.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Explain {
+pub struct ScoreExplanation {
     /// Named addends; their sum is the score.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// The words of the question that it holds.
     pub words: Vec<String>,
     /// How many words were looked for.

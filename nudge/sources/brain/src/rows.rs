@@ -3,25 +3,25 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
-use crate::folder::{Hash, Stamp};
-use crate::unit::{Relation, Unit, without_ending};
+use crate::folder::{FileStamp, Hash};
+use crate::unit::{KnowledgeUnit, ParsedRelation, without_ending};
 
 /// The stored facts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFile {
     /// The unit of the file; none when the file is no unit.
     pub id: Option<i64>,
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
     pub hash: Hash,
 }
 
 impl KnownFile {
     /// Returns true when it is a unit with these bytes.
-    pub fn is(&self, hash: &Hash) -> bool {
+    pub fn has_hash(&self, hash: &Hash) -> bool {
         self.id.is_some() && self.hash == *hash
     }
 }
@@ -31,44 +31,44 @@ const FILES: &str = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
                      UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
 
 fn file_of(row: &Row<'_>) -> nudge_storage::rusqlite::Result<(String, KnownFile)> {
-    let stamp = Stamp { size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)? };
+    let stamp = FileStamp { size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)? };
     Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
 }
 
 /// All files that are known, by their paths.
-pub fn files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, Failure> {
+pub fn read_files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached(FILES)?;
     let rows = statement.query_map([], file_of)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Reads the stored facts of one file.
-pub fn file(c: &Connection, path: &str) -> Result<Option<KnownFile>, Failure> {
+pub fn read_file(c: &Connection, path: &str) -> Result<Option<KnownFile>, TransactionFailure> {
     let mut statement = c.prepare_cached(&format!("SELECT * FROM ({FILES}) WHERE path = ?1"))?;
     Ok(statement.query_row([path], file_of).optional()?.map(|(_, file)| file))
 }
 
 /// Reads a note on the whole index.
-pub fn note(c: &Connection, name: &str) -> Result<Option<String>, Failure> {
+pub fn read_note(c: &Connection, name: &str) -> Result<Option<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
 /// Returns true when the facts that depend on all files are settled.
-pub fn is_settled(c: &Connection) -> Result<bool, Failure> {
-    Ok(note(c, "settled")?.as_deref() == Some("1"))
+pub fn is_settled(c: &Connection) -> Result<bool, TransactionFailure> {
+    Ok(read_note(c, "settled")?.as_deref() == Some("1"))
 }
 
 /// Notes something of the whole index.
-pub fn set_note(c: &Connection, name: &str, value: &str) -> Result<(), Failure> {
+pub fn set_note(c: &Connection, name: &str, value: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("INSERT INTO brain VALUES(?1, ?2) ON CONFLICT(name) DO UPDATE SET value = ?2")?
         .execute([name, value])?;
     Ok(())
 }
 
 /// Remembers a file that is no unit, and why.
-pub fn skip(c: &Connection, path: &str, stamp: Stamp, why: &str) -> Result<(), Failure> {
-    remove(c, path)?;
+pub fn skip_file(c: &Connection, path: &str, stamp: FileStamp, why: &str) -> Result<(), TransactionFailure> {
+    remove_file(c, path)?;
     c.prepare_cached("INSERT INTO skipped VALUES(?1, ?2, ?3, ?4, ?5)")?.execute(params![
         path,
         stamp.size,
@@ -80,14 +80,14 @@ pub fn skip(c: &Connection, path: &str, stamp: Stamp, why: &str) -> Result<(), F
 }
 
 /// Forgets a file.
-pub fn remove(c: &Connection, path: &str) -> Result<(), Failure> {
+pub fn remove_file(c: &Connection, path: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM unit WHERE path = ?1")?.execute([path])?;
     c.prepare_cached("DELETE FROM skipped WHERE path = ?1")?.execute([path])?;
     Ok(())
 }
 
 /// Notes that a file which looked changed is as it was.
-pub fn touch(c: &Connection, path: &str, stamp: Stamp) -> Result<(), Failure> {
+pub fn touch_file(c: &Connection, path: &str, stamp: FileStamp) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE unit SET size = ?2, mtime_ns = ?3, inode = ?4 WHERE path = ?1")?.execute(params![
         path,
         stamp.size,
@@ -98,17 +98,23 @@ pub fn touch(c: &Connection, path: &str, stamp: Stamp) -> Result<(), Failure> {
 }
 
 /// Gives the unit of one path another.
-pub fn rename(c: &Connection, from: &str, to: &str) -> Result<(), Failure> {
-    remove(c, to)?;
+pub fn rename_file(c: &Connection, from: &str, to: &str) -> Result<(), TransactionFailure> {
+    remove_file(c, to)?;
     c.prepare_cached("UPDATE unit SET path = ?2 WHERE path = ?1")?.execute([from, to])?;
     Ok(())
 }
 
 /// Puts a file in and replaces its old rows. Returns true when a link of it or of another file may now lead elsewhere,
-/// which [`settle`] finds out.
-pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) -> Result<bool, Failure> {
-    let unit = Unit::read(path, text);
-    let names = (unit.own_id.clone(), unit.title.clone(), json(&unit.aliases));
+/// which [`settle_index`] finds out.
+pub fn put_file(
+    c: &Connection,
+    path: &str,
+    text: &str,
+    stamp: FileStamp,
+    hash: &Hash,
+) -> Result<bool, TransactionFailure> {
+    let unit = KnowledgeUnit::read(path, text);
+    let names = (unit.own_id.clone(), unit.title.clone(), to_json(&unit.aliases));
     let sql = "SELECT own_id, title, aliases FROM unit WHERE path = ?1";
     let known =
         c.prepare_cached(sql)?.query_row([path], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
@@ -127,16 +133,16 @@ pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) ->
             provisional,
             unit.own_id,
             unit.title,
-            json(&unit.aliases),
+            to_json(&unit.aliases),
             unit.summary,
             unit.kind,
             unit.domain,
-            json(&unit.tags),
+            to_json(&unit.tags),
             unit.confidence,
             unit.source,
             unit.created,
             unit.modified,
-            json(&unit.problems),
+            to_json(&unit.problems),
             stamp.size,
             stamp.mtime_ns,
             stamp.inode,
@@ -149,12 +155,12 @@ pub fn put(c: &Connection, path: &str, text: &str, stamp: Stamp, hash: &Hash) ->
 }
 
 /// Puts the relations of a unit in, unless it has them already; whether it did.
-fn put_relations(c: &Connection, id: i64, unit: &Unit) -> Result<bool, Failure> {
+fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, TransactionFailure> {
     let mut known = c.prepare_cached("SELECT by, target, kind, weight FROM relation WHERE src = ?1 ORDER BY ord")?;
     let known = known.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let known: Vec<(String, String, String, f64)> = known.collect::<Result<_, _>>()?;
-    let is_same = |(relation, (by, target, kind, weight)): (&Relation, &(String, String, String, f64))| {
-        (relation.target.by(), relation.target.text(), &*relation.kind) == (by, target, kind)
+    let is_same = |(relation, (by, target, kind, weight)): (&ParsedRelation, &(String, String, String, f64))| {
+        (relation.target.kind_name(), relation.target.as_str(), &*relation.kind) == (by, target, kind)
             && relation.weight.total_cmp(weight).is_eq()
     };
     if known.len() == unit.relations.len() && unit.relations.iter().zip(&known).all(is_same) {
@@ -166,8 +172,8 @@ fn put_relations(c: &Connection, id: i64, unit: &Unit) -> Result<bool, Failure> 
         insert.execute(params![
             id,
             ord,
-            relation.target.by(),
-            relation.target.text(),
+            relation.target.kind_name(),
+            relation.target.as_str(),
             relation.kind,
             relation.weight
         ])?;
@@ -175,7 +181,7 @@ fn put_relations(c: &Connection, id: i64, unit: &Unit) -> Result<bool, Failure> 
     Ok(true)
 }
 
-fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Failure> {
+fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Result<(), TransactionFailure> {
     // Until there is a vector of the new text, that of the old one in its place answers.
     let mut old = c.prepare_cached("SELECT ord, meaning FROM chunk WHERE unit = ?1")?;
     let old: HashMap<i64, Hash, RandomState> =
@@ -187,12 +193,12 @@ fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Fa
          VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     let (mut line, mut counted) = (1, 0);
-    let names = unit.names();
+    let names = unit.join_names();
     for (ord, chunk) in (0_i64..).zip(&unit.chunks) {
         let own = text.get(chunk.range.clone()).unwrap_or_default();
         // A piece may begin before the end of the last one.
         let (from, to) = (counted.min(chunk.range.start), counted.max(chunk.range.start));
-        let between = lines(text.get(from..to).unwrap_or_default());
+        let between = count_lines(text.get(from..to).unwrap_or_default());
         line = if counted <= chunk.range.start { line + between } else { line - between };
         counted = chunk.range.start;
         let head = match (ord, &*chunk.breadcrumb) {
@@ -200,7 +206,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Fa
             (0, breadcrumb) => format!("{names}\n{breadcrumb}"),
             (_, breadcrumb) => breadcrumb.to_owned(),
         };
-        let hash: Hash = Sha256::digest(meant(&unit.title, &chunk.breadcrumb, own)).into();
+        let hash: Hash = Sha256::digest(build_embedded_text(&unit.title, &chunk.breadcrumb, own)).into();
         let is_made = has_vector.exists([hash])?;
         let meaning = old.get(&ord).filter(|_| !is_made).copied().unwrap_or(hash);
         let begin = i64::try_from(chunk.range.start).unwrap_or(i64::MAX);
@@ -209,7 +215,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Fa
             ord,
             begin,
             line,
-            line + lines(own),
+            line + count_lines(own),
             chunk.level,
             chunk.breadcrumb,
             head,
@@ -222,7 +228,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &Unit, text: &str) -> Result<(), Fa
 }
 
 /// The text of which a piece's vector is made.
-pub fn meant(title: &str, breadcrumb: &str, text: &str) -> String {
+pub fn build_embedded_text(title: &str, breadcrumb: &str, text: &str) -> String {
     let is_told = breadcrumb.starts_with(title);
     let above = [title, breadcrumb]
         .into_iter()
@@ -231,16 +237,16 @@ pub fn meant(title: &str, breadcrumb: &str, text: &str) -> String {
     format!("{}\n{text}", above.collect::<Vec<_>>().join(" > "))
 }
 
-fn lines(text: &str) -> i64 {
+fn count_lines(text: &str) -> i64 {
     i64::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(i64::MAX)
 }
 
-fn json(texts: &[String]) -> String {
+fn to_json(texts: &[String]) -> String {
     serde_json::Value::from(texts).to_string()
 }
 
 /// A unit, as others name it.
-struct Named {
+struct NamedUnit {
     id: i64,
     path: String,
     uid: String,
@@ -251,22 +257,22 @@ struct Named {
 
 /// Settles the facts that depend on all files: the owner of each id, and the unit that each relation leads to. The
 /// result does not depend on the order of the files.
-pub fn settle(c: &Connection) -> Result<(), Failure> {
+pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
     let rows = statement.query_map([], |row| {
         let aliases: String = row.get(5)?;
         let aliases = serde_json::from_str(&aliases).unwrap_or_default();
         let (id, path, uid) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Named { id, path, uid, own_id: row.get(3)?, title: row.get(4)?, aliases })
+        Ok(NamedUnit { id, path, uid, own_id: row.get(3)?, title: row.get(4)?, aliases })
     })?;
     let mut units: Vec<_> = rows.collect::<Result<_, _>>()?;
     give_ids(c, &mut units)?;
-    resolve(c, &units)?;
+    resolve_relations(c, &units)?;
     set_note(c, "settled", "1")
 }
 
 /// Gives an id to the first by path of two files that have it; the second goes by its path.
-fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
+fn give_ids(c: &Connection, units: &mut [NamedUnit]) -> Result<(), TransactionFailure> {
     let mut owners: HashMap<&str, i64, RandomState> = HashMap::default();
     for unit in units.iter() {
         if let Some(own) = unit.own_id.as_deref() {
@@ -294,31 +300,31 @@ fn give_ids(c: &Connection, units: &mut [Named]) -> Result<(), Failure> {
 
 /// The unit that a name belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum NameOwner {
     One(i64),
     Several,
 }
 
 /// The names of units.
 #[derive(Default)]
-struct Names(HashMap<String, Owner, RandomState>);
+struct UnitNames(HashMap<String, NameOwner, RandomState>);
 
-impl Names {
+impl UnitNames {
     fn add(&mut self, name: &str, id: i64) {
-        let owner = self.0.entry(name.to_lowercase()).or_insert(Owner::One(id));
-        if *owner != Owner::One(id) {
-            *owner = Owner::Several;
+        let owner = self.0.entry(name.to_lowercase()).or_insert(NameOwner::One(id));
+        if *owner != NameOwner::One(id) {
+            *owner = NameOwner::Several;
         }
     }
 
-    fn get(&self, name: &str) -> Option<Owner> {
+    fn find_owner(&self, name: &str) -> Option<NameOwner> {
         self.0.get(&name.to_lowercase()).copied()
     }
 }
 
 /// Finds the unit of each relation: by id, by path, by a title or alias that one unit alone has; never by guess.
-fn resolve(c: &Connection, units: &[Named]) -> Result<(), Failure> {
-    let (mut ids, mut paths, mut titles, mut stems) = <(Names, Names, Names, Names)>::default();
+fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), TransactionFailure> {
+    let (mut ids, mut paths, mut titles, mut stems) = <(UnitNames, UnitNames, UnitNames, UnitNames)>::default();
     let mut folders: HashMap<i64, &str, RandomState> = HashMap::default();
     for unit in units {
         let path = without_ending(&unit.path);
@@ -339,22 +345,22 @@ fn resolve(c: &Connection, units: &[Named]) -> Result<(), Failure> {
         let (by, target): (String, String) = (row.get(2)?, row.get(3)?);
         let target = target.as_str();
         let folder = folders.get(&src).copied().unwrap_or_default();
-        let by_path = || joined(folder, target).and_then(|path| paths.get(without_ending(&path)));
-        let from_top = || joined("", target).and_then(|path| paths.get(without_ending(&path)));
+        let by_path = || join_path(folder, target).and_then(|path| paths.find_owner(without_ending(&path)));
+        let from_top = || join_path("", target).and_then(|path| paths.find_owner(without_ending(&path)));
         let unit = match &*by {
-            "id" => ids.get(target),
+            "id" => ids.find_owner(target),
             "path" => by_path(),
             _ => from_top()
                 .filter(|_| target.contains('/'))
                 .or_else(by_path)
-                .or_else(|| titles.get(target))
-                .or_else(|| stems.get(without_ending(target)))
+                .or_else(|| titles.find_owner(target))
+                .or_else(|| stems.find_owner(without_ending(target)))
                 .or_else(from_top)
-                .or_else(|| ids.get(target)),
+                .or_else(|| ids.find_owner(target)),
         };
         let unit = match unit {
-            Some(Owner::One(unit)) => Some(unit),
-            Some(Owner::Several) | None => None,
+            Some(NameOwner::One(unit)) => Some(unit),
+            Some(NameOwner::Several) | None => None,
         };
         if unit != dst {
             found.push((src, ord, unit));
@@ -368,7 +374,7 @@ fn resolve(c: &Connection, units: &[Named]) -> Result<(), Failure> {
 }
 
 /// A path from a folder; `/` is the top of the brain. `None` for one that leads out.
-fn joined(folder: &str, target: &str) -> Option<String> {
+fn join_path(folder: &str, target: &str) -> Option<String> {
     let from = if target.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();
     for part in from.split('/').chain(target.split('/')) {
@@ -394,14 +400,14 @@ mod tests {
             ("", "./c.md", Some("c.md")),
             ("a", "../../c.md", None),
         ] {
-            assert_eq!(joined(folder, target).as_deref(), path, "{folder} {target}");
+            assert_eq!(join_path(folder, target).as_deref(), path, "{folder} {target}");
         }
     }
 
     #[test]
     fn what_a_vector_is_made_of() {
-        assert_eq!(meant("A", "A > B", "x"), "A > B\nx");
-        assert_eq!(meant("T", "A > B", "x"), "T > A > B\nx");
-        assert_eq!(meant("T", "", "x"), "T\nx");
+        assert_eq!(build_embedded_text("A", "A > B", "x"), "A > B\nx");
+        assert_eq!(build_embedded_text("T", "A > B", "x"), "T > A > B\nx");
+        assert_eq!(build_embedded_text("T", "", "x"), "T\nx");
     }
 }

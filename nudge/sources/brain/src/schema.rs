@@ -1,7 +1,7 @@
 //! The index: a database that can be made again from the files at any time.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{App, KEYS, KEYS_IN_ORDER, Kept};
+use nudge_storage::{DataRetention, DatabaseKind, KEYS, KEYS_IN_ORDER};
 
 /// The tables, and the triggers that keep the full-text index in step.
 ///
@@ -93,11 +93,11 @@ CREATE TRIGGER touched_chunk_delete AFTER DELETE ON chunk BEGIN INSERT INTO touc
 CREATE TRIGGER touched_meaning AFTER UPDATE OF meaning ON chunk BEGIN INSERT INTO touched(unit) VALUES(new.unit); END;";
 
 /// The database of one brain.
-pub static APP: App = App {
+pub static APP: DatabaseKind = DatabaseKind {
     name: "brain",
     migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS, TOUCHED, KEYS_IN_ORDER],
     full_text: &["chunk_fts"],
-    kept: Kept::Cache,
+    kept: DataRetention::Cache,
 };
 
 /// The full-text index of the chunks.

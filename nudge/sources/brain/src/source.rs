@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::{Context, EnvNames, ask_env_of};
-use nudge_core::embed::{Embedder, Model, Models};
+use nudge_core::embed::{ModelProvider, ModelState, TextEmbedder};
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Once;
+use nudge_core::once::OnceByKey;
 use nudge_core::patience::CallLimit;
-use nudge_core::service::{Caller, Method};
+use nudge_core::service::{Caller, MethodSpec};
 use nudge_core::source::{
-    ChangeEvent, ChangeSink, DataDir, Fence, Host, LongCommand, Source, SourceSpec, StopFlag, Worker,
+    ChangeEvent, ChangeSink, DataDir, Fence, LongCommand, Source, SourceHost, SourceSpec, SourceWorker, StopFlag,
 };
-use nudge_core::suggest::{Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService};
+use nudge_core::suggest::{SourceOffers, SuggestRequest};
+use nudge_core::table::{MethodTable, TableService};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::bolt::Bolt;
+use crate::bolt::BoltServer;
 use crate::capture;
 use crate::choose;
 use crate::config;
-use crate::folder::Folder;
-use crate::fusion::Fusion;
-use crate::index::Index;
+use crate::folder::BrainFolder;
+use crate::fusion::RankFusion;
+use crate::index::BrainIndex;
 use crate::meaning;
 use crate::method::{CONTEXT, TABLE, USE};
-use crate::mirror::{self, Mirror, Picture};
+use crate::mirror::{self, GraphMirror, GraphPicture};
 use crate::offer;
 use crate::rerank::Reranker;
 use crate::settings::SETTINGS;
@@ -49,13 +49,13 @@ pub static SOURCE: SourceSpec = SourceSpec {
     env: &[VARIABLE],
     alone: true,
     commands: &[
-        LongCommand { row: USE, run: choose::run },
-        LongCommand { row: capture::CAPTURE, run: capture::capture },
-        LongCommand { row: capture::JOBS, run: capture::jobs },
-        LongCommand { row: capture::REVIEW, run: capture::review },
+        LongCommand { row: USE, run: choose::set_brain },
+        LongCommand { row: capture::CAPTURE, run: capture::run_capture },
+        LongCommand { row: capture::JOBS, run: capture::run_jobs },
+        LongCommand { row: capture::REVIEW, run: capture::run_review },
     ],
     works: true,
-    open: |host| Ok(Arc::new(Brains::open(host))),
+    open: |host| Ok(Arc::new(BrainSource::open(host))),
 };
 
 /// How long a question waits until the files were looked at; then the index answers as it is.
@@ -66,53 +66,53 @@ const WORK_WAIT: Duration = Duration::from_secs(30);
 const MAX_OPEN: usize = 4;
 
 /// The source, open. The index of a brain is opened when somebody first asks for it.
-pub struct Brains {
+pub struct BrainSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     cache: DataDir,
     /// The folder by the settings.
     root: Option<PathBuf>,
-    pub(crate) fusion: Fusion,
+    pub(crate) fusion: RankFusion,
     /// The graph server, if there is one.
-    bolt: Option<Bolt>,
+    bolt: Option<BoltServer>,
     /// The language model that orders found units, if the settings want one.
     pub(crate) reranker: Option<Reranker>,
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     /// The last one used stands last.
-    open: Mutex<Vec<Arc<Index>>>,
-    worker: Worker,
+    open: Mutex<Vec<Arc<BrainIndex>>>,
+    worker: SourceWorker,
     asked: AtomicU64,
 }
 
-impl Brains {
-    pub(crate) fn open(host: Host<'_>) -> Self {
-        let Host { clock, fence, changes, cache, settings, models, .. } = host;
+impl BrainSource {
+    pub(crate) fn open(host: SourceHost<'_>) -> Self {
+        let SourceHost { clock, fence, changes, cache, settings, models, .. } = host;
         Self {
-            bolt: Bolt::of(&settings, Arc::clone(&clock)),
-            reranker: Reranker::of(&settings, &cache),
+            bolt: BoltServer::from_settings(&settings, Arc::clone(&clock)),
+            reranker: Reranker::from_settings(&settings, &cache),
             clock,
             fence,
             changes,
             cache,
-            root: Some(settings.text("brain.root")).filter(|root| !root.is_empty()).map(at_home),
-            fusion: Fusion::named(settings.text("brain.fusion")),
+            root: Some(settings.get_text("brain.root")).filter(|root| !root.is_empty()).map(at_home),
+            fusion: RankFusion::from_name(settings.get_text("brain.fusion")),
             models,
             open: Mutex::default(),
-            worker: Worker::default(),
+            worker: SourceWorker::default(),
             asked: AtomicU64::new(0),
         }
     }
 
     /// The folder that the user has named: by the caller's environment, or by the settings.
-    pub(crate) fn named(&self, context: &Context) -> Option<PathBuf> {
+    pub(crate) fn find_named(&self, context: &Context) -> Option<PathBuf> {
         let named = context.env(VARIABLE).filter(|root| !root.is_empty()).map(at_home);
         named.filter(|root| root.is_absolute()).or_else(|| self.root.clone())
     }
 
     /// Opens the brain that a caller means: the named one, else the one around the caller's folder. A brain that was
     /// merely cloned answers questions, and makes no offers.
-    pub(crate) fn brain(&self, context: &Context) -> Result<Arc<Index>> {
+    pub(crate) fn open_brain(&self, context: &Context) -> Result<Arc<BrainIndex>> {
         let here = || {
             let mut folders = Path::new(context.cwd()?).ancestors();
             folders.find(|folder| folder.join(config::FILE).is_file()).map(Path::to_owned)
@@ -122,19 +122,21 @@ impl Brains {
                 "There is no brain: `nudge brain init DIR` makes one, and `nudge brain use DIR` names one that is there.",
             )
         };
-        self.index(&self.named(context).or_else(here).ok_or_else(none)?)
+        self.index(&self.find_named(context).or_else(here).ok_or_else(none)?)
     }
 
     /// The index of a folder.
-    pub(crate) fn index(&self, root: &Path) -> Result<Arc<Index>> {
-        let folder = Folder::open(root)?;
+    pub(crate) fn index(&self, root: &Path) -> Result<Arc<BrainIndex>> {
+        let folder = BrainFolder::open(root)?;
         let mut open = self.open.lock();
         let known = open.iter().position(|index| index.folder == folder).map(|at| open.remove(at));
-        let last = || Index::open(folder.clone(), &self.cache, &self.clock, &self.fence);
+        let last = || BrainIndex::open(folder.clone(), &self.cache, &self.clock, &self.fence);
         let index = match known {
             Some(index) if index.is_overdue() => last().map_or(index, Arc::new),
             Some(index) => index,
-            None => Arc::new(last().or_else(|why| Index::open_apart(folder.clone(), why, &self.clock, &self.fence))?),
+            None => {
+                Arc::new(last().or_else(|why| BrainIndex::open_apart(folder.clone(), why, &self.clock, &self.fence))?)
+            }
         };
         open.push(Arc::clone(&index));
         if open.len() > MAX_OPEN {
@@ -145,30 +147,30 @@ impl Brains {
 
     /// Brings an index in step with its files, as far as there is time. Returns the reasons why it could be better, for
     /// people. An index that was never made is made now: it would answer nothing.
-    pub(crate) fn refresh(&self, index: &Index) -> Result<Vec<String>> {
-        let stale = match self.look(index, None) {
+    pub(crate) fn refresh_index(&self, index: &BrainIndex) -> Result<Vec<String>> {
+        let stale = match self.look_at_files(index, None) {
             // The units that were read before answer all the same.
             Err(error) if !index.has_units()? => return Err(error),
             looked => stale_note(looked),
         };
-        Ok(degraded(index, stale))
+        Ok(list_degraded(index, stale))
     }
 
-    /// Does as [`refresh`](Self::refresh) for a status, which waits for no other call that reads the files or writes
+    /// Does as [`refresh_index`](Self::refresh_index) for a status, which waits for no other call that reads the files or writes
     /// the index, and answers whatever happens.
-    pub(crate) fn refresh_at_once(&self, index: &Index) -> Vec<String> {
+    pub(crate) fn refresh_at_once(&self, index: &BrainIndex) -> Vec<String> {
         if index.is_scanned() {
-            return degraded(index, Some("stale: another call reads the files".to_owned()));
+            return list_degraded(index, Some("stale: another call reads the files".to_owned()));
         }
         let end = Instant::now() + SCAN_WAIT;
-        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::within(SCAN_WAIT)).until(end);
-        degraded(index, stale_note(limit.run(|| self.look(index, Some(end)))))
+        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::from_now(SCAN_WAIT)).with_end(end);
+        list_degraded(index, stale_note(limit.run(|| self.look_at_files(index, Some(end)))))
     }
 
     /// Brings an index in step, and returns whether it is. `first_end` is the end of the first look at all files.
-    fn look(&self, index: &Index, first_end: Option<Instant>) -> Result<bool> {
+    fn look_at_files(&self, index: &BrainIndex, first_end: Option<Instant>) -> Result<bool> {
         let is_made = index.is_made()?;
-        let changes = if is_made { index.follow.hear() } else { None };
+        let changes = if is_made { index.follow.wait_for_changes() } else { None };
         if index.follow.is_long_ago() {
             self.work_on();
         }
@@ -186,24 +188,25 @@ impl Brains {
     }
 
     /// Returns the mirror of an index on a graph server, if the settings name one.
-    pub(crate) fn mirror<'a>(&'a self, index: &'a Index) -> Option<Mirror<'a>> {
-        self.bolt.as_ref().map(|bolt| Mirror { bolt, brain: &index.key })
+    pub(crate) fn open_mirror<'a>(&'a self, index: &'a BrainIndex) -> Option<GraphMirror<'a>> {
+        self.bolt.as_ref().map(|bolt| GraphMirror { bolt, brain: &index.key })
     }
 
     /// Brings the graph server in step with an index; whether it is.
-    fn keep_mirror(&self, index: &Index, stop: &StopFlag) -> Result<bool> {
-        let Some(mirror) = self.mirror(index) else { return Ok(true) };
-        let state = index.db.read(mirror::state)?;
-        let picture = || index.db.read(|c| Picture::of(c, &index.key)).map_err(|error| error.message().to_owned());
-        Ok(mirror.bolt.unless_broken(|| mirror.follow(&state, picture, &|| stop.is_set())).is_ok())
+    fn keep_mirror(&self, index: &BrainIndex, stop: &StopFlag) -> Result<bool> {
+        let Some(mirror) = self.open_mirror(index) else { return Ok(true) };
+        let state = index.db.read(mirror::read_state)?;
+        let picture =
+            || index.db.read(|c| GraphPicture::from_index(c, &index.key)).map_err(|error| error.message().to_owned());
+        Ok(mirror.bolt.unless_broken(|| mirror.catch_up(&state, picture, &|| stop.is_set())).is_ok())
     }
 
     /// Makes vectors for a moment in a process without a worker.
-    pub(crate) fn make_up_alone(&self, index: &Index, model: &dyn Embedder) -> Result<()> {
+    pub(crate) fn make_up_alone(&self, index: &BrainIndex, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
 
-    pub(crate) fn models(&self) -> &dyn Models {
+    pub(crate) fn models(&self) -> &dyn ModelProvider {
         &*self.models
     }
 
@@ -221,12 +224,12 @@ impl Brains {
     }
 
     /// Tells of a file that was written.
-    pub(crate) fn tell(&self, by: Caller<'_>, what: &'static str, id: &str) {
+    pub(crate) fn tell_change(&self, by: Caller<'_>, what: &'static str, id: &str) {
         self.work_on();
-        self.changes.tell(&[ChangeEvent {
+        self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what,
-            at: rfc3339::text(self.clock.now()),
+            at: rfc3339::format_time(self.clock.now()),
             by: by.name.into(),
             touched: Vec::new(),
             detail: Map::from_iter([("id".to_owned(), id.into())]),
@@ -234,14 +237,14 @@ impl Brains {
     }
 
     /// Waits until the changes that the system reports are over: changes that come together are read together.
-    fn settle(&self, stop: &StopFlag) {
-        let rest = || self.open.lock().iter().filter_map(|index| index.follow.rest()).min();
+    fn wait_until_settled(&self, stop: &StopFlag) {
+        let rest = || self.open.lock().iter().filter_map(|index| index.follow.time_until_look()).min();
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
     }
 
     /// Returns true when some brain has changed and its changes have settled.
     fn has_files_to_read(&self) -> bool {
-        self.open.lock().iter().any(|index| index.follow.rest().is_some_and(|rest| rest.is_zero()))
+        self.open.lock().iter().any(|index| index.follow.time_until_look().is_some_and(|rest| rest.is_zero()))
     }
 
     /// Reads changed files and makes missing vectors. Returns true when all is done.
@@ -249,16 +252,16 @@ impl Brains {
         if let Some(root) = &self.root {
             self.index(root)?;
         }
-        self.settle(stop);
+        self.wait_until_settled(stop);
         let open = self.open.lock().clone();
         let mut is_done = true;
         for index in open {
             index.begin_to_follow(stop);
-            index.follow.look(|| index.scan(None))?;
+            index.follow.run_look(|| index.scan(None))?;
             is_done &= self.keep_mirror(&index, stop)?;
             let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
                 None => continue,
-                Some(Model::Ready(model)) => model,
+                Some(ModelState::Ready(model)) => model,
                 // Other brains have files that are to be read all the same.
                 Some(_) => {
                     is_done = false;
@@ -273,7 +276,7 @@ impl Brains {
                 }
             }
             // The next prompt does not wait for them to be read.
-            index.meanings.with(&index.db, Some(&*model), |_, _| Ok(()))?;
+            index.meanings.with_memory(&index.db, Some(&*model), |_, _| Ok(()))?;
         }
         Ok(is_done)
     }
@@ -288,30 +291,30 @@ pub(crate) fn at_home(path: &str) -> PathBuf {
     }
 }
 
-impl TableService for Brains {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for BrainSource {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // Each change goes through `Db::write_once` of the brain that it is of.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 
-    fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
+    fn ask_env(&self, _: &MethodSpec, params: &RawValue) -> Result<()> {
         let names = || [VARIABLE.to_owned()].into_iter().collect();
         ask_env_of(params, false, || EnvNames { names: names(), values: names() })
     }
 }
 
-impl Source for Brains {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
-        offer::offers(self, request).unwrap_or_default()
+impl Source for BrainSource {
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
+        offer::find_offers(self, request).unwrap_or_default()
     }
 
     fn in_use(&self) -> bool {
         self.root.is_some() || self.asked.load(Ordering::Relaxed) > 0
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         let Some(root) = &self.root else { return Map::new() };
         let told = self.index(root).and_then(|index| {
             index.db.read(|c| {
@@ -322,10 +325,10 @@ impl Source for Brains {
                     "chunks": count("SELECT count(*) FROM chunk")?,
                     "vectors": meaning::count_with(c)?,
                     "asked": self.asked.load(Ordering::Relaxed),
-                    "model": self.models.look().state(),
-                    "graph": self.bolt.as_ref().map_or("index", Bolt::name),
+                    "model": self.models.get_loaded().state(),
+                    "graph": self.bolt.as_ref().map_or("index", BoltServer::name),
                 });
-                if let Some(why) = self.bolt.as_ref().and_then(Bolt::broken) {
+                if let Some(why) = self.bolt.as_ref().and_then(BoltServer::break_reason) {
                     told["degraded"] = json!([why]);
                 }
                 Ok(told)
@@ -340,8 +343,8 @@ impl Source for Brains {
     }
 
     fn tick(&self, _: Millis) {
-        if !matches!(self.models.look(), Model::Ready(_)) {
-            self.open.lock().iter().for_each(|index| index.meanings.forget());
+        if !matches!(self.models.get_loaded(), ModelState::Ready(_)) {
+            self.open.lock().iter().for_each(|index| index.meanings.drop_memory());
         }
     }
 
@@ -362,7 +365,7 @@ fn stale_note(looked: Result<bool>) -> Option<String> {
 }
 
 /// Lists why an index is not as good as it could be, for people.
-fn degraded(index: &Index, stale: Option<String>) -> Vec<String> {
+fn list_degraded(index: &BrainIndex, stale: Option<String>) -> Vec<String> {
     index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect()
 }
 

@@ -4,18 +4,18 @@
 use std::fmt::Write as _;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::text::{escaped, is_hidden, one_line};
+use nudge_core::text::{escape_hidden, is_hidden, one_line};
 use serde_json::Value;
 use serde_norway::Value as Yaml;
 
-use crate::front::{Split, mapping, split};
+use crate::front::{FileParts, parse_mapping, split_file};
 
 /// Characters of the line to write that a refusal shows; its data has all.
 const LINE_CHARS: usize = 400;
 
 /// A file with one field set, and the lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spliced {
+pub struct SplicedFile {
     /// The text.
     pub text: String,
     /// The lines that were there, and those that are, as a diff has them.
@@ -37,26 +37,27 @@ pub struct Spliced {
 /// assert_eq!(set.diff, "-confidence: 0.8  # guessed\n+confidence: 0.9  # guessed\n");
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
-pub fn set(text: &str, name: &str, value: &Value) -> Result<Spliced> {
+pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !is_name {
         return Err(Error::invalid("`field` must be a name of letters, digits, `_` and `-`."));
     }
-    let flow = flow(value)?;
+    let flow = to_flow_yaml(value)?;
     let end = if text.lines().next().is_some_and(|_| text.contains("\r\n")) { "\r\n" } else { "\n" };
-    let Split { open, yaml, close, body } = split(text);
+    let FileParts { open, yaml, close, body } = split_file(text);
     if open.is_empty() {
         let added = format!("{name}: {flow}{end}");
         let text = format!("---{end}{added}---{end}{body}");
-        let is_read = split(&text).yaml == added && split(&text).body == body && !body.starts_with('\u{feff}');
+        let is_read =
+            split_file(&text).yaml == added && split_file(&text).body == body && !body.starts_with('\u{feff}');
         if !is_read {
-            return Err(conflict(name, &added));
+            return Err(conflict_error(name, &added));
         }
-        prove("", &added, name, &flow)?;
-        return Ok(Spliced { text, diff: format!("+---\n+{name}: {flow}\n+---\n") });
+        check_change("", &added, name, &flow)?;
+        return Ok(SplicedFile { text, diff: format!("+---\n+{name}: {flow}\n+---\n") });
     }
-    let (range, lines) = match find(yaml, name) {
+    let (range, lines) = match find_field(yaml, name) {
         Some(found) => {
             let key = &found.first[..found.colon];
             (found.range, format!("{key}: {flow}{}{}", found.comment, found.end))
@@ -65,29 +66,29 @@ pub fn set(text: &str, name: &str, value: &Value) -> Result<Spliced> {
     };
     let old = &yaml[range.clone()];
     let new = [&yaml[..range.start], &lines, &yaml[range.end..]].concat();
-    prove(yaml, &new, name, &flow)?;
+    check_change(yaml, &new, name, &flow)?;
     let side = |sign: &'static str, lines: &str| lines.lines().flat_map(|line| [sign, line, "\n"]).collect::<String>();
     let diff = side("-", old) + &side("+", &lines);
-    Ok(Spliced { text: [open, &new, close, body].concat(), diff })
+    Ok(SplicedFile { text: [open, &new, close, body].concat(), diff })
 }
 
 /// A value as YAML in one line. JSON strings are YAML's double-quoted ones.
-fn flow(value: &Value) -> Result<String> {
+fn to_flow_yaml(value: &Value) -> Result<String> {
     let refused = || Error::invalid("`value` must be a text, a number, true, false, or a list of those.");
     match value {
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::String(text) => Ok(scalar(text)),
+        Value::String(text) => Ok(to_yaml_scalar(text)),
         Value::Array(list) => {
             let items = list.iter().map(|item| match item {
                 Value::Array(_) => Err(refused()),
                 Value::Object(fields) => {
                     let fields = fields.iter().map(|(name, value)| match value {
-                        Value::String(text) => Ok(format!("{}: {}", scalar(name), scalar(text))),
+                        Value::String(text) => Ok(format!("{}: {}", to_yaml_scalar(name), to_yaml_scalar(text))),
                         _ => Err(refused()),
                     });
                     Ok(format!("{{{}}}", fields.collect::<Result<Vec<_>>>()?.join(", ")))
                 }
-                item => flow(item),
+                item => to_flow_yaml(item),
             });
             Ok(format!("[{}]", items.collect::<Result<Vec<_>>>()?.join(", ")))
         }
@@ -96,7 +97,7 @@ fn flow(value: &Value) -> Result<String> {
 }
 
 /// A text, without quotes where it is the same without them, wherever it stands.
-fn scalar(text: &str) -> String {
+fn to_yaml_scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_alphabetic())
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '.'))
         && !text.ends_with(' ')
@@ -105,13 +106,13 @@ fn scalar(text: &str) -> String {
         return text.to_owned();
     }
     // Raw, some of these are ends of lines to YAML.
-    escaped(&Value::from(text).to_string(), is_hidden, |out, c| {
+    escape_hidden(&Value::from(text).to_string(), is_hidden, |out, c| {
         let _ = write!(out, "\\U{:08x}", u32::from(c));
     })
 }
 
 /// The lines of a field.
-struct Found<'a> {
+struct FieldLines<'a> {
     range: std::ops::Range<usize>,
     /// The first line, and the place of the colon in it.
     first: &'a str,
@@ -124,9 +125,9 @@ struct Found<'a> {
 
 /// Finds a field: from its name in column 0 to the next name there. Blank lines and comments in column 0 that stand
 /// before that belong to it.
-fn find<'a>(yaml: &'a str, name: &str) -> Option<Found<'a>> {
+fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
     let mut at = 0;
-    let mut found: Option<Found<'a>> = None;
+    let mut found: Option<FieldLines<'a>> = None;
     for line in yaml.split_inclusive('\n') {
         let begin = at;
         at += line.len();
@@ -141,8 +142,8 @@ fn find<'a>(yaml: &'a str, name: &str) -> Option<Found<'a>> {
                 field.comment = "";
             }
         } else if let Some(colon) = colon_of(text, name) {
-            let comment = comment(&line.trim_end_matches(['\r', '\n'])[colon + 1..]);
-            found = Some(Found { range: begin..at, first: text, colon, comment, end: "" });
+            let comment = find_comment(&line.trim_end_matches(['\r', '\n'])[colon + 1..]);
+            found = Some(FieldLines { range: begin..at, first: text, colon, comment, end: "" });
         }
     }
     let mut found = found?;
@@ -170,7 +171,7 @@ fn colon_of(line: &str, name: &str) -> Option<usize> {
 }
 
 /// The comment at the end of a value, with the blanks before it; empty where there is none, or where it is unclear.
-fn comment(value: &str) -> &str {
+fn find_comment(value: &str) -> &str {
     let trimmed = value.trim_start();
     let closing = match trimmed.chars().next() {
         Some('|' | '>' | '&' | '*') => return "",
@@ -178,7 +179,7 @@ fn comment(value: &str) -> &str {
             let Some(at) = closing_bracket(trimmed) else { return "" };
             Some(at)
         }
-        _ => closing(trimmed),
+        _ => find_closing_quote(trimmed),
     };
     // A quoted text ends at its quote, a list at its bracket; in any other, a comment begins after a blank.
     let from = closing.map_or(0, |at| value.len() - trimmed.len() + at + 1);
@@ -196,7 +197,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
             '[' | '{' => depth += 1,
             ']' | '}' if depth == 1 => return Some(at),
             ']' | '}' => depth -= 1,
-            '"' | '\'' if is_at_start => at += closing(&text[at..])?,
+            '"' | '\'' if is_at_start => at += find_closing_quote(&text[at..])?,
             '#' if text[..at].ends_with([' ', '\t']) => return None,
             _ => {}
         }
@@ -208,7 +209,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
 }
 
 /// Finds the quote that ends a quoted text. A single quote within it is doubled, a double one follows a backslash.
-fn closing(text: &str) -> Option<usize> {
+fn find_closing_quote(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     let mut signs = text.char_indices().skip(1).peekable();
     while let Some((at, sign)) = signs.next() {
@@ -225,9 +226,9 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// Checks that a parser sees the change of one field and no other.
-fn prove(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
-    let refused = || conflict(name, flow);
-    let read = |text: &str| mapping(text).map_err(|_| refused());
+fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
+    let refused = || conflict_error(name, flow);
+    let read = |text: &str| parse_mapping(text).map_err(|_| refused());
     let (was, is) = (read(old)?, read(new)?);
     let (key, wanted) = (Yaml::from(name), serde_norway::from_str::<Yaml>(flow).map_err(|_| refused())?);
     let others_stay = was.iter().all(|(other, value)| *other == key || is.get(other) == Some(value));
@@ -236,13 +237,13 @@ fn prove(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     if is_set { Ok(()) } else { Err(refused()) }
 }
 
-fn conflict(name: &str, flow: &str) -> Error {
+fn conflict_error(name: &str, flow: &str) -> Error {
     let line = format!("{name}: {}", flow.trim_start_matches(&format!("{name}: ")).trim_end());
     let shown = one_line(&line, LINE_CHARS);
     Error::conflict(format!(
         "This field cannot be changed without touching others; write the line `{shown}` into the file yourself."
     ))
-    .with("set", line)
+    .with_data("set", line)
 }
 
 #[cfg(test)]
@@ -252,8 +253,8 @@ mod tests {
 
     use super::*;
 
-    fn edit(yaml: &str) -> Result<Spliced> {
-        set(&format!("---\n{yaml}---\nx\n"), "confidence", &json!(0.9))
+    fn edit(yaml: &str) -> Result<SplicedFile> {
+        set_field(&format!("---\n{yaml}---\nx\n"), "confidence", &json!(0.9))
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
             ("t: [\"x # c\n  y\"]\n", "t: [b]\n"),
         ] {
             let text = format!("---\nid: a\n{line}---\nOne.\r\n");
-            let done = set(&text, "t", &json!(["b"])).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            let done = set_field(&text, "t", &json!(["b"])).unwrap_or_else(|error| panic!("{line:?}: {error}"));
             assert_eq!(done.text, format!("---\nid: a\n{expected}---\nOne.\r\n"));
         }
     }
@@ -323,7 +324,7 @@ mod tests {
         for (name, value) in
             [("a b", json!(1)), ("", json!(1)), ("a", json!(null)), ("a", json!([[1]])), ("a", json!({}))]
         {
-            assert_eq!(set("x", name, &value).expect_err(name).reason(), "E_INVALID");
+            assert_eq!(set_field("x", name, &value).expect_err(name).reason(), "E_INVALID");
         }
     }
 
@@ -337,7 +338,7 @@ mod tests {
             ("", "---\nt: b\n---\n"),
             ("---\nno end", "---\nt: b\n---\n---\nno end"),
         ] {
-            assert_eq!(set(text, "t", &json!("b")).map(|set| set.text).unwrap_or_default(), expected, "{text:?}");
+            assert_eq!(set_field(text, "t", &json!("b")).map(|set| set.text).unwrap_or_default(), expected, "{text:?}");
         }
     }
 
@@ -363,8 +364,8 @@ mod tests {
             json!("2024-01-01"),
             json!("\u{85}\u{2028}"),
         ] {
-            let set = set("---\nid: a\n---\nx", "t", &value).unwrap_or_else(|error| panic!("{value}: {error}"));
-            let read = crate::front::Fields::read(split(&set.text).yaml);
+            let set = set_field("---\nid: a\n---\nx", "t", &value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            let read = crate::front::FrontmatterFields::read(split_file(&set.text).yaml);
             assert_eq!(read.all.get("t"), Some(&value), "{}", set.text);
         }
     }
@@ -378,13 +379,13 @@ mod tests {
         ) {
             let value = if is_list { json!([value]) } else { json!(value) };
             let text = format!("---\n{}\n---\nbody\n---\n", lines.join("\n"));
-            if let Ok(done) = set(&text, "t", &value) {
-                let (old, new) = (split(&text), split(&done.text));
+            if let Ok(done) = set_field(&text, "t", &value) {
+                let (old, new) = (split_file(&text), split_file(&done.text));
                 prop_assert_eq!((old.open, old.close, old.body), (new.open, new.close, new.body));
-                let mut was = crate::front::Fields::read(old.yaml).all;
+                let mut was = crate::front::FrontmatterFields::read(old.yaml).all;
                 was.insert("t".into(), value.clone());
-                prop_assert_eq!(was, crate::front::Fields::read(new.yaml).all);
-                let again = set(&done.text, "t", &value).map(|again| again.text);
+                prop_assert_eq!(was, crate::front::FrontmatterFields::read(new.yaml).all);
+                let again = set_field(&done.text, "t", &value).map(|again| again.text);
                 prop_assert_eq!(again.ok(), Some(done.text));
             }
         }

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::chunk::{self, Chunk};
-use crate::front::{Fields, Split, plain, split};
-use crate::outline::{Link, Outline};
+use crate::chunk::{self, TextChunk};
+use crate::front::{FileParts, FrontmatterFields, split_file, to_plain_text};
+use crate::outline::{OutlineLink, TextOutline};
 
 /// The words for a type that have a meaning here; others are kept, and told of.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
@@ -22,7 +22,7 @@ const MAX_RELATIONS: usize = 2_000;
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unit {
+pub struct KnowledgeUnit {
     /// The id that the file gives itself, if any.
     pub own_id: Option<String>,
     /// The path without `.md`, by which it goes otherwise.
@@ -47,20 +47,20 @@ pub struct Unit {
     pub created: Option<String>,
     pub modified: Option<String>,
     /// The related units.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<ParsedRelation>,
     /// The fields, as they stand there.
-    pub fields: Fields,
+    pub fields: FrontmatterFields,
     /// The pieces, as places in the file.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<TextChunk>,
     /// The problems found in it.
     pub problems: Vec<String>,
 }
 
 /// A unit that another one names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Relation {
+pub struct ParsedRelation {
     /// The unit, as it is named.
-    pub target: Target,
+    pub target: RelationTarget,
     /// The type of the relation, such as `uses`.
     pub kind: String,
     /// How much that counts, 0 to 1.
@@ -69,7 +69,7 @@ pub struct Relation {
 
 /// How a unit is named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
+pub enum RelationTarget {
     /// By its id.
     Id(String),
     /// By a title, an alias or a path, as in `[[target]]`.
@@ -78,9 +78,9 @@ pub enum Target {
     Path(String),
 }
 
-impl Target {
+impl RelationTarget {
     /// The word for how it is named.
-    pub fn by(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Id(_) => "id",
             Self::Name(_) => "name",
@@ -89,46 +89,46 @@ impl Target {
     }
 
     /// As it stands in the file.
-    pub fn text(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::Id(text) | Self::Name(text) | Self::Path(text) => text,
         }
     }
 }
 
-impl Unit {
+impl KnowledgeUnit {
     /// Reads a file. Whatever stands in it, it is a unit.
     pub fn read(path: &str, text: &str) -> Self {
-        let Split { open, yaml, close, body } = split(text);
-        let fields = Fields::read(yaml);
-        let outline = Outline::of(body);
+        let FileParts { open, yaml, close, body } = split_file(text);
+        let fields = FrontmatterFields::read(yaml);
+        let outline = TextOutline::parse(body);
         let offset = open.len() + yaml.len() + close.len();
-        let mut chunks = chunk::chunks(body, &outline);
+        let mut chunks = chunk::chunk_text(body, &outline);
         for chunk in &mut chunks {
             chunk.range = chunk.range.start + offset..chunk.range.end + offset;
         }
         let path_id = without_ending(path).to_owned();
         let stem = path_id.rsplit('/').next().unwrap_or_default();
-        let text_of = |names: &[&str]| names.iter().find_map(|name| fields.text(name)).map(|text| one_line(&text));
+        let text_of = |names: &[&str]| names.iter().find_map(|name| fields.get_text(name)).map(|text| one_line(&text));
         let mut problems: Vec<String> = fields.problem.clone().into_iter().collect();
         let kind = text_of(&["type"]);
         if let Some(kind) = kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
             problems.push(format!("the type `{kind}` is none of {}", KINDS.join(", ")));
         }
-        let confidence = fields.number("confidence").filter(|number| (0.0..=1.0).contains(number));
+        let confidence = fields.get_number("confidence").filter(|number| (0.0..=1.0).contains(number));
         if confidence.is_none() && fields.all.get("confidence").is_some_and(|value| !value.is_null()) {
             problems.push("the confidence is no number from 0 to 1".to_owned());
         }
-        let mut tags: Vec<_> = fields.texts("tags").iter().map(|tag| one_line(tag)).collect();
+        let mut tags: Vec<_> = fields.get_texts("tags").iter().map(|tag| one_line(tag)).collect();
         tags.sort_unstable();
         tags.dedup();
-        let relations = relations(&fields, &outline.links);
+        let relations = find_relations(&fields, &outline.links);
         Self {
             own_id: text_of(&["id", "permalink"]),
             title: text_of(&["title", "name"])
-                .or_else(|| outline.heading().filter(|heading| !heading.is_empty()).map(one_line))
+                .or_else(|| outline.first_heading().filter(|heading| !heading.is_empty()).map(one_line))
                 .unwrap_or_else(|| one_line(stem)),
-            aliases: fields.texts("aliases").iter().map(|alias| one_line(alias)).collect(),
+            aliases: fields.get_texts("aliases").iter().map(|alias| one_line(alias)).collect(),
             summary: text_of(&["description", "summary"]),
             domain: text_of(&["domain"]).unwrap_or_else(|| one_line(domain_of(path))),
             source: text_of(&["source"]),
@@ -146,7 +146,7 @@ impl Unit {
     }
 
     /// Joins the names of a unit for the head of its first piece: a unit is found by its names as well.
-    pub fn names(&self) -> String {
+    pub fn join_names(&self) -> String {
         let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
         names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
     }
@@ -174,16 +174,16 @@ fn one_line(text: &str) -> String {
 }
 
 /// Returns the units that a file names, each once by target and kind.
-fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
-    let mut relations: Vec<Relation> = Vec::new();
+fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<ParsedRelation> {
+    let mut relations: Vec<ParsedRelation> = Vec::new();
     let mut seen = HashSet::new();
-    let mut add = |target: Target, kind: &str, weight: f64| {
+    let mut add = |target: RelationTarget, kind: &str, weight: f64| {
         let kind = one_line(kind);
-        if relations.len() == MAX_RELATIONS || target.text().is_empty() {
+        if relations.len() == MAX_RELATIONS || target.as_str().is_empty() {
             return;
         }
         if seen.insert((target.clone(), kind.clone())) {
-            relations.push(Relation { target, kind, weight });
+            relations.push(ParsedRelation { target, kind, weight });
         }
     };
     for (name, value) in &fields.all {
@@ -193,31 +193,32 @@ fn relations(fields: &Fields, links: &[Link]) -> Vec<Relation> {
         };
         for item in items {
             if name == "related" {
-                let kind = item.get("type").and_then(plain).unwrap_or_else(|| "related".to_owned());
-                let target = item.get("id").map_or_else(|| wiki(item), wiki);
-                let id = || plain(item.get("id").unwrap_or(item)).map(|id| Target::Id(one_line(&id)));
-                if let Some(target) = target.map(Target::Name).or_else(id) {
+                let kind = item.get("type").and_then(to_plain_text).unwrap_or_else(|| "related".to_owned());
+                let target = item.get("id").map_or_else(|| parse_wiki_link(item), parse_wiki_link);
+                let id = || to_plain_text(item.get("id").unwrap_or(item)).map(|id| RelationTarget::Id(one_line(&id)));
+                if let Some(target) = target.map(RelationTarget::Name).or_else(id) {
                     add(target, &kind, TYPED);
                 }
-            } else if let Some(target) = wiki(item) {
-                add(Target::Name(target), name, POINTING);
+            } else if let Some(target) = parse_wiki_link(item) {
+                add(RelationTarget::Name(target), name, POINTING);
             }
         }
     }
-    for Link { target, is_wiki, relation } in links {
+    for OutlineLink { target, is_wiki, relation } in links {
         let weight = if relation.is_some() { TYPED } else { POINTING };
-        let target = if *is_wiki { Target::Name(one_line(target)) } else { Target::Path(decoded(target)) };
+        let target =
+            if *is_wiki { RelationTarget::Name(one_line(target)) } else { RelationTarget::Path(decode_path(target)) };
         add(target, relation.as_deref().unwrap_or(LINKS), weight);
     }
     relations
 }
 
 /// The target of a property that is `[[target|shown]]`. Without quotes, YAML takes that for a list in a list.
-fn wiki(value: &Value) -> Option<String> {
+fn parse_wiki_link(value: &Value) -> Option<String> {
     let inner = match value {
         Value::String(text) => text.trim().strip_prefix("[[")?.strip_suffix("]]")?.to_owned(),
-        Value::Array(list) if matches!(&list[..], [Value::Array(_)]) => return wiki(&list[0]),
-        Value::Array(list) => list.iter().map(plain).collect::<Option<Vec<_>>>()?.join(", "),
+        Value::Array(list) if matches!(&list[..], [Value::Array(_)]) => return parse_wiki_link(&list[0]),
+        Value::Array(list) => list.iter().map(to_plain_text).collect::<Option<Vec<_>>>()?.join(", "),
         _ => return None,
     };
     let target = inner.split(['|', '#']).next().unwrap_or_default();
@@ -225,7 +226,7 @@ fn wiki(value: &Value) -> Option<String> {
 }
 
 /// A path with its percent signs read.
-fn decoded(path: &str) -> String {
+fn decode_path(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -251,20 +252,20 @@ mod tests {
             ("memory/x.md", "---\nname: retry\npermalink: m/x\ndomain: coding\n---\n", Some("m/x"), "retry", "coding"),
             ("v1.2.md", "---\ntitle: [a]\n---\n", None, "v1.2", "general"),
         ] {
-            let unit = Unit::read(path, text);
+            let unit = KnowledgeUnit::read(path, text);
             assert_eq!((unit.own_id.as_deref(), &*unit.title, &*unit.domain), (id, title, domain), "{path}");
         }
-        let unit = Unit::read("a.md", "---\ntype: note\nconfidence: 2\ntags: '#b #a #b'\naliases: [x]\n---\n");
+        let unit = KnowledgeUnit::read("a.md", "---\ntype: note\nconfidence: 2\ntags: '#b #a #b'\naliases: [x]\n---\n");
         assert_eq!((unit.problems.len(), unit.confidence), (2, None));
-        assert_eq!(unit.names(), "a · x · a · b");
+        assert_eq!(unit.join_names(), "a · x · a · b");
     }
 
     #[test]
     fn what_a_file_names() {
         let text = "---\nrelated:\n- {id: b, type: uses}\n- c\n- \"[[D|d]]\"\n- [[Other note]]\nup: \"[[Index]]\"\n\
                     seen: plain\n---\n[[D]] [[D]] [md](../x%20y.md)\n## Relations\n- part_of [[E]]\n";
-        let relations = Unit::read("a/b.md", text).relations;
-        let relations: Vec<_> = relations.iter().map(|one| (one.target.text(), &*one.kind, one.weight)).collect();
+        let relations = KnowledgeUnit::read("a/b.md", text).relations;
+        let relations: Vec<_> = relations.iter().map(|one| (one.target.as_str(), &*one.kind, one.weight)).collect();
         assert_eq!(
             relations,
             [
@@ -278,15 +279,15 @@ mod tests {
                 ("E", "part_of", 1.0),
             ]
         );
-        let unquoted = Unit::read("a.md", "---\nrelated: [[Other note]]\nup: [[A]]\n---\n").relations;
-        let targets: Vec<_> = unquoted.iter().map(|one| one.target.text()).collect();
+        let unquoted = KnowledgeUnit::read("a.md", "---\nrelated: [[Other note]]\nup: [[A]]\n---\n").relations;
+        let targets: Vec<_> = unquoted.iter().map(|one| one.target.as_str()).collect();
         assert_eq!(targets, ["Other note", "A"]);
     }
 
     #[test]
     fn pieces_are_places_in_the_file() {
         let text = "\u{feff}---\nid: a\n---\n\n# Grüße\n\ntext\n";
-        let unit = Unit::read("a.md", text);
+        let unit = KnowledgeUnit::read("a.md", text);
         let pieces: Vec<_> = unit.chunks.iter().map(|chunk| &text[chunk.range.clone()]).collect();
         assert_eq!(pieces, ["# Grüße\n\ntext"]);
     }

@@ -1,28 +1,28 @@
 //! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
 
 use nudge_core::clock::{Millis, rfc3339};
-use nudge_core::dir::advice;
+use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
 use nudge_core::service::Caller;
-use nudge_core::text::hex;
-use nudge_storage::search::{Words, search};
-use nudge_storage::{Failure, rusqlite};
+use nudge_core::text::to_hex;
+use nudge_storage::search::{QuestionWords, search};
+use nudge_storage::{TransactionFailure, rusqlite};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use crate::choose::place;
+use crate::choose::resolve_folder;
 use crate::config::FILE;
-use crate::context::current;
-use crate::folder::Folder;
+use crate::context::open_refreshed;
+use crate::folder::BrainFolder;
 use crate::git;
-use crate::method::{Add, Init, SetField};
+use crate::method::{BrainInitParams, SetField, UnitAddParams};
 use crate::read::unit_of;
 use crate::schema::FULL_TEXT;
-use crate::source::Brains;
+use crate::source::BrainSource;
 use crate::splice;
 use crate::unit::KINDS;
 
@@ -48,36 +48,36 @@ pub struct NewBrain {
 
 /// Result of `nudge.brain.add`.
 #[derive(Debug, Serialize)]
-pub struct Added {
+pub struct AddedUnit {
     pub id: String,
     pub path: String,
     /// Is true for a new file.
     pub created: bool,
     /// Units with words like its title's.
-    pub similar: Vec<Similar>,
+    pub similar: Vec<SimilarUnit>,
 }
 
 /// A unit that may say the same.
 #[derive(Debug, Serialize)]
-pub struct Similar {
+pub struct SimilarUnit {
     pub id: String,
     pub title: String,
 }
 
-impl Brains {
-    pub(crate) fn init(&self, params: Init) -> Result<NewBrain> {
+impl BrainSource {
+    pub(crate) fn init_brain(&self, params: BrainInitParams) -> Result<NewBrain> {
         let context = params.context.build()?;
-        let dir = place(params.dir.as_deref(), &context)?;
+        let dir = resolve_folder(params.dir.as_deref(), &context)?;
         let failed = |error: std::io::Error| {
-            let advice = advice(&error).unwrap_or("make the folder above it writable, or name another");
+            let advice = advise_on_disk(&error).unwrap_or("make the folder above it writable, or name another");
             Error::unavailable(format!("The brain {} cannot be made ({error}); {advice}.", dir.display()))
         };
         std::fs::create_dir_all(&dir).map_err(failed)?;
-        let folder = Folder::open(&dir)?;
+        let folder = BrainFolder::open(&dir)?;
         let root = folder.path();
         let mut made = Vec::new();
         // First of all: a refusal here leaves nothing half done.
-        if params.git && git::begin(root)? {
+        if params.git && git::init_repository(root)? {
             made.push(".git");
         }
         if root.join(FILE).symlink_metadata().is_err() {
@@ -90,8 +90,9 @@ impl Brains {
             std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
             made.push(FILE);
         }
-        let has_notes =
-            folder.walk(&crate::config::Config::of(root), None).is_some_and(|walked| !walked.files.is_empty());
+        let has_notes = folder
+            .list_files(&crate::config::BrainConfig::load(root), None)
+            .is_some_and(|walked| !walked.files.is_empty());
         // A user who has notes already has folders for them.
         if !has_notes && !root.join("domains").exists() {
             std::fs::create_dir(root.join("domains")).map_err(failed)?;
@@ -99,7 +100,7 @@ impl Brains {
         }
         let root_text = root.to_string_lossy().into_owned();
         let is_yours =
-            self.named(&context).and_then(|named| Folder::open(&named).ok()).is_some_and(|own| own == folder);
+            self.find_named(&context).and_then(|named| BrainFolder::open(&named).ok()).is_some_and(|own| own == folder);
         let index = self.index(root)?;
         index.scan(None)?;
         self.work_on();
@@ -107,27 +108,27 @@ impl Brains {
         Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default(), is_yours })
     }
 
-    pub(crate) fn add(&self, by: Caller<'_>, params: &Add) -> Result<Box<RawValue>> {
-        params.check()?;
+    pub(crate) fn add_unit(&self, by: Caller<'_>, params: &UnitAddParams) -> Result<Box<RawValue>> {
+        params.check_params()?;
         let now = self.clock().now();
-        let index = current(self, params.context.clone())?;
-        let (id, text) = params.file(now)?;
-        let path = params.path(index.folder.path().join("domains").is_dir());
+        let index = open_refreshed(self, params.context.clone())?;
+        let (id, text) = params.render_file(now)?;
+        let path = params.choose_path(index.folder.path().join("domains").is_dir());
         let answer = index.db.write_once(by, |tx| {
-            let similar = similar(tx, &index.known, &params.title)?;
+            let similar = find_similar(tx, &index.known, &params.title)?;
             let known: Option<String> = tx
                 .prepare_cached("SELECT uid FROM unit WHERE path = ?1")?
                 .query_row([&path], |row| row.get(0))
                 .optional()?;
             if let Some(id) = known.filter(|_| params.if_absent) {
-                return Ok(Added { id, path: path.clone(), created: false, similar });
+                return Ok(AddedUnit { id, path: path.clone(), created: false, similar });
             }
-            index.folder.create(&path, &text)?;
+            index.folder.create_file(&path, &text)?;
             index.put_written(tx, &path)?;
-            Ok(Added { id: id.clone(), path: path.clone(), created: true, similar })
+            Ok(AddedUnit { id: id.clone(), path: path.clone(), created: true, similar })
         })?;
         if !answer.again {
-            self.tell(by, "add", &id);
+            self.tell_change(by, "add", &id);
         }
         Ok(answer.result)
     }
@@ -135,8 +136,8 @@ impl Brains {
     pub(crate) fn set_field(&self, by: Caller<'_>, params: SetField) -> Result<Box<RawValue>> {
         let SetField { id, field, value, if_hash, context } = params;
         refusal::check_json("value", &value)?;
-        refusal::check(Some(&field), &value.to_string(), "value")?;
-        let index = current(self, context)?;
+        refusal::check_text(Some(&field), &value.to_string(), "value")?;
+        let index = open_refreshed(self, context)?;
         // A command line has texts alone; a text that reads as a number, a truth value or a list is meant as one.
         let value = match &value {
             Value::String(text) => serde_json::from_str(text)
@@ -149,26 +150,26 @@ impl Brains {
             let (_, path) = unit_of(tx, &id)?;
             let gone = |error: std::io::Error| Error::not_found(format!("{path} cannot be read: {error}."));
             let read = index.folder.read(&path).map_err(gone)?;
-            if if_hash.as_ref().is_some_and(|wanted| *wanted != hex(&read.hash)) {
+            if if_hash.as_ref().is_some_and(|wanted| *wanted != to_hex(&read.hash)) {
                 let message = format!("{path} was changed meanwhile; read it again.");
-                return Err(Error::conflict(message).with("hash", hex(&read.hash)).into());
+                return Err(Error::conflict(message).with_data("hash", to_hex(&read.hash)).into());
             }
-            let set = splice::set(&read.text, &field, &value)?;
-            index.folder.replace(&path, &read.hash, &set.text)?;
+            let set = splice::set_field(&read.text, &field, &value)?;
+            index.folder.replace_file(&path, &read.hash, &set.text)?;
             index.put_written(tx, &path)?;
             let id: String =
                 tx.prepare_cached("SELECT uid FROM unit WHERE path = ?1")?.query_row([&path], |row| row.get(0))?;
             Ok(json!({"id": id, "path": path, "diff": set.diff}))
         })?;
         if !answer.again {
-            self.tell(by, "set_field", &id);
+            self.tell_change(by, "set_field", &id);
         }
         Ok(answer.result)
     }
 }
 
-impl Add {
-    fn check(&self) -> Result<()> {
+impl UnitAddParams {
+    fn check_params(&self) -> Result<()> {
         let title = self.title.trim();
         if !TITLE_CHARS.contains(&title.chars().count()) || title.chars().any(nudge_core::text::is_hidden) {
             return Err(Error::invalid("`title` must be one line of at most 200 characters."));
@@ -177,22 +178,22 @@ impl Add {
             return Err(Error::invalid("`body` must have some text, of 256 KiB at most."));
         }
         if let Some(kind) = self.kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
-            return Err(nudge_core::near::unknown("type", kind, &KINDS));
+            return Err(nudge_core::near::refuse_unknown("type", kind, &KINDS));
         }
-        refusal::check(None, title, "title")?;
-        refusal::check(None, &self.body, "body")?;
+        refusal::check_text(None, title, "title")?;
+        refusal::check_text(None, &self.body, "body")?;
         refusal::check_json("tags", &json!([self.tags, self.related, self.domain]))
     }
 
     /// Returns the path of the new file.
-    fn path(&self, has_domains: bool) -> String {
+    fn choose_path(&self, has_domains: bool) -> String {
         path_of(self.domain.as_deref().unwrap_or("general"), &self.title, has_domains)
     }
 
     /// The id and the text of the file.
-    fn file(&self, now: Millis) -> Result<(String, String)> {
+    fn render_file(&self, now: Millis) -> Result<(String, String)> {
         let id = new_id(now);
-        let at = rfc3339::text(now);
+        let at = rfc3339::format_time(now);
         let mut fields = vec![("id", json!(id)), ("title", json!(self.title.trim()))];
         let some = |name, text: &Option<String>| text.as_ref().map(|text| (name, json!(text)));
         fields.extend(some("type", &self.kind));
@@ -214,22 +215,22 @@ pub fn new_id(now: Millis) -> String {
 
 /// Returns the path for the file of a new unit.
 pub fn path_of(domain: &str, title: &str, has_domains: bool) -> String {
-    let domain = slug(domain);
+    let domain = to_slug(domain);
     let folder = if has_domains { format!("domains/{domain}") } else { domain };
-    format!("{folder}/{}.md", slug(title))
+    format!("{folder}/{}.md", to_slug(title))
 }
 
 /// The text of a new unit's file.
 pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
     let mut text = format!("---\n---\n{}\n", body.trim_end());
     for (name, value) in fields {
-        text = splice::set(&text, name, &value)?.text;
+        text = splice::set_field(&text, name, &value)?.text;
     }
     Ok(text)
 }
 
 /// A name of a file: letters and digits of any script, and `-` between.
-fn slug(text: &str) -> String {
+fn to_slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let slug: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_SLUG_CHARS).collect();
     let slug = slug.trim_end_matches('-');
@@ -237,15 +238,19 @@ fn slug(text: &str) -> String {
 }
 
 /// The units that hold most words of a title.
-fn similar(c: &Connection, known: &nudge_storage::search::Known, title: &str) -> Result<Vec<Similar>, Failure> {
-    let found = search(c, &FULL_TEXT, &Words::of(title), known)?;
+fn find_similar(
+    c: &Connection,
+    known: &nudge_storage::search::TextIndexCache,
+    title: &str,
+) -> Result<Vec<SimilarUnit>, TransactionFailure> {
+    let found = search(c, &FULL_TEXT, &QuestionWords::from_text(title), known)?;
     let mut chunks: Vec<_> = found.rows.iter().filter(|(_, held)| held.coverage >= SIMILAR).collect();
     chunks.sort_by(|(a, held), (b, other)| other.coverage.total_cmp(&held.coverage).then(a.cmp(b)));
-    let mut similar: Vec<Similar> = Vec::new();
+    let mut similar: Vec<SimilarUnit> = Vec::new();
     let mut unit =
         c.prepare_cached("SELECT u.uid, u.title FROM chunk c JOIN unit u ON u.id = c.unit WHERE c.id = ?1")?;
     for (chunk, _) in chunks {
-        let one = unit.query_row([chunk], |row| Ok(Similar { id: row.get(0)?, title: row.get(1)? }))?;
+        let one = unit.query_row([chunk], |row| Ok(SimilarUnit { id: row.get(0)?, title: row.get(1)? }))?;
         if similar.len() < MAX_SIMILAR && similar.iter().all(|known| known.id != one.id) {
             similar.push(one);
         }

@@ -43,7 +43,7 @@ fn ask_patiently(desk: &Desk, question: &str, limit: usize, hops: usize) -> Valu
         if !said(&answer).iter().any(|why| why.contains("did not answer within")) {
             return answer;
         }
-        desk.clock.advance(60_000);
+        desk.clock.advance_by(60_000);
     }
     ask(desk, question, limit, hops)
 }
@@ -120,7 +120,7 @@ mod failing {
     fn one_that_takes_calls_and_says_nothing() {
         let (desk, fake) = fails(Manner::Silent, "did not answer within 300 ms");
         assert_eq!(fake.calls(1), 1, "who was silent once is left alone");
-        desk.clock.advance(60_000);
+        desk.clock.advance_by(60_000);
         ask(&desk, "retry", 5, 2);
         assert_eq!(fake.calls(2), 2);
     }
@@ -170,10 +170,10 @@ mod failing {
     fn one_that_falls_silent_holds_a_few_threads_at_most() {
         let (desk, fake) = fails(Manner::FallsSilent, "did not answer within 300 ms");
         for _ in 0..10 {
-            desk.clock.advance(60_000);
+            desk.clock.advance_by(60_000);
             ask(&desk, "retry", 5, 2);
         }
-        desk.clock.advance(60_000);
+        desk.clock.advance_by(60_000);
         let why = format!("bolt: {} has left 8 questions without an answer", fake.address());
         assert_eq!(said(&ask(&desk, "retry", 5, 2)), [why]);
         assert_eq!(fake.calls(8), 8);
@@ -190,7 +190,7 @@ mod real {
     /// Waits until the worker has brought the server in step.
     fn is_in_step(desk: &Desk) {
         desk.work_until(|| {
-            desk.clock.advance(60_000);
+            desk.clock.advance_by(60_000);
             desk.call("status", &json!({}))["graph"] != "index"
         });
     }

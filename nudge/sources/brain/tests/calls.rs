@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kit::Desk;
-use nudge_core::embed::{Letters, Loaded, NoModels};
+use nudge_core::embed::{LetterEmbedder, LoadedModel, NoModels};
 use nudge_core::service::Caller;
 use serde_json::json;
 
@@ -135,7 +135,7 @@ fn a_unit_and_its_neighbours() {
 fn a_unit_is_added_once_and_found_at_once() {
     let desk = desk();
     let params = json!({"title": "Circuit breakers: half open", "body": "One try passes.", "type": "concept", "domain": "coding", "tags": ["net"], "related": ["retry"]});
-    let mut by = Caller::named("test").with_key(Some("k1"));
+    let mut by = Caller::with_name("test").with_key(Some("k1"));
     by.call = None;
     let added = desk.by(by, "add", &params).unwrap();
     assert_eq!(
@@ -200,11 +200,11 @@ fn a_brain_is_made_where_there_is_none_and_left_as_it_is_else() {
     let named = json!({"context": {"cwd": "/", "env": {"NUDGE_BRAIN": new}}});
     assert_eq!(desk.call("status", &named)["root"], json!(new.canonicalize().unwrap()));
     // A library sends of an environment what it is asked for.
-    let asked = desk.by(Caller::named("test").asking_env(), "status", &here).unwrap_err();
+    let asked = desk.by(Caller::with_name("test").asking_env(), "status", &here).unwrap_err();
     assert_eq!(asked.env_names().unwrap().names, ["NUDGE_BRAIN".to_owned()].into_iter().collect());
     let none = json!({"context": {"cwd": new, "env": {"NUDGE_BRAIN": null}}});
     assert_eq!(
-        desk.by(Caller::named("test").asking_env(), "status", &none).unwrap()["root"],
+        desk.by(Caller::with_name("test").asking_env(), "status", &none).unwrap()["root"],
         json!(desk.path("").canonicalize().unwrap())
     );
 }
@@ -246,7 +246,7 @@ fn what_is_wrong_is_told_and_nothing_is_changed() {
 
 #[test]
 fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one_is_made() {
-    let mut desk = Desk::with(Arc::new(Loaded(Arc::new(Letters("one")))));
+    let mut desk = Desk::with(Arc::new(LoadedModel(Arc::new(LetterEmbedder("one")))));
     desk.write("a.md", "# listen\n\nsilent tinsel inlets enlist\n");
     desk.write("b.md", "# cargo\n\nbuild bundle double\n");
     desk.work();
@@ -264,7 +264,7 @@ fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one
     );
     // Another model knows none of them yet. Nobody works in the background of a process alone: whoever asks does it.
     desk.work();
-    desk.again(Arc::new(Loaded(Arc::new(Letters("two")))));
+    desk.again(Arc::new(LoadedModel(Arc::new(LetterEmbedder("two")))));
     let answer = ask(&desk);
     assert_eq!((&answer["units"][0]["id"], &answer["degraded"]), (&json!("a"), &json!([])));
     assert_eq!(desk.call("status", &json!({}))["vectors"], 2);

@@ -126,7 +126,7 @@ fn setting_a_field_changes_its_lines_or_nothing() {
         let path = format!("{name}.md");
         let before = fs::read(desk.path(&path)).unwrap();
         let params = json!({"id": path, "field": "confidence", "value": 0.9});
-        let by = nudge_core::service::Caller::named("test");
+        let by = nudge_core::service::Caller::with_name("test");
         let set = desk.by(by, "set_field", &params);
         let after = fs::read(desk.path(&path)).unwrap();
         assert_eq!(set.is_err(), REFUSED.contains(name), "{name}: {set:?}");

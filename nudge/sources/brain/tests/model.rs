@@ -5,7 +5,7 @@ mod kit;
 use std::sync::Arc;
 
 use kit::Desk;
-use nudge_core::embed::Loaded;
+use nudge_core::embed::LoadedModel;
 use nudge_embed::{Precision, SentenceModel};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn what_stands_at_the_end_of_a_long_section_is_found_by_meaning() {
         return;
     };
     let model = SentenceModel::load(folder.as_ref(), Precision::default()).unwrap();
-    let desk = Desk::with(Arc::new(Loaded(Arc::new(model))));
+    let desk = Desk::with(Arc::new(LoadedModel(Arc::new(model))));
     let tail = "Descale the espresso machine with citric acid twice a month.";
     // What no language has is many tokens to a model.
     let letter = |at: usize| char::from(b"bcdfghjkmnpqrstvwxz"[at % 19]);

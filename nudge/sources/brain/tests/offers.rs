@@ -8,29 +8,29 @@ use std::time::Duration;
 use kit::Desk;
 use nudge_core::clock::Clock as _;
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Letters, Loaded, Models, NoModels};
-use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
+use nudge_core::embed::{LetterEmbedder, LoadedModel, ModelProvider, NoModels};
+use nudge_core::suggest::{SuggestEvent, SuggestParams, SuggestRequest, Suggester};
 use serde_json::Value;
 
 /// The lines that a prompt draws.
-fn drawn(desk: &Desk, models: &dyn Models, prompt: &str, context: ContextSpec) -> Vec<String> {
-    let mut event = Suggest::at(SuggestEvent::Prompt);
+fn drawn(desk: &Desk, models: &dyn ModelProvider, prompt: &str, context: ContextSpec) -> Vec<String> {
+    let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
     event.prompt = Some(prompt.to_owned());
     event.context = context;
     let offer = |request: &Arc<SuggestRequest>| {
         let mut request = SuggestRequest::clone(request);
         request.deadline += Duration::from_mins(1);
-        request.understand(models, Duration::from_mins(1));
-        (vec![("brain", desk.source.offers(&request))], Vec::new())
+        request.embed_question(models, Duration::from_mins(1));
+        (vec![("brain", desk.source.find_offers(&request))], Vec::new())
     };
-    let told = Suggester::new(100).suggest(event, || desk.clock.now(), offer).unwrap();
+    let told = Suggester::new(100).answer_suggest(event, || desk.clock.now(), offer).unwrap();
     let told: Value = serde_json::to_value(&told).unwrap();
     told["suggestions"].as_array().unwrap().iter().map(|one| one["line"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn a_prompt_draws_what_means_the_same_and_nothing_else() {
-    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let model = Arc::new(LoadedModel(Arc::new(LetterEmbedder("one"))));
     let desk = Desk::with(model.clone());
     desk.write("listen.md", "# listen\n\nsilent tinsel inlets enlist\n");
     desk.write("zoo.md", "---\ndescription: buzz\n---\n# zoo\n\nfuzzy buzz fizz\n");
@@ -52,7 +52,7 @@ fn a_prompt_draws_what_means_the_same_and_nothing_else() {
 #[test]
 #[cfg(unix)]
 fn a_prompt_asks_no_language_model() {
-    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let model = Arc::new(LoadedModel(Arc::new(LetterEmbedder("one"))));
     let place = tempfile::tempdir().unwrap();
     let asked = place.path().join("asked");
     let command = format!("echo >> {}; echo '{{\"order\": []}}'", asked.display());
@@ -70,7 +70,7 @@ fn a_prompt_asks_no_language_model() {
 
 #[test]
 fn a_brain_that_nobody_named_tells_nothing() {
-    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let model = Arc::new(LoadedModel(Arc::new(LetterEmbedder("one"))));
     let desk = Desk::with(model.clone());
     let cloned = desk.folder.path().join("cloned");
     std::fs::create_dir(&cloned).unwrap();
@@ -82,7 +82,7 @@ fn a_brain_that_nobody_named_tells_nothing() {
 
 #[test]
 fn a_line_holds_no_credential() {
-    let model = Arc::new(Loaded(Arc::new(Letters("one"))));
+    let model = Arc::new(LoadedModel(Arc::new(LetterEmbedder("one"))));
     let desk = Desk::with(model.clone());
     let token = ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat();
     desk.write("a.md", format!("# listen {token}\n\n{token} silent tinsel inlets enlist\n"));

@@ -201,7 +201,7 @@ impl Run {
     fn keyed(&self, key: usize, verb: &str, params: &Value) -> Result<Value, String> {
         let key = key.to_string();
         self.desk
-            .by(Caller::named("test").with_key(Some(&key)), verb, params)
+            .by(Caller::with_name("test").with_key(Some(&key)), verb, params)
             .map_err(|error| error.reason().to_owned())
     }
 
@@ -317,7 +317,7 @@ impl StateMachineTest for Run {
                 );
             }
             Step::Remove { at } => drop(fs::remove_file(run.desk.path(&path(at)))),
-            Step::Get { at } => match run.desk.by(Caller::named("test"), "get", &json!({"id": path(at)})) {
+            Step::Get { at } => match run.desk.by(Caller::with_name("test"), "get", &json!({"id": path(at)})) {
                 Ok(unit) => {
                     let wanted = &plain.units[&at];
                     assert_eq!(

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use nudge_code::SOURCE;
 use nudge_core::error::Result;
-use nudge_core::source::{DataDir, Host, Source};
+use nudge_core::source::{DataDir, Source, SourceHost};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -69,5 +69,5 @@ fn ask(source: &dyn Source, project: &Path, verb: &str, mut params: Value) -> Re
 }
 
 fn open(caches: &Path) -> Result<Arc<dyn Source>> {
-    (SOURCE.open)(Host { cache: DataDir::new(caches), ..Host::alone(caches, &SOURCE, &[])? })
+    (SOURCE.open)(SourceHost { cache: DataDir::new(caches), ..SourceHost::new_alone(caches, &SOURCE, &[])? })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nudge_code::SOURCE;
-use nudge_core::source::{DataDir, Host, SessionIdentity};
+use nudge_core::source::{DataDir, SessionIdentity, SourceHost};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -12,10 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(project), Some(caches)) = (args.next(), args.next()) else {
         return Err("nudge-code-worker PROJECT CACHES".into());
     };
-    let source = (SOURCE.open)(Host {
+    let source = (SOURCE.open)(SourceHost {
         session: SessionIdentity { id: "worker".into(), created_at: 0 },
         cache: DataDir::new(&caches),
-        ..Host::alone(&caches, &SOURCE, &[])?
+        ..SourceHost::new_alone(&caches, &SOURCE, &[])?
     })?;
     let status = to_raw_value(&json!({"context": {"cwd": project}}))?;
     source.call("nudge.code.status", &status)?;

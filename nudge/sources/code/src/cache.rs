@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
-use nudge_core::text::hex;
+use nudge_core::text::to_hex;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
-use nudge_storage::{App, Db, Failure, Kept, Opening, root_caches};
+use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure, root_caches};
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{EXTRACTOR, Skip};
@@ -23,13 +23,13 @@ const FORMAT: u32 = 1;
 /// Rows that are read at a time.
 const PAGE: usize = 256;
 
-static APP: App = App {
+static APP: DatabaseKind = DatabaseKind {
     name: "index",
     migrations: &["CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE file(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, sum BLOB NOT NULL, entry BLOB NOT NULL) STRICT;"],
     full_text: &[],
-    kept: Kept::Cache,
+    kept: DataRetention::Cache,
 };
 
 /// The cached state of one file.
@@ -58,7 +58,7 @@ pub struct IndexCache {
 impl IndexCache {
     /// The folder of a root's cache.
     pub fn locate_folder(caches: &DataDir, root: &ProjectRoot) -> DataDir {
-        let name = hex(&hash(root.path().as_os_str().as_encoded_bytes()));
+        let name = to_hex(&hash(root.path().as_os_str().as_encoded_bytes()));
         DataDir::new(caches.path().join("code").join(name))
     }
 
@@ -78,7 +78,7 @@ impl IndexCache {
     /// `E_UNAVAILABLE`; then there is none.
     pub fn open(caches: &DataDir, root: &ProjectRoot) -> Result<Self> {
         let folder = Self::locate_folder(caches, root);
-        let db = Db::open(&Opening::new(&folder, &APP))?;
+        let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
         root_caches::note_root(folder.path(), root.path());
         let mut cache = Self { db, anew: None };
         let meta = build_meta(root);
@@ -182,7 +182,7 @@ fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
 }
 
 /// Returns true if the rows are of this version and root; `None` when there is nothing yet.
-fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Failure> {
+fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, TransactionFailure> {
     if c.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(None);
     }
@@ -199,7 +199,7 @@ fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Fail
 type Page = (Vec<(Box<str>, CachedFile)>, i64);
 
 /// Reads the rows after the row `after`, and the number of the last; `None` when one is damaged.
-fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, Failure> {
+fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, TransactionFailure> {
     let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
     let mut statement = c.prepare_cached(&sql)?;
     let mut found = statement.query([after])?;

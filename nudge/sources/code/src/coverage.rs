@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::{self, Links};
-use nudge_storage::foreign::{Foreign, Limits, Log, Unfit};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -112,10 +112,10 @@ fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) ->
         if find_newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
             // An unfit database counts as none: the reports are read then.
             let database = database.get_or_insert_with(|| CoverageDatabase::open(root, until));
-            match database.as_mut().map_err(|unfit| matches!(unfit, Unfit::TooMuch)) {
+            match database.as_mut().map_err(|unfit| matches!(unfit, UnfitDatabase::TooMuch)) {
                 Ok(database) => match database.read_range(root, lines) {
                     Ok(found) => ran = found,
-                    Err(unfit) => covered.is_late |= matches!(unfit, Unfit::TooMuch),
+                    Err(unfit) => covered.is_late |= matches!(unfit, UnfitDatabase::TooMuch),
                 },
                 Err(is_late) => covered.is_late |= is_late,
             }
@@ -143,37 +143,41 @@ fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<P
 
 /// A file of coverage.py's.
 struct CoverageDatabase {
-    file: Foreign,
+    file: ForeignDatabase,
     /// The names of the tests that were looked up.
     contexts: BTreeMap<i64, Option<String>>,
 }
 
 impl CoverageDatabase {
-    fn open(root: &ProjectRoot, until: Instant) -> Result<Self, Unfit> {
-        let limits = Limits {
+    fn open(root: &ProjectRoot, until: Instant) -> Result<Self, UnfitDatabase> {
+        let limits = ForeignLimits {
             file_bytes: MAX_DATABASE_BYTES,
             value_bytes: MAX_VALUE_BYTES,
             all_bytes: MAX_VALUES_BYTES,
             steps: MAX_STEPS,
             until,
         };
-        let file = Foreign::open(&root.join(DATABASE), Links::Refused, Log::Ignored, &limits)?;
+        let file = ForeignDatabase::open(&root.join(DATABASE), LinkPolicy::Refused, ForeignLog::Ignored, &limits)?;
         Ok(Self { file, contexts: BTreeMap::new() })
     }
 
     /// Reads the coverage of some lines; `None` if it has none of their file.
-    fn read_range(&mut self, root: &ProjectRoot, lines: &CoverageRange) -> Result<Option<RangeCoverage>, Unfit> {
+    fn read_range(
+        &mut self,
+        root: &ProjectRoot,
+        lines: &CoverageRange,
+    ) -> Result<Option<RangeCoverage>, UnfitDatabase> {
         let whole = root.join(&lines.path);
         let mut files = BTreeSet::new();
         for path in [Some(lines.path.as_str()), whole.to_str()].into_iter().flatten() {
-            self.file.rows("file", &["id"], Some(("path", &path)), &mut |row| {
+            self.file.for_each_row("file", &["id"], Some(("path", &path)), &mut |row| {
                 files.extend(row.get::<_, i64>(0));
                 ControlFlow::Continue(())
             })?;
         }
         let (mut ran, mut contexts, mut left) = (RangeCoverage::default(), BTreeSet::new(), MAX_CONTEXTS);
         for file in files {
-            self.file.rows("line_bits", &["context_id", "numbits"], Some(("file_id", &file)), &mut |row| {
+            self.file.for_each_row("line_bits", &["context_id", "numbits"], Some(("file_id", &file)), &mut |row| {
                 let (context, bits) = (row.get::<_, i64>(0), row.get_ref(1));
                 if let (Ok(context), Some(bits)) = (context, bits.ok().and_then(|bits| bits.as_blob().ok())) {
                     let has_run = list_set_bits(bits).any(|line| lines.contains_line(line));
@@ -192,12 +196,12 @@ impl CoverageDatabase {
         Ok(ran.at_all.is_some().then_some(ran))
     }
 
-    fn read_context(&mut self, id: i64) -> Result<Option<String>, Unfit> {
+    fn read_context(&mut self, id: i64) -> Result<Option<String>, UnfitDatabase> {
         if let Some(known) = self.contexts.get(&id) {
             return Ok(known.clone());
         }
         let mut context = None;
-        self.file.rows("context", &["context"], Some(("id", &id)), &mut |row| {
+        self.file.for_each_row("context", &["context"], Some(("id", &id)), &mut |row| {
             context = row.get(0).ok();
             ControlFlow::Break(())
         })?;
@@ -228,7 +232,7 @@ struct CoverageReports {
 impl CoverageReports {
     fn read_json(&self, root: &ProjectRoot, lines: &CoverageRange) -> Option<RangeCoverage> {
         let file = JSON.iter().find_map(|name| find_newer(root, name, &lines.path, MAX_BYTES))?;
-        let parse = || serde_json::from_slice(&foreign::read(&file, Links::Refused, MAX_BYTES).ok()?).ok();
+        let parse = || serde_json::from_slice(&foreign::read(&file, LinkPolicy::Refused, MAX_BYTES).ok()?).ok();
         let files = self.json.get_or_init(parse).as_ref()?.get("files")?;
         let own = files.get(&lines.path).or_else(|| files.get(root.join(&lines.path).to_str()?))?;
         let mut ran = RangeCoverage::default();
@@ -246,7 +250,7 @@ impl CoverageReports {
 
     fn read_lcov(&self, root: &ProjectRoot, lines: &CoverageRange) -> Option<RangeCoverage> {
         let file = LCOV.iter().find_map(|name| find_newer(root, name, &lines.path, MAX_BYTES))?;
-        let text = self.lcov.get_or_init(|| foreign::read_text(&file, Links::Refused, MAX_BYTES).ok()).as_ref()?;
+        let text = self.lcov.get_or_init(|| foreign::read_text(&file, LinkPolicy::Refused, MAX_BYTES).ok()).as_ref()?;
         let (mut ran, mut by, mut is_ours) = (RangeCoverage::default(), "", false);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("TN:") {
@@ -295,7 +299,7 @@ mod tests {
     use std::fs;
     use std::time::SystemTime;
 
-    use nudge_core::context::detect::{Detector, GitEnv};
+    use nudge_core::context::detect::{GitDetector, GitEnv};
     use nudge_storage::rusqlite::Connection;
 
     use super::*;
@@ -311,7 +315,7 @@ mod tests {
         let at = folder.path().canonicalize().unwrap();
         fs::write(at.join("setup.py"), "").unwrap();
         fs::write(at.join("a.py"), "def f():\n    return 1\n\n\ndef g():\n    return 2\n").unwrap();
-        let root = ProjectRoot::find_root(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
+        let root = ProjectRoot::find_root(&at, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
         (folder, root)
     }
 

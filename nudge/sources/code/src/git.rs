@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
-use nudge_git::{Call, CallLimits, Git, GitFailure, Reach, Repository};
+use nudge_git::{CallLimits, CallReach, Git, GitCall, GitFailure, GitRepository};
 
 use crate::facts::FileFacts;
 use crate::language::CodeLanguage;
@@ -34,7 +34,7 @@ pub fn list_changed_files(root: &ProjectRoot) -> Result<Vec<ChangedFile>> {
         return Err(Error::invalid("This project is in no git repository; give `id` or `path`."));
     }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
-    let repository = Git::find(root.path()).and_then(Repository::open).map_err(|failure| to_error(&failure))?;
+    let repository = Git::find(root.path()).and_then(GitRepository::open).map_err(|failure| to_error(&failure))?;
     let said = run_git(&repository, &status, "")?;
     let mut paths: Vec<String> = Vec::new();
     for entry in said.split(|byte| *byte == 0) {
@@ -68,8 +68,8 @@ fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Runs git on the root's repository; the repository's settings, filters and hooks are ignored.
-fn run_git(repository: &Repository, words: &[&str], input: &str) -> Result<Vec<u8>> {
-    let call = Call { words, input: input.as_bytes(), variables: &[], reach: Reach::Here, limits: LIMITS };
+fn run_git(repository: &GitRepository, words: &[&str], input: &str) -> Result<Vec<u8>> {
+    let call = GitCall { words, input: input.as_bytes(), variables: &[], reach: CallReach::Here, limits: LIMITS };
     repository.run(&call).map_err(|failure| to_error(&failure))
 }
 

@@ -1,7 +1,7 @@
 //! Code: the nodes of a project's code, and how they relate.
 //!
 //! [`extract`] reads one file: its nodes (functions, classes, ...), their calls, imports and documentation. An
-//! [`Index`] holds the facts of all files of one root and answers questions about callers. Nothing is guessed: an edge
+//! [`CodeIndex`] holds the facts of all files of one root and answers questions about callers. Nothing is guessed: an edge
 //! follows a rule that is certain, or is marked as likely.
 //!
 //! | module | what |

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::text::{clipped, one_line};
+use nudge_core::text::{clip_text, one_line};
 
 use crate::facts::{FileFacts, NodeView};
 use crate::index::{CallerSite, NodeId};
@@ -50,7 +50,7 @@ pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
         parts.push(format!("tests: {}", tests.join(", ")));
     }
     if let Some(drift) = view.state.find_drift(path, &node).into_iter().find(|drift| drift.rule.is_outdated()) {
-        parts.push(format!("doc outdated: {}", clipped(&drift.detail, DETAIL_CHARS)));
+        parts.push(format!("doc outdated: {}", clip_text(&drift.detail, DETAIL_CHARS)));
     }
     to_safe_line(&parts.join(" | "))
 }
@@ -63,7 +63,7 @@ fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item 
     callees.take(NAMED).filter_map(|callee| {
         let found = index.find_node(callee.to)?;
         view.check_fresh(found.path);
-        let declared = clipped(&format_declaration(&found.view), CALLEE_CHARS);
+        let declared = clip_text(&format_declaration(&found.view), CALLEE_CHARS);
         Some(format!("{declared} in {}:{}", found.path, found.view.node().span.line))
     })
 }
@@ -74,7 +74,7 @@ pub fn format_declaration(node: &NodeView<'_>) -> String {
     let after = signature.find(node.name()).and_then(|at| signature.get(at + node.name().len()..)).unwrap_or_default();
     let after = after.trim_end_matches([':', '{', ';', ' ']);
     let space = if after.is_empty() || after.starts_with(['(', '<', '[', ':', '!']) { "" } else { " " };
-    clipped(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
+    clip_text(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }
 
 /// Something that an edit leaves behind.
@@ -106,7 +106,7 @@ pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> 
     let was_outdated = was.list_drift().any(|drift| drift.rule.is_outdated());
     let drift = view.state.find_drift(path, &node).into_iter().find(|drift| drift.rule.is_outdated());
     if let Some(drift) = drift.filter(|_| !was_outdated) {
-        let text = format!("its doc is outdated now: {}", clipped(&drift.detail, DETAIL_CHARS));
+        let text = format!("its doc is outdated now: {}", clip_text(&drift.detail, DETAIL_CHARS));
         said.push((format!("drift {}", drift.detail), text));
     }
     let begin = format!("{path}:{} {}", node.node().span.line, format_declaration(&node));

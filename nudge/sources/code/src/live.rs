@@ -193,11 +193,11 @@ impl LiveRoot {
         let polls = matches!(state.mode, WatchMode::Poll(_));
         let is_late = polls && stamp::now_ns().abs_diff(state.looked_ns) > LOOK_HOLDS_NS;
         AsOf {
-            indexed_at: state.indexed_at.map(rfc3339::text),
+            indexed_at: state.indexed_at.map(rfc3339::format_time),
             head: state.head.clone(),
             pending,
             complete: pending == 0 && !is_late,
-            looked_at: polls.then(|| rfc3339::text(state.looked_ns / 1_000_000)),
+            looked_at: polls.then(|| rfc3339::format_time(state.looked_ns / 1_000_000)),
             truncated: state.is_truncated,
         }
     }

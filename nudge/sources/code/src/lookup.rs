@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use nudge_core::error::{Error, Result};
-use nudge_core::near::nearest;
+use nudge_core::near::find_nearest;
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::wire::shorten;
+use nudge_core::wire::shorten_text;
 
 use crate::index::{NodeId, NodeLookup};
 use crate::live::state::RootState;
@@ -138,8 +138,8 @@ impl NodeRef {
         let in_file = self.path.as_deref().and_then(|path| Some((path, state.index.file_facts(path)?)));
         let mut near: Vec<String> = match in_file {
             Some((path, facts)) => {
-                let name = nearest(&self.name, facts.nodes().map(|node| node.qual()))
-                    .or_else(|| nearest(last, facts.nodes().map(|node| node.name())));
+                let name = find_nearest(&self.name, facts.nodes().map(|node| node.qual()))
+                    .or_else(|| find_nearest(last, facts.nodes().map(|node| node.name())));
                 let of = |name| facts.nodes().find(|node| node.qual() == name || node.name() == name);
                 name.and_then(of).map(|node| shown::to_node_id(path, &node)).into_iter().collect()
             }
@@ -165,7 +165,7 @@ impl NodeRef {
             (None, Some(unread)) => format!("{unread}, so ask again in a moment."),
             (None, None) => "look with nudge.code.search.".to_owned(),
         };
-        Error::not_found(format!("{what}; {advice}")).with("near_misses", near).with("pending", pending)
+        Error::not_found(format!("{what}; {advice}")).with_data("near_misses", near).with_data("pending", pending)
     }
 }
 
@@ -174,7 +174,7 @@ fn ambiguous_error(state: &RootState, candidates: &[NodeId]) -> Error {
     let more = candidates.len().saturating_sub(ids.len());
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     Error::invalid(format!("Several nodes have this name; give one of these as `id`: {}{more}.", ids.join(", ")))
-        .with("candidates", ids)
+        .with_data("candidates", ids)
 }
 
 /// Resolves the file that a caller names, and tells if it is known to be fresh.
@@ -194,7 +194,7 @@ fn is_known(live: &LiveRoot, path: &str) -> bool {
 /// A text of a caller's, as a refusal may repeat it.
 pub fn to_safe_text(text: &str) -> String {
     match SecretGuard::new().check(None, text) {
-        None => shorten(text),
+        None => shorten_text(text),
         Some(_) => "[secret]".to_owned(),
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
-use nudge_core::service::Method;
-use nudge_core::table::{Row, Table, answer, schema};
+use nudge_core::service::MethodSpec;
+use nudge_core::table::{MethodTable, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -30,105 +30,105 @@ pub const NODE: &str = "nudge.code.node";
 /// The method that tells of a file.
 pub const FILE: &str = "nudge.code.file";
 
-pub static TABLE: Table<CodeSource> = Table(&[
-    &Row {
-        method: Method::new(
+pub static TABLE: MethodTable<CodeSource> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new(
             SEARCH,
             "Search code",
             "Definitions by the words of their names, in this project: signature, place, why it fits.",
-            schema::<CodeSearchParams>,
+            build_schema::<CodeSearchParams>,
         )
         .tool()
-        .reads()
+        .read_only()
         .inferred()
-        .reports(report::report_search),
-        run: |code, _, params| answer(params, |params: CodeSearchParams| code.answer_search(params)),
+        .with_report(report::report_search),
+        run: |code, _, params| answer_typed(params, |params: CodeSearchParams| code.answer_search(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             NODE,
             "Look at code",
             "One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is outdated.",
-            schema::<CodeNodeParams>,
+            build_schema::<CodeNodeParams>,
         )
         .tool()
-        .reads()
+        .read_only()
         .argument("id")
         .inferred()
-        .reports(report::report_node),
-        run: |code, _, params| answer(params, |params: CodeNodeParams| code.answer_node(params)),
+        .with_report(report::report_node),
+        run: |code, _, params| answer_typed(params, |params: CodeNodeParams| code.answer_node(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.code.tests",
             "Find tests",
             "The tests of a definition, of a file, or of what changed since HEAD, with the command that runs them.",
-            schema::<CodeTestsParams>,
+            build_schema::<CodeTestsParams>,
         )
         .tool()
-        .reads()
+        .read_only()
         .argument("id")
         .inferred()
-        .reports(report::report_tests),
-        run: |code, _, params| answer(params, |params: CodeTestsParams| code.tests(params)),
+        .with_report(report::report_tests),
+        run: |code, _, params| answer_typed(params, |params: CodeTestsParams| code.tests(params)),
     },
-    &Row {
-        method: Method::new("nudge.code.file", "Look at a file", "What a file defines, imports, and is imported by.", schema::<CodeFileParams>)
-            .reads()
+    &TableRow {
+        method: MethodSpec::new("nudge.code.file", "Look at a file", "What a file defines, imports, and is imported by.", build_schema::<CodeFileParams>)
+            .read_only()
             .inferred()
-            .reports(report::report_file),
-        run: |code, _, params| answer(params, |params: CodeFileParams| code.answer_file(params)),
+            .with_report(report::report_file),
+        run: |code, _, params| answer_typed(params, |params: CodeFileParams| code.answer_file(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.code.callers",
             "Find callers",
             "Who calls a definition, directly or over others, and how certain that is.",
-            schema::<CodeCallersParams>,
+            build_schema::<CodeCallersParams>,
         )
-        .reads()
+        .read_only()
         .argument("id")
         .inferred()
-        .reports(report::report_callers),
-        run: |code, _, params| answer(params, |params: CodeCallersParams| code.answer_callers(params)),
+        .with_report(report::report_callers),
+        run: |code, _, params| answer_typed(params, |params: CodeCallersParams| code.answer_callers(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.code.context",
             "Code for a prompt",
             "The definitions that a prompt brings to mind, a line each.",
-            schema::<ForPrompt>,
+            build_schema::<ForPrompt>,
         )
-        .reads()
+        .read_only()
         .argument("prompt")
         .inferred()
-        .reports(report::report_context),
-        run: |code, _, params| answer(params, |params: ForPrompt| code.answer_context(params)),
+        .with_report(report::report_context),
+        run: |code, _, params| answer_typed(params, |params: ForPrompt| code.answer_context(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.code.status",
             "Status of the code index",
             "What is indexed of this project, what is not, and why.",
-            schema::<CodeStatusParams>,
+            build_schema::<CodeStatusParams>,
         )
-        .reads()
+        .read_only()
         .vital()
         .inferred()
-        .reports(report::report_status),
-        run: |code, _, params| answer(params, |params: CodeStatusParams| code.status_of(params)),
+        .with_report(report::report_status),
+        run: |code, _, params| answer_typed(params, |params: CodeStatusParams| code.status_of(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.code.refresh",
             "Refresh the code index",
             "Look at every file of this project now, or at one.",
-            schema::<CodeRefreshParams>,
+            build_schema::<CodeRefreshParams>,
         )
         .idempotent()
         .inferred()
-        .reports(report::report_refresh),
-        run: |code, _, params| answer(params, |params: CodeRefreshParams| code.answer_refresh(params)),
+        .with_report(report::report_refresh),
+        run: |code, _, params| answer_typed(params, |params: CodeRefreshParams| code.answer_refresh(params)),
     },
 ]);
 

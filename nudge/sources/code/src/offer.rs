@@ -3,8 +3,8 @@
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
-use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
+use nudge_core::explain::{MatchExplain, ScoreParts};
+use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -34,35 +34,37 @@ const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "ne
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
 
 /// The offers at this moment.
-pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> Offers {
+pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers {
     if !code.is_on() {
-        return Offers::default();
+        return SourceOffers::default();
     }
-    if request.moment == Moment::Start {
+    if request.moment == SuggestMoment::Start {
         code.begin_around(&request.context);
-        return Offers::default();
+        return SourceOffers::default();
     }
-    let Some(live) = code.alive_or_kept(&request.context) else { return Offers::default() };
+    let Some(live) = code.alive_or_kept(&request.context) else { return SourceOffers::default() };
     let mut left = match request.moment {
-        Moment::Prompt | Moment::Failure | Moment::Tool => offer_edits(&live, request),
-        Moment::Recall | Moment::Start | Moment::Stop => Offers::default(),
+        SuggestMoment::Prompt | SuggestMoment::Failure | SuggestMoment::Tool => offer_edits(&live, request),
+        SuggestMoment::Recall | SuggestMoment::Start | SuggestMoment::Stop => SourceOffers::default(),
     };
     let said = match request.moment {
-        Moment::Prompt => offer_nodes(&live, request, MAX_NODES, |state| {
+        SuggestMoment::Prompt => offer_nodes(&live, request, MAX_NODES, |state| {
             find_candidates(&live, state, &request.text, &[], WantedNodes::Anything)
         }),
-        Moment::Failure if is_test(request.command.as_deref()) => {
+        SuggestMoment::Failure if is_test(request.command.as_deref()) => {
             offer_nodes(&live, request, MAX_BESIDE_FAILURE, |state| {
                 find_candidates(&live, state, &request.error, &[], WantedNodes::Named)
             })
         }
-        Moment::Recall => {
+        SuggestMoment::Recall => {
             offer_nodes(&live, request, request.limit.min(MAX_NODES), |state| recall_nodes(&live, state, &request.text))
         }
-        Moment::Failure | Moment::Tool | Moment::Start | Moment::Stop => Offers::default(),
+        SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Start | SuggestMoment::Stop => {
+            SourceOffers::default()
+        }
     };
     left.offers.extend(said.offers);
-    Offers { offers: left.offers, ..said }
+    SourceOffers { offers: left.offers, ..said }
 }
 
 fn is_test(command: Option<&str>) -> bool {
@@ -80,7 +82,7 @@ fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandi
             found.push(NodeCandidate {
                 id,
                 score: hit.score,
-                parts: Parts::from([("name", hit.score)]),
+                parts: ScoreParts::from([("name", hit.score)]),
                 reason: hit.reason,
             });
         }
@@ -93,7 +95,7 @@ fn offer_nodes(
     request: &SuggestRequest,
     most: usize,
     find: impl Fn(&RootState) -> Vec<NodeCandidate>,
-) -> Offers {
+) -> SourceOffers {
     let room = request.max_bytes.saturating_mul(MAX_PERCENT) / 100;
     let answer = shown::answer_fresh(live, &[], |view| {
         let mut offers: Vec<Offer> = Vec::new();
@@ -110,7 +112,7 @@ fn offer_nodes(
             bytes += offer.line.len();
             offers.push(offer);
         }
-        Ok(Offers { offers, omitted, ..Offers::default() })
+        Ok(SourceOffers { offers, omitted, ..SourceOffers::default() })
     });
     answer.map(|answer| answer.said).unwrap_or_default()
 }
@@ -131,7 +133,7 @@ fn build_offer(
     id: String,
     line: String,
     why: String,
-    parts: Parts,
+    parts: ScoreParts,
     stamp: u64,
 ) -> Offer {
     let found = view.state.index.find_node(node);
@@ -145,18 +147,24 @@ fn build_offer(
         must: false,
         paths: vec![path],
         why: why.clone(),
-        explain: MatchExplain { matched: true, score: parts.sum().min(1.0), parts: parts.clone(), reasons: vec![why] },
+        explain: MatchExplain {
+            matched: true,
+            score: parts.total().min(1.0),
+            parts: parts.clone(),
+            reasons: vec![why],
+        },
         parts,
         // Strings alone: writing them cannot fail.
-        more: More { method: NODE, params: to_raw_value(&json!({"id": node})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"node": node})).unwrap_or_default()),
+        more: MoreCall { method: NODE, params: to_raw_value(&json!({"id": node})).unwrap_or_default() },
+        item: SourceItem(to_raw_value(&json!({"node": node})).unwrap_or_default()),
     }
 }
 
 /// Offers the leftovers of edits: callers of changed or lost definitions, and documentation that is now outdated. A
 /// file that is too large to be read at once waits for the next event.
-fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> Offers {
-    let is_edit = request.moment == Moment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
+fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> SourceOffers {
+    let is_edit =
+        request.moment == SuggestMoment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
     let cwd = request.context.cwd().map(std::path::Path::new);
     let file = request.file.as_deref().filter(|_| is_edit).and_then(|file| live.root().resolve_path(file, cwd));
     let client_session = request.client_session.as_deref();
@@ -165,7 +173,7 @@ fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> Offers {
         paths.push(file);
     }
     if paths.is_empty() {
-        return Offers::default();
+        return SourceOffers::default();
     }
     let first: Vec<&str> = paths.iter().map(|path| &**path).collect();
     let answer = shown::answer_fresh(live, &first, |view| {
@@ -182,11 +190,11 @@ fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> Offers {
                 None => owed.push(path),
             }
         }
-        offers.retain(|offer| request.told(SOURCE.name).all(|(id, _)| *id != *offer.id));
+        offers.retain(|offer| request.told_offers(SOURCE.name).all(|(id, _)| *id != *offer.id));
         offers.truncate(MAX_EDITED);
-        Ok((Offers { offers, ..Offers::default() }, owed))
+        Ok((SourceOffers { offers, ..SourceOffers::default() }, owed))
     });
-    let Ok((offers, owed)) = answer.map(|answer| answer.said) else { return Offers::default() };
+    let Ok((offers, owed)) = answer.map(|answer| answer.said) else { return SourceOffers::default() };
     for path in owed {
         live.note_owed(client_session, path);
     }
@@ -202,7 +210,7 @@ fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
         let crate::index::NodeLookup::One(id) = index.by_name(path, node.qual()) else { continue };
         for left in line::find_leftovers(view, id, before) {
             let (key, stamp) = make_edit_id(path, node.qual(), &left.key);
-            let offer = build_offer(view, id, key, left.line, GO_BY.into(), Parts::from([("edited", 1.0)]), stamp);
+            let offer = build_offer(view, id, key, left.line, GO_BY.into(), ScoreParts::from([("edited", 1.0)]), stamp);
             offers.push(Offer { must: true, ..offer });
         }
     }
@@ -243,7 +251,7 @@ fn make_edit_id(path: &str, qual: &str, key: &str) -> (String, u64) {
 
 /// Makes the offer about a lost definition.
 fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
-    let parts = Parts::from([("edited", 1.0)]);
+    let parts = ScoreParts::from([("edited", 1.0)]);
     let reasons = vec![GO_BY.to_owned()];
     Offer {
         id: id.into(),
@@ -255,7 +263,7 @@ fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> O
         why: GO_BY.to_owned(),
         explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons },
         parts,
-        more: More { method: FILE, params: to_raw_value(&json!({"path": path})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"file": path})).unwrap_or_default()),
+        more: MoreCall { method: FILE, params: to_raw_value(&json!({"path": path})).unwrap_or_default() },
+        item: SourceItem(to_raw_value(&json!({"file": path})).unwrap_or_default()),
     }
 }

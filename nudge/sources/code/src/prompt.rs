@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
-use nudge_core::explain::Parts;
-use nudge_core::words::{Weight, words};
+use nudge_core::explain::ScoreParts;
+use nudge_core::words::{WordWeight, split_words};
 
 use crate::index::{NodeId, NodeLookup};
 use crate::live::LiveRoot;
@@ -51,7 +51,7 @@ pub struct NodeCandidate {
     /// The score.
     pub score: f64,
     /// The addends of that.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// Why, in words.
     pub reason: String,
 }
@@ -110,7 +110,7 @@ impl PromptFinder<'_> {
         if self.found.get(&id).is_some_and(|own| own.score >= score) {
             return;
         }
-        self.found.insert(id, NodeCandidate { id, score, parts: Parts::from([(name, score)]), reason });
+        self.found.insert(id, NodeCandidate { id, score, parts: ScoreParts::from([(name, score)]), reason });
     }
 
     /// Takes a path, with a line or without; says whether it is one. `rest` may hold the line, as Python writes it.
@@ -240,9 +240,9 @@ impl PromptFinder<'_> {
 
     /// Takes the names that have no other words than these; with `all`, the names that have all of them.
     fn take_said(&mut self, text: &str, all: bool) {
-        let said: HashSet<String, FixedState> = words(text)
+        let said: HashSet<String, FixedState> = split_words(text)
             .into_iter()
-            .filter(|word| word.weight() == Weight::Full && word.folded.len() > 2)
+            .filter(|word| word.weight() == WordWeight::Full && word.folded.len() > 2)
             .map(|word| word.folded.into())
             .take(MAX_WORDS)
             .collect();
@@ -296,7 +296,7 @@ impl PromptFinder<'_> {
                 one.parts.push("connected", CONNECTED);
                 one.reason += "; it calls or is called by what is named";
             }
-            one.score = one.parts.sum();
+            one.score = one.parts.total();
         }
         let mut found: Vec<_> = self.found.into_values().filter(|one| one.score >= FLOOR).collect();
         found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));

@@ -1,142 +1,158 @@
 //! Reports of the answers, as the command line prints them for a person.
 
-use nudge_core::report::{Report, list, rows, text};
+use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
 use serde_json::Value;
 
 /// Reports the result of a search.
-pub fn report_search(answer: &Value) -> Report {
-    let rows = rows(&answer["nodes"], |node| {
+pub fn report_search(answer: &Value) -> AnswerReport {
+    let rows = build_rows(&answer["nodes"], |node| {
         let (path, name) = split_id(&node["id"]);
         vec![
             name,
-            text(&node["kind"]),
-            format!("{path}:{}", text(&node["line"])),
-            text(&node["signature"]),
-            text(&node["score"]),
-            text(&node["reason"]),
+            format_value(&node["kind"]),
+            format!("{path}:{}", format_value(&node["line"])),
+            format_value(&node["signature"]),
+            format_value(&node["score"]),
+            format_value(&node["reason"]),
         ]
     });
     let more =
         answer["omitted"].as_u64().filter(|more| *more > 0).map(|more| format!("{more} more; `--limit` shows them"));
     if rows.is_empty() {
-        return Report { notes: as_of(answer), ..Report::line("nothing found") };
+        return AnswerReport { notes: as_of(answer), ..AnswerReport::from_line("nothing found") };
     }
-    Report {
+    AnswerReport {
         columns: &["NAME", "KIND", "PLACE", "SIGNATURE", "SCORE", "REASON"],
         rows,
         notes: more.into_iter().chain(as_of(answer)).collect(),
-        ..Report::default()
+        ..AnswerReport::default()
     }
 }
 
 /// Reports a node.
-pub fn report_node(answer: &Value) -> Report {
+pub fn report_node(answer: &Value) -> AnswerReport {
     let node = &answer["node"];
     let (path, name) = split_id(&node["id"]);
-    let mut lines =
-        vec![format!("{path}:{} {} {name}", text(&node["line"]), text(&node["kind"])), text(&node["signature"])];
+    let mut lines = vec![
+        format!("{path}:{} {} {name}", format_value(&node["line"]), format_value(&node["kind"])),
+        format_value(&node["signature"]),
+    ];
     lines.extend(node["doc"].as_str().map(|doc| doc.lines().next().unwrap_or_default().to_owned()));
-    for drift in list(&node["drift"]) {
-        lines.push(format!("doc: {} ({})", text(&drift["detail"]), text(&drift["rule"])));
+    for drift in list_members(&node["drift"]) {
+        lines.push(format!("doc: {} ({})", format_value(&drift["detail"]), format_value(&drift["rule"])));
     }
     let edge = |how: &'static str| move |edge: &Value| edge_row(how, edge);
-    let mut rows = rows(&answer["callers"], edge("called by"));
-    rows.extend(list(&answer["callees"]).iter().map(edge("calls")));
+    let mut rows = build_rows(&answer["callers"], edge("called by"));
+    rows.extend(list_members(&answer["callees"]).iter().map(edge("calls")));
     let test = |link: &Value| {
         let (path, name) = split_id(&link["id"]);
-        vec!["tested by".to_owned(), name, path, text(&link["how"])]
+        vec!["tested by".to_owned(), name, path, format_value(&link["how"])]
     };
-    rows.extend(list(&answer["tests"]["links"]).iter().map(test));
+    rows.extend(list_members(&answer["tests"]["links"]).iter().map(test));
     let notes = list_doubts(answer).into_iter().chain(tests_notes(&answer["tests"])).chain(as_of(answer)).collect();
-    Report { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..Report::default() }
+    AnswerReport { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..AnswerReport::default() }
 }
 
 /// Reports a file.
-pub fn report_file(answer: &Value) -> Report {
+pub fn report_file(answer: &Value) -> AnswerReport {
     if !answer["folders"].is_null() {
         return report_folder(answer);
     }
-    let rows = rows(&answer["nodes"], |node| {
+    let rows = build_rows(&answer["nodes"], |node| {
         vec![
-            text(&node["line"]),
-            text(&node["kind"]),
+            format_value(&node["line"]),
+            format_value(&node["kind"]),
             split_id(&node["id"]).1,
-            text(&node["signature"]),
-            text(&node["complexity"]),
+            format_value(&node["signature"]),
+            format_value(&node["complexity"]),
         ]
     });
-    let mut lines = vec![format!("{} ({})", text(&answer["path"]), text(&answer["language"]))];
-    let imports: Vec<_> = list(&answer["imports"]).iter().map(|one| text(&one["module"])).collect();
+    let mut lines = vec![format!("{} ({})", format_value(&answer["path"]), format_value(&answer["language"]))];
+    let imports: Vec<_> = list_members(&answer["imports"]).iter().map(|one| format_value(&one["module"])).collect();
     if !imports.is_empty() {
         lines.push(format!("imports {}", imports.join(", ")));
     }
-    let by: Vec<_> = list(&answer["imported_by"]).iter().map(text).collect();
+    let by: Vec<_> = list_members(&answer["imported_by"]).iter().map(format_value).collect();
     if !by.is_empty() {
         lines.push(format!("imported by {}", by.join(", ")));
     }
     let broken = (answer["parse_errors"] == true)
         .then(|| "parts of it are not valid: what they define is missing here; the rest stands".to_owned());
-    Report {
+    AnswerReport {
         lines,
         columns: &["LINE", "KIND", "NAME", "SIGNATURE", "COMPLEXITY"],
         rows,
         notes: broken.into_iter().chain(as_of(answer)).collect(),
-        ..Report::default()
+        ..AnswerReport::default()
     }
 }
 
 /// Reports a folder.
-fn report_folder(answer: &Value) -> Report {
-    let inner =
-        |one: &Value| vec![format!("{}/", text(&one["path"])), String::new(), format!("{} files", text(&one["files"]))];
-    let own = |one: &Value| {
-        let nodes =
-            if one["skipped"].is_null() { text(&one["nodes"]) } else { format!("left out: {}", text(&one["skipped"])) };
-        vec![text(&one["path"]), text(&one["language"]), nodes]
+fn report_folder(answer: &Value) -> AnswerReport {
+    let inner = |one: &Value| {
+        vec![
+            format!("{}/", format_value(&one["path"])),
+            String::new(),
+            format!("{} files", format_value(&one["files"])),
+        ]
     };
-    let rows: Vec<_> = rows(&answer["folders"], inner).into_iter().chain(rows(&answer["files"], own)).collect();
+    let own = |one: &Value| {
+        let nodes = if one["skipped"].is_null() {
+            format_value(&one["nodes"])
+        } else {
+            format!("left out: {}", format_value(&one["skipped"]))
+        };
+        vec![format_value(&one["path"]), format_value(&one["language"]), nodes]
+    };
+    let rows: Vec<_> =
+        build_rows(&answer["folders"], inner).into_iter().chain(build_rows(&answer["files"], own)).collect();
     if rows.is_empty() {
-        return Report { notes: as_of(answer), ..Report::line("no code that is read is in it") };
+        return AnswerReport { notes: as_of(answer), ..AnswerReport::from_line("no code that is read is in it") };
     }
-    Report { columns: &["PATH", "LANGUAGE", "DEFINITIONS"], rows, notes: as_of(answer), ..Report::default() }
+    AnswerReport {
+        columns: &["PATH", "LANGUAGE", "DEFINITIONS"],
+        rows,
+        notes: as_of(answer),
+        ..AnswerReport::default()
+    }
 }
 
 /// Reports callers.
-pub fn report_callers(answer: &Value) -> Report {
-    let rows = rows(&answer["callers"], |edge| {
+pub fn report_callers(answer: &Value) -> AnswerReport {
+    let rows = build_rows(&answer["callers"], |edge| {
         let mut row = edge_row("", edge);
         row.remove(0);
-        row.push(text(&edge["depth"]));
+        row.push(format_value(&edge["depth"]));
         row
     });
     let notes = list_doubts(answer).into_iter().chain(as_of(answer)).collect();
     if rows.is_empty() {
-        return Report { notes, ..Report::line("no caller found") };
+        return AnswerReport { notes, ..AnswerReport::from_line("no caller found") };
     }
-    Report { columns: &["CALLER", "PLACE", "KNOWN", "DEPTH"], rows, notes, ..Report::default() }
+    AnswerReport { columns: &["CALLER", "PLACE", "KNOWN", "DEPTH"], rows, notes, ..AnswerReport::default() }
 }
 
 /// Reports tests.
-pub fn report_tests(answer: &Value) -> Report {
-    let rows = rows(&answer["links"], |link| {
+pub fn report_tests(answer: &Value) -> AnswerReport {
+    let rows = build_rows(&answer["links"], |link| {
         let (path, name) = split_id(&link["id"]);
-        vec![name, path, text(&link["how"]), text(&link["depth"])]
+        vec![name, path, format_value(&link["how"]), format_value(&link["depth"])]
     });
     let lines = answer["command"].as_str().map(str::to_owned).into_iter().collect();
     let notes = tests_notes(answer).into_iter().chain(as_of(answer)).collect();
     let columns: &[&str] = if rows.is_empty() { &[] } else { &["TEST", "FILE", "HOW", "DEPTH"] };
-    Report { lines, columns, rows, notes, ..Report::default() }
+    AnswerReport { lines, columns, rows, notes, ..AnswerReport::default() }
 }
 
 /// Reports the nodes that a prompt brings to mind.
-pub fn report_context(answer: &Value) -> Report {
-    let lines: Vec<_> = list(&answer["lines"]).iter().map(text).collect();
+pub fn report_context(answer: &Value) -> AnswerReport {
+    let lines: Vec<_> = list_members(&answer["lines"]).iter().map(format_value).collect();
     let lines = if lines.is_empty() { vec!["nothing comes to mind".to_owned()] } else { lines };
-    Report { lines, notes: as_of(answer), ..Report::default() }
+    AnswerReport { lines, notes: as_of(answer), ..AnswerReport::default() }
 }
 
 /// Reports the status.
-pub fn report_status(answer: &Value) -> Report {
+pub fn report_status(answer: &Value) -> AnswerReport {
     let counts = |of: &Value| {
         let counts: Vec<_> =
             of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
@@ -144,29 +160,34 @@ pub fn report_status(answer: &Value) -> Report {
     };
     let megabytes = answer["memory"].as_u64().unwrap_or_default() / 1_000_000;
     let lines = [
-        ("root", text(&answer["root"])),
-        ("files", text(&answer["files"])),
-        ("nodes", text(&answer["nodes"])),
+        ("root", format_value(&answer["root"])),
+        ("files", format_value(&answer["files"])),
+        ("nodes", format_value(&answer["nodes"])),
         ("languages", counts(&answer["languages"])),
         ("left out", counts(&answer["skipped"])),
-        ("watch", text(&answer["watch"])),
-        ("cache", text(&answer["cache"])),
+        ("watch", format_value(&answer["watch"])),
+        ("cache", format_value(&answer["cache"])),
         ("memory", format!("{megabytes} MB")),
-        ("last error", text(&answer["last_error"])),
+        ("last error", format_value(&answer["last_error"])),
     ];
     let lines = lines.iter().filter(|(_, said)| !said.is_empty()).map(|(name, said)| format!("{name:<10} {said}"));
-    Report { lines: lines.collect(), notes: as_of(answer), ..Report::default() }
+    AnswerReport { lines: lines.collect(), notes: as_of(answer), ..AnswerReport::default() }
 }
 
 /// Reports a refresh.
-pub fn report_refresh(answer: &Value) -> Report {
-    let line = format!("✔ {} files, {} nodes", text(&answer["files"]), text(&answer["nodes"]));
-    Report { notes: as_of(answer), ..Report::line(line) }
+pub fn report_refresh(answer: &Value) -> AnswerReport {
+    let line = format!("✔ {} files, {} nodes", format_value(&answer["files"]), format_value(&answer["nodes"]));
+    AnswerReport { notes: as_of(answer), ..AnswerReport::from_line(line) }
 }
 
 fn edge_row(how: &str, edge: &Value) -> Vec<String> {
     let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { split_id(&edge["id"]).1 };
-    vec![how.to_owned(), name, format!("{}:{}", text(&edge["path"]), text(&edge["line"])), text(&edge["how"])]
+    vec![
+        how.to_owned(),
+        name,
+        format!("{}:{}", format_value(&edge["path"]), format_value(&edge["line"])),
+        format_value(&edge["how"]),
+    ]
 }
 
 /// Lists the reasons why an answer about callers may be incomplete.
@@ -179,7 +200,7 @@ fn list_doubts(answer: &Value) -> Vec<String> {
 
 fn tests_notes(tests: &Value) -> Vec<String> {
     let note = tests["note"].as_str().map(|note| format!("tests: {note}"));
-    let named: Vec<_> = list(&tests["named"]).iter().map(text).collect();
+    let named: Vec<_> = list_members(&tests["named"]).iter().map(format_value).collect();
     let named = (!named.is_empty()).then(|| format!("named after it: {}", named.join(", ")));
     note.into_iter().chain(named).collect()
 }

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nudge_core::context::detect::{Detector, Git};
+use nudge_core::context::detect::{GitAnswer, GitDetector};
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::is_hidden;
-use nudge_core::walk::{common_dir, git_dir, pointer};
+use nudge_core::walk::{common_dir, git_dir, read_pointer};
 
 /// Files that make a folder outside git a project.
 const MANIFESTS: &[&str] = &[
@@ -50,15 +50,15 @@ impl ProjectRoot {
     ///
     /// # Errors
     /// `E_NOT_FOUND` where there is none; `E_INVALID` for one that is too much.
-    pub fn find_root(folder: &Path, detector: &mut Detector) -> Result<Self> {
+    pub fn find_root(folder: &Path, detector: &mut GitDetector) -> Result<Self> {
         let Ok(folder) = folder.canonicalize() else {
             return Err(Error::not_found("There is no such folder; name one that is there as `root`."));
         };
-        let top = match detector.git(&folder) {
-            Git::Inside(info) => Some(info.root),
-            Git::Outside => None,
+        let top = match detector.detect(&folder) {
+            GitAnswer::Inside(info) => Some(info.root),
+            GitAnswer::Outside => None,
             // Git's files tell too little of branches, but `.git` still marks the top.
-            Git::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
+            GitAnswer::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
         };
         let path = match top.and_then(|top| top.canonicalize().ok()).filter(|top| is_there(&top.join(".git"))) {
             Some(top) => top,
@@ -127,7 +127,7 @@ impl ProjectRoot {
     /// The commit that HEAD stands for, if git's files say it.
     pub fn read_head(&self) -> Option<String> {
         let git_dir = self.git_dir.as_deref()?;
-        let head = pointer(&git_dir.join("HEAD"))?;
+        let head = read_pointer(&git_dir.join("HEAD"))?;
         let Some(name) = head.strip_prefix("ref: ") else { return parse_commit(&head) };
         // Names with `..` lead elsewhere.
         if name.split('/').any(|part| part == "..") || name.starts_with('/') {
@@ -136,7 +136,7 @@ impl ProjectRoot {
         let common = common_dir(git_dir);
         [git_dir, &common]
             .iter()
-            .find_map(|dir| parse_commit(&pointer(&dir.join(name))?))
+            .find_map(|dir| parse_commit(&read_pointer(&dir.join(name))?))
             .or_else(|| find_packed_ref(&common, name))
     }
 }
@@ -157,7 +157,7 @@ fn parse_commit(text: &str) -> Option<String> {
 
 /// Looks a name up among the refs that share one file.
 fn find_packed_ref(common: &Path, name: &str) -> Option<String> {
-    let text = foreign::read_text(&common.join("packed-refs"), Links::Followed, 8 << 20).ok()?;
+    let text = foreign::read_text(&common.join("packed-refs"), LinkPolicy::Followed, 8 << 20).ok()?;
     text.lines()
         .find_map(|line| line.split_once(' ').filter(|(_, own)| *own == name).and_then(|(id, _)| parse_commit(id)))
 }
@@ -181,7 +181,7 @@ mod tests {
     fn root(at: &Path) -> Result<ProjectRoot> {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        ProjectRoot::find_root(at, &mut Detector::with_env(env))
+        ProjectRoot::find_root(at, &mut GitDetector::with_env(env))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-pub use nudge_core::walk::{FILES, Rules};
+pub use nudge_core::walk::{FILES, FolderRules};
 use nudge_core::walk::{RuleSources, common_dir};
 
 use crate::root::ProjectRoot;
@@ -28,6 +28,6 @@ pub fn is_source(root: &ProjectRoot, path: &Path, is_folder: bool) -> bool {
 }
 
 /// The reason for leaving out a file that is not ignored, if there is one.
-pub fn skip_reason(rules: &Rules, path: &Path) -> Option<&'static str> {
-    REASONS.get(rules.attribute(path)?).copied()
+pub fn skip_reason(rules: &FolderRules, path: &Path) -> Option<&'static str> {
+    REASONS.get(rules.find_attribute(path)?).copied()
 }

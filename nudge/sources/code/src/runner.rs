@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use serde_json::Value;
 
 use crate::language::CodeLanguage;
@@ -117,7 +117,7 @@ fn find_above<T>(root: &ProjectRoot, path: &str, name: &str, says: impl Fn(&str,
     while !folder.is_empty() {
         folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
         let manifest = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        let text = foreign::read_text(&root.join(&manifest), Links::Refused, MAX_MANIFEST_BYTES).ok();
+        let text = foreign::read_text(&root.join(&manifest), LinkPolicy::Refused, MAX_MANIFEST_BYTES).ok();
         if let Some(said) = text.and_then(|text| says(folder, &text)) {
             return Some(said);
         }
@@ -139,7 +139,7 @@ fn quote_word(word: &str) -> String {
 mod tests {
     use std::fs;
 
-    use nudge_core::context::detect::{Detector, GitEnv};
+    use nudge_core::context::detect::{GitDetector, GitEnv};
 
     use super::*;
 
@@ -156,7 +156,7 @@ mod tests {
             fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
             fs::write(at.join(path), text).unwrap();
         }
-        let root = ProjectRoot::find_root(&at, &mut Detector::with_env(GitEnv::empty())).unwrap();
+        let root = ProjectRoot::find_root(&at, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
         for (tests, files, says) in [
             (
                 &[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..],

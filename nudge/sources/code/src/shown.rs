@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use nudge_core::clock::rfc3339;
 use nudge_core::error::Result;
-use nudge_core::text::hex;
+use nudge_core::text::to_hex;
 use serde::Serialize;
 
 use crate::facts::{DriftRule, NodeKind, NodeView};
@@ -212,14 +212,14 @@ impl ShownNode {
             signature: node.signature().to_owned(),
             doc: node.doc().map(str::to_owned),
             complexity: node.node().complexity,
-            source_hash: hex(&node.node().hash),
+            source_hash: to_hex(&node.node().hash),
             bases: node.bases().collect(),
             test: node.is_test(),
             docstring_outdated: drift.iter().any(|drift| drift.rule.is_outdated()),
             docstring_incomplete: drift.iter().any(|drift| !drift.rule.is_outdated()),
             drift,
-            first_seen: seen.first.map(rfc3339::text),
-            last_changed: seen.changed.map(rfc3339::text),
+            first_seen: seen.first.map(rfc3339::format_time),
+            last_changed: seen.changed.map(rfc3339::format_time),
             fresh: view.check_fresh(path),
         })
     }
@@ -240,5 +240,5 @@ impl BriefNode {
 
 /// The first line of a documentation.
 pub fn first_line(doc: &str) -> String {
-    nudge_core::text::clipped(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(), DOC_CHARS)
+    nudge_core::text::clip_text(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(), DOC_CHARS)
 }

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock, Millis};
 use nudge_core::context::Context;
-use nudge_core::context::detect::Detector;
+use nudge_core::context::detect::GitDetector;
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Once;
-use nudge_core::service::Method;
-use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{DataDir, Host, Source, SourceSpec, StopFlag, give_way};
-use nudge_core::suggest::{Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::MethodSpec;
+use nudge_core::settings::{ServeFlag, Setting, SettingKind};
+use nudge_core::source::{DataDir, Source, SourceHost, SourceSpec, StopFlag, give_way};
+use nudge_core::suggest::{SourceOffers, SuggestRequest};
+use nudge_core::table::{MethodTable, TableService};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -32,9 +32,9 @@ pub static SOURCE: SourceSpec = SourceSpec {
     guide: "What the code says now: nudge_code_search finds a definition, nudge_code_node its callers and tests, nudge_code_tests what to run after an edit.",
     settings: &[Setting {
         name: "code.on",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "1",
-        flag: Flag::Off,
+        flag: ServeFlag::Off,
         about: "Index the code of the projects that agents work in",
     }],
     resources: None,
@@ -75,7 +75,7 @@ pub struct CodeSource {
     is_on: bool,
     /// No session: a process that answers one call.
     is_alone: bool,
-    detector: Mutex<Detector>,
+    detector: Mutex<GitDetector>,
     /// The root of the folder that was asked about last, and when it was found.
     last: Mutex<Option<(PathBuf, Instant, ProjectRoot)>>,
     roots: Mutex<Vec<Arc<LiveRoot>>>,
@@ -93,8 +93,8 @@ pub struct CodeSource {
 struct GivenItems(VecDeque<u64>);
 
 impl CodeSource {
-    fn open(host: Host<'_>, own: Weak<Self>) -> Self {
-        let Host { clock, session, cache, settings, .. } = host;
+    fn open(host: SourceHost<'_>, own: Weak<Self>) -> Self {
+        let SourceHost { clock, session, cache, settings, .. } = host;
         Self {
             own,
             clock,
@@ -298,16 +298,16 @@ impl CodeSource {
 }
 
 impl TableService for CodeSource {
-    const TABLE: &'static Table<Self> = &TABLE;
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // A refresh changes only the index, which can be made again.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }
 
 impl Source for CodeSource {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         offer::make_offers(self, request)
     }
 
@@ -315,7 +315,7 @@ impl Source for CodeSource {
         self.is_on
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         let roots = self.roots.lock().clone();
         if roots.is_empty() {
             return Map::new();

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::time::SystemTime;
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::root::ProjectRoot;
@@ -101,7 +101,7 @@ pub fn read(root: &ProjectRoot, path: &str, max_bytes: u64) -> io::Result<Marked
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let read_ns = now_ns();
-        let (mut file, meta) = foreign::open(&place, Links::Refused)?;
+        let (mut file, meta) = foreign::open_file(&place, LinkPolicy::Refused)?;
         let Some(stamp) = FileMarks::from_metadata(&meta) else { return Err(io::ErrorKind::InvalidInput.into()) };
         if stamp.size > max_bytes {
             return Ok(MarkedContent { bytes: None, stamp, read_ns });

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::walk::{self, Found, Plan};
+use nudge_core::walk::{self, WalkEntry, WalkPlan};
 
 use crate::index::is_manifest;
 use crate::language::CodeLanguage;
 use crate::root::ProjectRoot;
-use crate::rules::{self, Rules};
+use crate::rules::{self, FolderRules};
 use crate::stamp::{FileMarks, read_stamp};
 
 /// Most files that are indexed.
@@ -40,23 +40,23 @@ pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkR
         rules::is_source(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
     };
     // A submodule, or another repository, is a root of its own.
-    let plan = Plan { enters_repositories: false, counts: &counts, is_over, ..Plan::default() };
-    let mut visit = |found: Found<'_>| {
+    let plan = WalkPlan { enters_repositories: false, counts: &counts, is_over, ..WalkPlan::default() };
+    let mut visit = |found: WalkEntry<'_>| {
         match found {
-            Found::Folder(_) if is_over() => return ControlFlow::Break(()),
-            Found::Folder(folder) => walked.folders.push(folder.to_owned()),
-            Found::File(file) => {
+            WalkEntry::Folder(_) if is_over() => return ControlFlow::Break(()),
+            WalkEntry::Folder(folder) => walked.folders.push(folder.to_owned()),
+            WalkEntry::File(file) => {
                 walked
                     .take_file(root, file.path, file.rules, || FileMarks::from_metadata(&file.entry.metadata().ok()?));
             }
-            Found::PassedOver(..) => walked.count_skip("rules_not_read"),
+            WalkEntry::PassedOver(..) => walked.count_skip("rules_not_read"),
         }
         ControlFlow::Continue(())
     };
-    match rules::with_sources(root, |sources| walk::walk(root.path(), sources, &plan, &mut visit)) {
-        walk::Walked::Whole => {}
-        walk::Walked::Cut => walked.is_truncated = true,
-        walk::Walked::Ended => return None,
+    match rules::with_sources(root, |sources| walk::walk_folder(root.path(), sources, &plan, &mut visit)) {
+        walk::WalkEnd::Whole => {}
+        walk::WalkEnd::Cut => walked.is_truncated = true,
+        walk::WalkEnd::Ended => return None,
     }
     walked.keep_newest();
     walked.took = begun.elapsed();
@@ -68,7 +68,7 @@ pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkR
 pub struct FileFinder<'a> {
     root: &'a ProjectRoot,
     /// The rules of the entered folders; none for a folder that a walk would not enter.
-    entered: HashMap<PathBuf, Option<Rules>>,
+    entered: HashMap<PathBuf, Option<FolderRules>>,
 }
 
 impl<'a> FileFinder<'a> {
@@ -86,13 +86,13 @@ impl<'a> FileFinder<'a> {
         }
         let Some(rules) = self.rules_in(parent) else { return false };
         let mut found = WalkResult::default();
-        if rules::is_source(self.root, &place, false) && !rules.ignores(&place, false) {
+        if rules::is_source(self.root, &place, false) && !rules.is_ignored(&place, false) {
             found.take_file(self.root, &place, &rules, || read_stamp(self.root, path));
         }
         !found.files.is_empty()
     }
 
-    fn rules_in(&mut self, folder: &Path) -> Option<Rules> {
+    fn rules_in(&mut self, folder: &Path) -> Option<FolderRules> {
         let mut on_the_way: Vec<_> = folder.ancestors().take_while(|dir| dir.starts_with(self.root.path())).collect();
         let mut rules = None;
         while let Some(folder) = on_the_way.pop() {
@@ -100,11 +100,12 @@ impl<'a> FileFinder<'a> {
                 rules.clone_from(known);
             } else {
                 // The walk itself reports the rules that it passes over.
-                let top = || rules::with_sources(self.root, |all| Rules::new(self.root.path(), all, &mut |_, _| {}));
+                let top =
+                    || rules::with_sources(self.root, |all| FolderRules::new(self.root.path(), all, &mut |_, _| {}));
                 rules = if folder == self.root.path() { Some(top()) } else { rules };
                 rules = rules
                     .filter(|around| self.is_entered(folder, around))
-                    .map(|around| around.enter(folder, [true; 3], &mut |_, _| {}));
+                    .map(|around| around.enter_folder(folder, [true; 3], &mut |_, _| {}));
                 self.entered.insert(folder.to_owned(), rules.clone());
             }
             rules.as_ref()?;
@@ -112,10 +113,10 @@ impl<'a> FileFinder<'a> {
         rules
     }
 
-    fn is_entered(&self, folder: &Path, around: &Rules) -> bool {
+    fn is_entered(&self, folder: &Path, around: &FolderRules) -> bool {
         let is_real = folder.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let is_repository = || folder.join(".git").symlink_metadata().is_ok();
-        let counts = || rules::is_source(self.root, folder, true) && !around.ignores(folder, true);
+        let counts = || rules::is_source(self.root, folder, true) && !around.is_ignored(folder, true);
         is_real && (folder == self.root.path() || (!is_repository() && counts()))
     }
 }
@@ -127,7 +128,13 @@ pub fn is_of_use(name: &OsStr) -> bool {
 }
 
 impl WalkResult {
-    fn take_file(&mut self, root: &ProjectRoot, path: &Path, rules: &Rules, stamp: impl FnOnce() -> Option<FileMarks>) {
+    fn take_file(
+        &mut self,
+        root: &ProjectRoot,
+        path: &Path,
+        rules: &FolderRules,
+        stamp: impl FnOnce() -> Option<FileMarks>,
+    ) {
         let Some(stamp) = stamp() else { return self.count_skip("not_a_regular_file") };
         let Some(name) = root.name(path) else { return self.count_skip("name_not_text") };
         match rules::skip_reason(rules, path).filter(|_| !is_manifest(&name)) {
@@ -161,14 +168,14 @@ impl WalkResult {
 mod tests {
     use std::fs;
 
-    use nudge_core::context::detect::{Detector, GitEnv};
+    use nudge_core::context::detect::{GitDetector, GitEnv};
 
     use super::*;
 
     fn root(at: &Path) -> ProjectRoot {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        ProjectRoot::find_root(at, &mut Detector::with_env(env)).unwrap()
+        ProjectRoot::find_root(at, &mut GitDetector::with_env(env)).unwrap()
     }
 
     fn write(at: &Path, files: &[(&str, &str)]) {

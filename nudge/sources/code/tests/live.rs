@@ -285,10 +285,10 @@ fn the_worker_lets_others_go_first() {
 /// Where the system cannot tell of changes, an answer says when everything was looked at, and does not call itself
 /// complete for long.
 ///
-/// Promise: see `what_moved_to_a_file_that_is_not_read_yet_is_not_called_gone`.
+/// Promise: see `a_node_that_moved_to_an_unread_file_is_not_called_gone`.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_looked_at_from_time_to_time_says_when() {
+fn a_polled_folder_says_when_it_was_looked_at() {
     let lab = Lab::new();
     lab.write("a.py", "def one():\n    pass\n");
     for at in 0..8_200 {

@@ -326,7 +326,7 @@ fn who_makes_an_object_is_told_that_its_making_has_changed() {
 /// Promise (sources): Nudge calls no node gone while a changed file is unread, and a polled tree says when it was
 /// read.
 #[test]
-fn what_moved_to_a_file_that_is_not_read_yet_is_not_called_gone() {
+fn a_node_that_moved_to_an_unread_file_is_not_called_gone() {
     let lab = shop();
     let agent = Agent::new(&lab);
     let text = format!("\n\nTEXT = \"\"\"{}\"\"\"\n", "The same again.\n".repeat(25_000));

@@ -25,7 +25,7 @@ fn the_one_that_was_used_last_stays() {
     let lab = Lab::new();
     let projects = projects(&lab, 6);
     let session = lab.session();
-    let alive = || session.source.status()["code"]["roots"].as_u64().unwrap();
+    let alive = || session.source.report_status()["code"]["roots"].as_u64().unwrap();
     for (at, project) in projects.iter().enumerate() {
         let name = until("a project to be read", || {
             let found = session.tell("search", json!({"query": format!("f{at}"), "root": project}));
@@ -38,7 +38,7 @@ fn the_one_that_was_used_last_stays() {
     assert_eq!(session.settled()["nodes"], 0);
     assert_eq!(alive(), 4);
     session.source.tick(i64::MAX / 2);
-    assert_eq!(session.source.status().get("code"), None);
+    assert_eq!(session.source.report_status().get("code"), None);
     // And begins again when it is asked for.
     assert_eq!(session.settled()["nodes"], 0);
 }

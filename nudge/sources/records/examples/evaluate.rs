@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Loaded, Models, NoModels, cosine};
+use nudge_core::embed::{LoadedModel, ModelProvider, NoModels, TextEmbedder, cosine};
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source};
-use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
+use nudge_core::source::{Source, SourceHost};
+use nudge_core::suggest::{SuggestEvent, SuggestParams, SuggestRequest, Suggester};
 use nudge_embed::{Precision, SentenceModel};
 use nudge_records::SOURCE;
-use nudge_storage::rank::Ranks;
+use nudge_storage::rank::OrderFusion;
 use nudge_storage::rusqlite::Connection;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -36,11 +36,11 @@ const MARGIN: f64 = 0.02;
 const IDLE_SHARE: usize = 20;
 
 /// The model of `NUDGE_TEST_MODEL_DIR`, or none.
-fn models() -> Arc<dyn Models> {
+fn models() -> Arc<dyn ModelProvider> {
     let Some(folder) = std::env::var_os(MODEL) else { return Arc::new(NoModels) };
     let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
     println!("model: {}", model.id());
-    Arc::new(Loaded(Arc::new(model)))
+    Arc::new(LoadedModel(Arc::new(model)))
 }
 
 /// The rank sum and the count of a group and half.
@@ -73,15 +73,15 @@ type Scores = [Score; 3];
 /// Two searches without any thought, over the same texts.
 struct Plain {
     words: Connection,
-    model: Option<Arc<dyn Embedder>>,
+    model: Option<Arc<dyn TextEmbedder>>,
     vectors: Vec<(i64, Vec<f32>)>,
 }
 
 impl Plain {
-    fn new(models: &dyn Models) -> Self {
+    fn new(models: &dyn ModelProvider) -> Self {
         let words = Connection::open_in_memory().unwrap();
         words.execute_batch("CREATE VIRTUAL TABLE record USING fts5(title, body, tokenize='porter')").unwrap();
-        Self { words, model: models.look().ready(), vectors: Vec::new() }
+        Self { words, model: models.get_loaded().into_embedder(), vectors: Vec::new() }
     }
 
     fn add(&mut self, id: i64, title: &str, body: &str) {
@@ -114,7 +114,7 @@ fn rows(path: &Path) -> Vec<Value> {
 
 fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
     let params = RawValue::from_string(params.to_string()).unwrap();
-    let answer = source.call_by(Caller::named("evaluate"), &format!("nudge.records.{verb}"), &params).unwrap();
+    let answer = source.call_by(Caller::with_name("evaluate"), &format!("nudge.records.{verb}"), &params).unwrap();
     serde_json::from_str(answer.get()).unwrap()
 }
 
@@ -128,8 +128,8 @@ fn place(project: &str) -> Value {
 }
 
 /// The source, with nothing in it yet.
-fn open(folder: &Path, models: Arc<dyn Models>) -> Arc<dyn Source> {
-    (SOURCE.open)(Host { models, ..Host::alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
+fn open(folder: &Path, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
+    (SOURCE.open)(SourceHost { models, ..SourceHost::new_alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
 }
 
 /// How the records of a search stand by one of their numbers, the highest first.
@@ -144,7 +144,9 @@ fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
 /// order, of the same words and vectors: for the half that was tuned on and the half that was not.
 fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i64, String>) {
     println!("order                       MRR  hit@1  hit@5   odd; even");
-    for (name, ranks) in [("relevance", None), ("ranks", Some(Ranks::CHOSEN)), ("seed", Some(Ranks::SPECIFIED))] {
+    for (name, ranks) in
+        [("relevance", None), ("ranks", Some(OrderFusion::CHOSEN)), ("seed", Some(OrderFusion::SPECIFIED))]
+    {
         let mut halves = [Score::default(), Score::default()];
         for question in rows(&set.join("questions.jsonl")) {
             let context = place(question["project"].as_str().unwrap());
@@ -157,7 +159,7 @@ fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i
                     let words = call(lexical, "search", &params);
                     let words = order(&words, |hit| hit["explain"]["parts"]["stems"].as_f64());
                     let fused = ranks.fuse(&words, &order(&found, |hit| hit["similarity"].as_f64()));
-                    let mut best: Vec<_> = fused.into_iter().map(|(id, parts)| (parts.sum(), id)).collect();
+                    let mut best: Vec<_> = fused.into_iter().map(|(id, parts)| (parts.total(), id)).collect();
                     best.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
                     best.into_iter().map(|(_, id)| id).collect()
                 }
@@ -326,7 +328,7 @@ fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
 /// of these one that they want. Returns the idle ones, those that were tuned on and those that were not.
 fn idle(
     source: &dyn Source,
-    models: &dyn Models,
+    models: &dyn ModelProvider,
     set: &Path,
     ids: &HashMap<i64, String>,
     is_shown: bool,
@@ -371,8 +373,8 @@ fn idle(
 }
 
 /// The ids and lines of the records that a prompt draws.
-fn draw(source: &dyn Source, models: &dyn Models, prompt: &Value) -> Vec<(i64, String)> {
-    let mut event = Suggest::at(SuggestEvent::Prompt);
+fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<(i64, String)> {
+    let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
     event.prompt = prompt["query"].as_str().map(str::to_owned);
     let place = place(prompt["project"].as_str().unwrap());
     event.context = serde_json::from_value::<ContextSpec>(place).unwrap();
@@ -380,10 +382,10 @@ fn draw(source: &dyn Source, models: &dyn Models, prompt: &Value) -> Vec<(i64, S
     let offer = |request: &Arc<SuggestRequest>| {
         let mut request = SuggestRequest::clone(request);
         request.deadline += Duration::from_mins(1);
-        request.understand(models, Duration::from_mins(1));
-        (vec![("records", source.offers(&request))], Vec::new())
+        request.embed_question(models, Duration::from_mins(1));
+        (vec![("records", source.find_offers(&request))], Vec::new())
     };
-    let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
+    let told = Suggester::new(100).answer_suggest(event, || SystemClock.now(), offer).unwrap();
     let told: Value = serde_json::to_value(&told).unwrap();
     let of = |one: &Value| (one["record"]["id"].as_i64().unwrap(), one["line"].as_str().unwrap().to_owned());
     told["suggestions"].as_array().unwrap().iter().map(of).collect()

@@ -10,9 +10,9 @@ use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
-use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::shell::{self, Command};
-use nudge_core::suggest::{CommandOutcome, Item, Moment, More, Offer, SuggestRequest};
+use nudge_core::suggest::{CommandOutcome, MoreCall, Offer, SourceItem, SuggestMoment, SuggestRequest};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -40,7 +40,7 @@ const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
 
 /// When an agent is reminded of a record that it did not save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ReminderMode {
     /// With the next prompt.
     Remind,
     /// Before the turn ends; the agent works on then.
@@ -49,9 +49,9 @@ pub enum Mode {
     Off,
 }
 
-impl Mode {
+impl ReminderMode {
     /// The value of the setting `records.capture`.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "ask" => Self::Ask,
             "off" => Self::Off,
@@ -62,7 +62,7 @@ impl Mode {
 
 /// The work of a turn that may be worth a record. The first one that holds is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum TurnWork {
     /// A command that had failed worked.
     Mended,
     /// A plan was agreed.
@@ -75,18 +75,18 @@ pub enum Deed {
 
 /// A reminder for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum RecordReminder {
     /// The turn before saved nothing.
-    Before(Deed),
+    Before(TurnWork),
     /// The turn that ends has saved nothing.
-    Now(Deed),
+    Now(TurnWork),
     /// It was asked to, and saved nothing.
     Skipped,
 }
 
 /// Counts of the reminders, for `nudge.status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ReminderCounts {
     /// Turns that were reminded or asked.
     pub asked: u64,
     /// The number of these that saved nothing then.
@@ -96,7 +96,7 @@ pub struct Tally {
 /// Independent facts, each of which may be so.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)]
-struct Turn {
+struct AgentTurn {
     failed: HashSet<u64>,
     mended: bool,
     planned: bool,
@@ -105,24 +105,24 @@ struct Turn {
     saved: bool,
 }
 
-impl Turn {
-    fn deed(&self) -> Option<Deed> {
+impl AgentTurn {
+    fn find_work(&self) -> Option<TurnWork> {
         if self.saved {
             return None;
         }
         let facts = [
-            (self.mended, Deed::Mended),
-            (self.planned, Deed::Planned),
-            (self.committed, Deed::Committed),
-            (self.edits >= MANY_EDITS, Deed::Edited(self.edits)),
+            (self.mended, TurnWork::Mended),
+            (self.planned, TurnWork::Planned),
+            (self.committed, TurnWork::Committed),
+            (self.edits >= MANY_EDITS, TurnWork::Edited(self.edits)),
         ];
         facts.into_iter().find(|(is_so, _)| *is_so).map(|(_, deed)| deed)
     }
 }
 
 #[derive(Default)]
-struct Session {
-    turn: Turn,
+struct TrackedSession {
+    turn: AgentTurn,
     asked: u32,
     last_asked: Option<Millis>,
     /// It was reminded or asked, and has saved nothing since.
@@ -132,7 +132,7 @@ struct Session {
     last: Millis,
 }
 
-impl Session {
+impl TrackedSession {
     fn may_be_asked(&mut self, now: Millis) -> bool {
         let may = self.asked < MAX_ASKED && self.last_asked.is_none_or(|last| now - last >= PAUSE_MS);
         if may {
@@ -143,24 +143,24 @@ impl Session {
 }
 
 /// The turns of the client sessions.
-pub struct Turns {
-    mode: Mode,
-    sessions: HashMap<String, Session>,
-    tally: Tally,
+pub struct TurnTracker {
+    mode: ReminderMode,
+    sessions: HashMap<String, TrackedSession>,
+    tally: ReminderCounts,
 }
 
-impl Turns {
+impl TurnTracker {
     /// Nothing was done yet.
-    pub fn new(mode: Mode) -> Self {
-        Self { mode, sessions: HashMap::new(), tally: Tally::default() }
+    pub fn new(mode: ReminderMode) -> Self {
+        Self { mode, sessions: HashMap::new(), tally: ReminderCounts::default() }
     }
 
     /// Returns the counts of the reminders.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> ReminderCounts {
         self.tally
     }
 
-    fn session(&mut self, name: &str, now: Millis) -> &mut Session {
+    fn session_mut(&mut self, name: &str, now: Millis) -> &mut TrackedSession {
         if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
             let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
             idle.map(|idle| self.sessions.remove(&idle));
@@ -172,54 +172,61 @@ impl Turns {
 
     /// Notes an event of a client session, when `written` records were saved in all. Returns the reminder that is due
     /// now. A prompt ends the turn before it.
-    pub fn at(&mut self, name: &str, moment: Moment, tool: Option<&str>, written: u64, now: Millis) -> Option<Word> {
-        if self.mode == Mode::Off {
+    pub fn note_moment(
+        &mut self,
+        name: &str,
+        moment: SuggestMoment,
+        tool: Option<&str>,
+        written: u64,
+        now: Millis,
+    ) -> Option<RecordReminder> {
+        if self.mode == ReminderMode::Off {
             return None;
         }
         let mode = self.mode;
-        let session = self.session(name, now);
+        let session = self.session_mut(name, now);
         // A call that was refused, or answered with a question, saved nothing.
         let has_saved = written > session.written;
         session.written = written;
         match moment {
-            Moment::Tool | Moment::Failure => {
+            SuggestMoment::Tool | SuggestMoment::Failure => {
                 let tool = tool?;
-                session.turn.edits += u32::from(moment == Moment::Tool && EDITS.contains(&tool));
-                session.turn.planned |= moment == Moment::Tool && PLANS.contains(&tool);
-                if moment == Moment::Tool && has_saved && SAVES.iter().any(|end| tool.ends_with(end)) {
+                session.turn.edits += u32::from(moment == SuggestMoment::Tool && EDITS.contains(&tool));
+                session.turn.planned |= moment == SuggestMoment::Tool && PLANS.contains(&tool);
+                if moment == SuggestMoment::Tool && has_saved && SAVES.iter().any(|end| tool.ends_with(end)) {
                     session.turn.saved = true;
                     session.waits = false;
                 }
                 None
             }
-            Moment::Stop => {
+            SuggestMoment::Stop => {
                 session.turn.planned |= tool == Some(PLANNER);
-                let deed = session.turn.deed().filter(|_| mode == Mode::Ask)?;
+                let deed = session.turn.find_work().filter(|_| mode == ReminderMode::Ask)?;
                 let asked = session.may_be_asked(now);
                 self.tally.asked += u64::from(asked);
-                asked.then_some(Word::Now(deed))
+                asked.then_some(RecordReminder::Now(deed))
             }
-            Moment::Prompt => {
+            SuggestMoment::Prompt => {
                 let turn = std::mem::take(&mut session.turn);
                 let was_asked = std::mem::take(&mut session.waits);
-                let deed = turn.deed().filter(|_| mode == Mode::Remind);
+                let deed = turn.find_work().filter(|_| mode == ReminderMode::Remind);
                 let word = match deed.filter(|_| session.may_be_asked(now)) {
-                    Some(deed) => Some(Word::Before(deed)),
-                    None => (was_asked && mode == Mode::Ask).then_some(Word::Skipped),
+                    Some(deed) => Some(RecordReminder::Before(deed)),
+                    None => (was_asked && mode == ReminderMode::Ask).then_some(RecordReminder::Skipped),
                 };
                 self.tally.skipped += u64::from(was_asked);
-                self.tally.asked += u64::from(matches!(word, Some(Word::Before(_))));
+                self.tally.asked += u64::from(matches!(word, Some(RecordReminder::Before(_))));
                 word
             }
-            Moment::Start | Moment::Recall => None,
+            SuggestMoment::Start | SuggestMoment::Recall => None,
         }
     }
 
     /// Notes how a command ended.
-    pub fn ran(&mut self, ran: &CommandOutcome<'_>, now: Millis) {
-        let (Some(name), false) = (ran.client_session, self.mode == Mode::Off) else { return };
+    pub fn note_command(&mut self, ran: &CommandOutcome<'_>, now: Millis) {
+        let (Some(name), false) = (ran.client_session, self.mode == ReminderMode::Off) else { return };
         let Some(line) = shell::parse(ran.command) else { return };
-        let turn = &mut self.session(name, now).turn;
+        let turn = &mut self.session_mut(name, now).turn;
         for command in &line.commands {
             let is_told = if ran.ok { command.told.success } else { command.told.failure };
             if !is_told {
@@ -228,8 +235,8 @@ impl Turns {
             let hash = FixedState::default().hash_one(&command.words);
             if ran.ok {
                 turn.mended |= turn.failed.contains(&hash);
-                turn.committed |= commits(command);
-                turn.saved |= saves(command);
+                turn.committed |= is_commit(command);
+                turn.saved |= saves_record(command);
             } else if turn.failed.len() < MAX_FAILED && !says_no(command, ran.exit_code) {
                 turn.failed.insert(hash);
             }
@@ -238,7 +245,7 @@ impl Turns {
 }
 
 /// Returns true when a command is `git commit`, and commits.
-fn commits(command: &Command) -> bool {
+fn is_commit(command: &Command) -> bool {
     let mut words = command.words.iter().skip(1).map(String::as_str);
     // These options of git are followed by a value.
     let verb = loop {
@@ -252,7 +259,7 @@ fn commits(command: &Command) -> bool {
 }
 
 /// Returns true when a command saves a record.
-fn saves(command: &Command) -> bool {
+fn saves_record(command: &Command) -> bool {
     let words: Vec<_> = command.words.iter().skip(1).map(String::as_str).take(2).collect();
     command.program == "nudge" && matches!(words[..], ["records" | "record", "add" | "upsert"])
 }
@@ -263,9 +270,9 @@ fn says_no(command: &Command, exit_code: Option<i64>) -> bool {
     exit_code == Some(1) && answers.contains(&&*command.program)
 }
 
-impl Deed {
+impl TurnWork {
     /// Describes the work, as the end of a sentence about a turn.
-    fn done(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::Mended => "made a failing command work".to_owned(),
             Self::Planned => "ended with an agreed plan".to_owned(),
@@ -275,20 +282,20 @@ impl Deed {
     }
 }
 
-impl Word {
+impl RecordReminder {
     /// The line that the model reads.
-    fn line(self) -> String {
+    fn to_line(self) -> String {
         let tool = UPSERT.replace('.', "_");
         let kinds = "issue (a bug fixed), spec (a plan), arch (a decision), update (a feature)";
         match self {
             Self::Before(deed) => {
-                let done = deed.done();
+                let done = deed.describe();
                 format!(
                     "the turn before {done} and saved no record; where that is worth knowing later, {tool} keeps it: {kinds}"
                 )
             }
             Self::Now(deed) => {
-                let done = deed.done();
+                let done = deed.describe();
                 format!(
                     "this turn {done} and saved no record. If that is worth knowing later, call {tool} once, with kind {kinds}, \
                      a title, and the reason in the body. Otherwise end."
@@ -301,24 +308,24 @@ impl Word {
     }
 
     /// Returns the reminder as an offer. It comes once.
-    pub fn offer(self, request: &SuggestRequest) -> Offer {
+    pub fn to_offer(self, request: &SuggestRequest) -> Offer {
         let why = "what the turn did, and that it saved no record".to_owned();
-        let parts = Parts::from([("deed", 1.0)]);
+        let parts = ScoreParts::from([("deed", 1.0)]);
         // Numbers and strings alone: writing them cannot fail.
         let params = to_raw_value(&json!({})).unwrap_or_default();
         let item = to_raw_value(&json!({"capture": why})).unwrap_or_default();
         Offer {
             id: format!("capture {}", request.now).into(),
             name: "capture".to_owned(),
-            line: self.line(),
+            line: self.to_line(),
             stamp: 0,
             must: true,
             paths: Vec::new(),
             explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons: vec![why.clone()] },
             why,
             parts,
-            more: More { method: LIST, params },
-            item: Item(item),
+            more: MoreCall { method: LIST, params },
+            item: SourceItem(item),
         }
     }
 }
@@ -333,8 +340,8 @@ mod tests {
 
     /// Plays steps of one session: `-` before a command that failed, `+` before one that worked, `*` before a tool, a
     /// number of minutes that pass, `stop` and `prompt`. Returns what was said.
-    fn played(mode: Mode, steps: &str) -> Vec<Word> {
-        let (mut turns, mut now, mut said, mut written) = (Turns::new(mode), 0, Vec::new(), 0);
+    fn played(mode: ReminderMode, steps: &str) -> Vec<RecordReminder> {
+        let (mut turns, mut now, mut said, mut written) = (TurnTracker::new(mode), 0, Vec::new(), 0);
         let context = Context::default();
         for step in steps.split(';').map(str::trim) {
             let (moment, tool) = match step.split_at(1) {
@@ -346,12 +353,12 @@ mod tests {
                         context: &context,
                         client_session: Some("s"),
                     };
-                    turns.ran(&ran, now);
+                    turns.note_command(&ran, now);
                     continue;
                 }
-                ("*", tool) => (Moment::Tool, Some(tool)),
-                ("s", _) => (Moment::Stop, step.strip_prefix("stop ")),
-                ("p", _) => (Moment::Prompt, None),
+                ("*", tool) => (SuggestMoment::Tool, Some(tool)),
+                ("s", _) => (SuggestMoment::Stop, step.strip_prefix("stop ")),
+                ("p", _) => (SuggestMoment::Prompt, None),
                 _ => {
                     now += step.parse::<Millis>().unwrap() * MINUTE;
                     continue;
@@ -360,14 +367,14 @@ mod tests {
             // A save that is refused is marked.
             let is_saved = tool.is_some_and(|tool| tool.contains("upsert") && !tool.starts_with("refused "));
             written += u64::from(is_saved);
-            said.extend(turns.at("s", moment, tool, written, now));
+            said.extend(turns.note_moment("s", moment, tool, written, now));
         }
         said
     }
 
     #[test]
     fn a_turn_that_did_something_and_saved_nothing() {
-        use Deed::{Committed, Edited, Mended, Planned};
+        use TurnWork::{Committed, Edited, Mended, Planned};
         let fixed = "-cargo test; *Edit; +cargo test";
         for (steps, deed) in [
             (fixed, Some(Mended)),
@@ -391,54 +398,68 @@ mod tests {
             ("", None),
         ] {
             let with = |end: &str| if steps.is_empty() { end.to_owned() } else { format!("{steps}; {end}") };
-            assert_eq!(played(Mode::Remind, &with("stop; prompt")), Vec::from_iter(deed.map(Word::Before)), "{steps}");
-            assert_eq!(played(Mode::Ask, &with("stop")), Vec::from_iter(deed.map(Word::Now)), "{steps}");
-            assert_eq!(played(Mode::Off, &with("stop; prompt")), [], "{steps}");
+            assert_eq!(
+                played(ReminderMode::Remind, &with("stop; prompt")),
+                Vec::from_iter(deed.map(RecordReminder::Before)),
+                "{steps}"
+            );
+            assert_eq!(
+                played(ReminderMode::Ask, &with("stop")),
+                Vec::from_iter(deed.map(RecordReminder::Now)),
+                "{steps}"
+            );
+            assert_eq!(played(ReminderMode::Off, &with("stop; prompt")), [], "{steps}");
         }
-        assert_eq!(played(Mode::Ask, "stop Plan"), [Word::Now(Planned)]);
-        assert_eq!(played(Mode::Ask, "stop Explore"), []);
+        assert_eq!(played(ReminderMode::Ask, "stop Plan"), [RecordReminder::Now(Planned)]);
+        assert_eq!(played(ReminderMode::Ask, "stop Explore"), []);
     }
 
     #[test]
     fn it_is_said_seldom() {
         let turn = "-make; +make; prompt";
         let turns = |pause: &str, count: usize| vec![format!("{turn}; {pause}"); count].join("; ");
-        assert_eq!(played(Mode::Remind, &turns("9", 2)).len(), 1);
-        assert_eq!(played(Mode::Remind, &turns("10", 2)).len(), 2);
-        assert_eq!(played(Mode::Remind, &turns("10", 20)).len(), 5);
-        assert_eq!(played(Mode::Remind, "prompt; -make; +make; prompt; prompt").len(), 1, "once a turn");
+        assert_eq!(played(ReminderMode::Remind, &turns("9", 2)).len(), 1);
+        assert_eq!(played(ReminderMode::Remind, &turns("10", 2)).len(), 2);
+        assert_eq!(played(ReminderMode::Remind, &turns("10", 20)).len(), 5);
+        assert_eq!(played(ReminderMode::Remind, "prompt; -make; +make; prompt; prompt").len(), 1, "once a turn");
     }
 
     #[test]
     fn who_was_asked_and_saved_nothing_is_told_so_once() {
-        use Deed::Mended;
+        use TurnWork::Mended;
         let asked = "-make; +make; stop";
-        assert_eq!(played(Mode::Ask, &format!("{asked}; prompt; prompt")), [Word::Now(Mended), Word::Skipped]);
+        assert_eq!(
+            played(ReminderMode::Ask, &format!("{asked}; prompt; prompt")),
+            [RecordReminder::Now(Mended), RecordReminder::Skipped]
+        );
         let saved = format!("{asked}; *mcp__nudge__nudge_records_upsert; stop; prompt");
-        assert_eq!(played(Mode::Ask, &saved), [Word::Now(Mended)]);
-        let mut turns = Turns::new(Mode::Ask);
+        assert_eq!(played(ReminderMode::Ask, &saved), [RecordReminder::Now(Mended)]);
+        let mut turns = TurnTracker::new(ReminderMode::Ask);
         let context = Context::default();
         for ok in [false, true] {
             let ran =
                 CommandOutcome { command: "make", ok, exit_code: None, context: &context, client_session: Some("s") };
-            turns.ran(&ran, 0);
+            turns.note_command(&ran, 0);
         }
-        turns.at("s", Moment::Stop, None, 0, 0);
-        turns.at("s", Moment::Prompt, None, 0, 0);
-        assert_eq!(turns.tally(), Tally { asked: 1, skipped: 1 });
+        turns.note_moment("s", SuggestMoment::Stop, None, 0, 0);
+        turns.note_moment("s", SuggestMoment::Prompt, None, 0, 0);
+        assert_eq!(turns.tally(), ReminderCounts { asked: 1, skipped: 1 });
     }
 
     #[test]
     fn sessions_are_apart_and_few_are_remembered() {
-        let mut turns = Turns::new(Mode::Remind);
+        let mut turns = TurnTracker::new(ReminderMode::Remind);
         for n in 0..2 * MAX_SESSIONS {
             for _ in 0..3 {
-                turns.at(&format!("s{n}"), Moment::Tool, Some("Edit"), 0, i64::try_from(n).unwrap());
+                turns.note_moment(&format!("s{n}"), SuggestMoment::Tool, Some("Edit"), 0, i64::try_from(n).unwrap());
             }
         }
         assert_eq!(turns.sessions.len(), MAX_SESSIONS);
-        assert_eq!(turns.at("s0", Moment::Prompt, None, 0, 0), None);
+        assert_eq!(turns.note_moment("s0", SuggestMoment::Prompt, None, 0, 0), None);
         let last = format!("s{}", 2 * MAX_SESSIONS - 1);
-        assert_eq!(turns.at(&last, Moment::Prompt, None, 0, 0), Some(Word::Before(Deed::Edited(3))));
+        assert_eq!(
+            turns.note_moment(&last, SuggestMoment::Prompt, None, 0, 0),
+            Some(RecordReminder::Before(TurnWork::Edited(3)))
+        );
     }
 }

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Model, cosine};
+use nudge_core::embed::{ModelState, TextEmbedder, cosine};
 use nudge_core::error::{Error, Result};
-use nudge_core::explain::rounded;
+use nudge_core::explain::round_number;
 use nudge_core::wire;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::vectors::{Vectors, decode};
+use nudge_storage::vectors::{VectorIndex, decode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::meaning;
 use crate::method;
-use crate::project::{self, Asked, Here};
+use crate::project::{self, ProjectChoice, ProjectLocation};
 use crate::record::{Kind, Record};
 use crate::rows;
-use crate::source::Records;
+use crate::source::RecordSource;
 use crate::write::ALIKE;
 
 /// Pairs, when the caller does not say, and the most.
@@ -32,7 +32,7 @@ const MODEL_WAIT: Duration = Duration::from_secs(10);
 /// Params of `nudge.records.duplicates`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Duplicates {
+pub struct RecordDuplicatesParams {
     /// Absent: that of the context; `*`: every one.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
@@ -51,9 +51,9 @@ pub struct Duplicates {
 
 /// Result of `nudge.records.duplicates`.
 #[derive(Debug, Default, Serialize)]
-pub struct Found {
+pub struct RecordDuplicates {
     /// Nearest first; none of which the model understands too little, such as another script.
-    pub duplicates: Vec<Pair>,
+    pub duplicates: Vec<DuplicatePair>,
     /// How many more pairs are as near.
     pub omitted: usize,
     /// Records that were not compared: they have no vector yet, or there are more than 10,000 newer ones.
@@ -65,7 +65,7 @@ pub struct Found {
 
 /// Two records of one project and kind that may say the same.
 #[derive(Debug, Serialize)]
-pub struct Pair {
+pub struct DuplicatePair {
     /// Their numbers, the older first.
     pub ids: [i64; 2],
     /// 1 less the cosine of their meanings: 0 for texts that mean the same.
@@ -81,76 +81,79 @@ pub struct Pair {
 }
 
 /// The meaning of a record, by the first part of its text, and the group that it is compared in.
-struct One {
+struct ComparedRecord {
     id: i64,
     of: (i64, Kind),
     vector: Vec<f32>,
 }
 
 /// The nearest pairs of those that were seen.
-struct Nearest {
+struct NearestPairs {
     limit: usize,
     all: usize,
     pairs: Vec<(f32, [i64; 2])>,
 }
 
-impl Nearest {
-    fn take(&mut self, distance: f32, ids: [i64; 2]) {
+impl NearestPairs {
+    fn add_pair(&mut self, distance: f32, ids: [i64; 2]) {
         self.all += 1;
         self.pairs.push((distance, ids));
         if self.pairs.len() > 16 * self.limit {
-            self.cut();
+            self.keep_nearest();
         }
     }
 
-    fn cut(&mut self) {
+    fn keep_nearest(&mut self) {
         self.pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         self.pairs.truncate(self.limit);
     }
 }
 
-impl Records {
+impl RecordSource {
     /// Finds the pairs that are nearest to each other.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` without a model, `E_INVALID`.
-    pub(crate) fn duplicates(&self, params: Duplicates) -> Result<Found> {
-        let Duplicates { project, max_distance, limit, context } = params;
-        let limit = method::limit(limit, LIMIT, MAX_LIMIT)?;
+    pub(crate) fn find_duplicates(&self, params: RecordDuplicatesParams) -> Result<RecordDuplicates> {
+        let RecordDuplicatesParams { project, max_distance, limit, context } = params;
+        let limit = method::check_limit(limit, LIMIT, MAX_LIMIT)?;
         let most = max_distance.unwrap_or(ALIKE);
         if !(0.0..=1.0).contains(&most) {
             return Err(Error::invalid("`max_distance` must be a number from 0 to 1."));
         }
-        let here = Here::of(&context.build()?);
+        let here = ProjectLocation::from_context(&context.build()?);
         let model = match self.models().get(MODEL_WAIT) {
-            Model::Ready(model) => model,
-            Model::Failed(error) => return Err(error),
-            Model::Loading => {
+            ModelState::Ready(model) => model,
+            ModelState::Failed(error) => return Err(error),
+            ModelState::Loading => {
                 return Err(Error::unavailable("The embedding model is being loaded; try again in a moment."));
             }
-            Model::Absent => {
+            ModelState::Absent => {
                 let message = "Records are compared by their meaning, and there is no embedding model; `nudge model add` gets one.";
                 return Err(Error::unavailable(message));
             }
         };
-        let Some(db) = self.existing()? else { return Ok(Found::default()) };
-        let asked = db.read(|c| project::asked(c, project.as_deref(), here.as_ref()))?;
+        let Some(db) = self.find_db()? else { return Ok(RecordDuplicates::default()) };
+        let asked = db.read(|c| project::choose_project(c, project.as_deref(), here.as_ref()))?;
         let project = match asked {
-            Asked::One(id) => Some(id),
-            Asked::All => None,
-            Asked::None(Some(name)) => {
-                return Ok(Found { projects_like: db.read(|c| project::like(c, &name))?, ..Found::default() });
+            ProjectChoice::One(id) => Some(id),
+            ProjectChoice::All => None,
+            ProjectChoice::None(Some(name)) => {
+                return Ok(RecordDuplicates {
+                    projects_like: db.read(|c| project::find_similar_names(c, &name))?,
+                    ..RecordDuplicates::default()
+                });
             }
-            Asked::None(None) => return Ok(Found::default()),
+            ProjectChoice::None(None) => return Ok(RecordDuplicates::default()),
         };
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
         // Records that are compared with each other stand side by side.
         ones.sort_by_key(|one| (one.of.0, one.of.1.as_str(), one.id));
         let mut compared = 0;
-        let mut nearest = Nearest { limit, all: 0, pairs: Vec::new() };
+        let mut nearest = NearestPairs { limit, all: 0, pairs: Vec::new() };
         for group in ones.chunk_by(|a, b| a.of == b.of) {
-            let mut vectors = Vectors::new(model.id(), model.dims());
+            let mut vectors = VectorIndex::new(model.id(), model.dims());
             for (at, one) in (0..).zip(group) {
                 vectors.upsert(at, 0, &one.vector);
             }
@@ -163,7 +166,7 @@ impl Records {
                 let (Some(first), Some(second)) = (one(first), one(second)) else { return };
                 let distance = (1.0 - cosine(&first.vector, &second.vector)).max(0.0);
                 if f64::from(distance) <= most {
-                    nearest.take(distance, [first.id, second.id]);
+                    nearest.add_pair(distance, [first.id, second.id]);
                 }
             });
         }
@@ -171,12 +174,12 @@ impl Records {
         if uncompared > 0 {
             self.work_on();
         }
-        nearest.cut();
+        nearest.keep_nearest();
         let omitted = nearest.all - nearest.pairs.len();
         let duplicates = db.read(|c| {
             let pair = |(distance, ids): &(f32, [i64; 2])| {
                 // Another call may have deleted one of them a moment ago.
-                let (Some(first), Some(second)) = (rows::find(c, ids[0])?, rows::find(c, ids[1])?) else {
+                let (Some(first), Some(second)) = (rows::find_record(c, ids[0])?, rows::find_record(c, ids[1])?) else {
                     return Ok(None);
                 };
                 let is_understood = |one: &Record| meaning::is_understood(&one.title, &one.body, &*model);
@@ -185,12 +188,12 @@ impl Records {
                 }
                 let Record { title: other_title, kind, project, .. } = second;
                 let title = first.title;
-                let distance = rounded(f64::from(*distance));
-                Ok(Some(Pair { ids: *ids, distance, title, other_title, kind, project }))
+                let distance = round_number(f64::from(*distance));
+                Ok(Some(DuplicatePair { ids: *ids, distance, title, other_title, kind, project }))
             };
-            nearest.pairs.iter().filter_map(|one| pair(one).transpose()).collect::<Result<_, Failure>>()
+            nearest.pairs.iter().filter_map(|one| pair(one).transpose()).collect::<Result<_, TransactionFailure>>()
         })?;
-        Ok(Found { duplicates, omitted, uncompared, projects_like: Vec::new() })
+        Ok(RecordDuplicates { duplicates, omitted, uncompared, projects_like: Vec::new() })
     }
 }
 
@@ -198,7 +201,11 @@ impl Records {
 ///
 /// Reads the database and not the memory that searches share: comparing thousands takes seconds, and no prompt waits
 /// for it.
-fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(Vec<One>, i64), Failure> {
+fn read(
+    c: &Connection,
+    project: Option<i64>,
+    model: &dyn TextEmbedder,
+) -> Result<(Vec<ComparedRecord>, i64), TransactionFailure> {
     let of = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
     let all = c.prepare_cached(&format!("SELECT count(*) {of}"))?.query_row([project], |row| row.get(0))?;
     // The newest are selected first: a sort would carry the vectors along.
@@ -213,7 +220,11 @@ fn read(c: &Connection, project: Option<i64>, model: &dyn Embedder) -> Result<(V
     while let Some(row) = rows.next()? {
         let vector = decode(&row.get::<_, Vec<u8>>(3)?);
         ones.extend(vector.map_or(Ok(None), |vector| {
-            Ok::<_, Failure>(Some(One { id: row.get(0)?, of: (row.get(1)?, row.get(2)?), vector }))
+            Ok::<_, TransactionFailure>(Some(ComparedRecord {
+                id: row.get(0)?,
+                of: (row.get(1)?, row.get(2)?),
+                vector,
+            }))
         })?);
     }
     Ok((ones, all))

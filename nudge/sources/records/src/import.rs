@@ -1,8 +1,8 @@
 //! An import: the records of a file, written in batches, so that it is as large as it likes and other writers get in
 //! between.
 //!
-//! The last batch alone carries the key of the call. An import that ends before it is made again: what is in already is
-//! skipped.
+//! The last batch alone carries the key of the call. An import that ended before is made again and skips records that
+//! are in already.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::patience;
 use nudge_core::service::Caller;
 use nudge_storage::rusqlite::Transaction;
-use nudge_storage::{Answer, Db};
+use nudge_storage::{Db, KeyedAnswer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::incoming::{IncomingRecords, ReadRecord};
-use crate::rows::Author;
-use crate::seen::Comparisons;
-use crate::source::{Records, told};
-use crate::transfer::{self, Batch, Import, Imported};
-use crate::write::author;
+use crate::rows::RecordAuthor;
+use crate::seen::ComparisonCount;
+use crate::source::{RecordSource, to_detail};
+use crate::transfer::{self, ImportBatch, RecordImport, RecordImportParams};
+use crate::write::to_author;
 
 /// Most records of a batch, and the bytes after which it ends. All writers wait while a batch is written: 100 records of
 /// 2.7 KB take 0.15 s, and 0.8 s on a machine with much else to do.
@@ -32,51 +32,51 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// 0.1 s at most and must come upon such a pause within 5 s.
 const PAUSE_DIVISOR: u32 = 4;
 
-impl Records {
+impl RecordSource {
     /// Takes in the records of a file. When it ends before the last of them, those of the batches before stay.
-    pub(crate) fn import(&self, by: Caller<'_>, params: Import) -> Result<Box<RawValue>> {
-        let file = IncomingRecords::open(&transfer::path(&params.file, params.context)?)?;
-        let author = author(by, self.clock());
+    pub(crate) fn import_records(&self, by: Caller<'_>, params: RecordImportParams) -> Result<Box<RawValue>> {
+        let file = IncomingRecords::open(&transfer::resolve_path(&params.file, params.context)?)?;
+        let author = to_author(by, self.clock());
         let mut run = ImportRun {
             records: self,
-            db: self.db()?,
+            db: self.open_db()?,
             author: &author,
             batch: Vec::with_capacity(BATCH_RECORDS),
             batch_records: BATCH_RECORDS,
             bytes: 0,
             place: 0,
-            done: Imported::default(),
-            comparisons: Comparisons::default(),
+            done: RecordImport::default(),
+            comparisons: ComparisonCount::default(),
         };
         let answer = file.read(&mut |record| run.take(record)).and_then(|()| run.finish(by));
         let done = run.done;
         let is_new = answer.as_ref().is_ok_and(|answer| !answer.again);
         if is_new || done.imported > 0 {
             self.note_written();
-            self.tell(by, "import", told(&json!({"imported": done.imported})));
+            self.tell_change(by, "import", to_detail(&json!({"imported": done.imported})));
         }
         answer.map(|answer| answer.result).map_err(|error| say_what_is_in(error, &done))
     }
 }
 
-/// Adds to the error that ended an import what is in by then.
-fn say_what_is_in(error: Error, done: &Imported) -> Error {
-    let Imported { imported, skipped, .. } = *done;
+/// Adds the number of records that are in to the error that ended an import.
+fn say_what_is_in(error: Error, done: &RecordImport) -> Error {
+    let RecordImport { imported, skipped, .. } = *done;
     if imported + skipped == 0 {
         return error;
     }
     let count = if imported == 1 { "1 record".to_owned() } else { format!("{imported} records") };
     let why = error.message().trim_end_matches('.');
     let message = format!("{why}; {count} of the file came in before that, and the same import goes on with the rest.");
-    let bare = Error::new(error.kind(), message).with("imported", imported).with("skipped", skipped);
-    error.data().iter().fold(bare, |error, (name, value)| error.with(name, value.clone()))
+    let bare = Error::new(error.kind(), message).with_data("imported", imported).with_data("skipped", skipped);
+    error.data().iter().fold(bare, |error, (name, value)| error.with_data(name, value.clone()))
 }
 
 /// An import that is under way.
 struct ImportRun<'a> {
-    records: &'a Records,
+    records: &'a RecordSource,
     db: &'a Db,
-    author: &'a Author,
+    author: &'a RecordAuthor,
     /// The records that are written next.
     batch: Vec<ReadRecord>,
     /// How many of them are written at once.
@@ -85,15 +85,15 @@ struct ImportRun<'a> {
     bytes: usize,
     /// The place of the first of these in the file.
     place: usize,
-    /// What became of those before.
-    done: Imported,
-    comparisons: Comparisons,
+    /// The outcome of the batches before.
+    done: RecordImport,
+    comparisons: ComparisonCount,
 }
 
 impl ImportRun<'_> {
     /// Takes the next record, and writes the batch when it is full.
     fn take(&mut self, record: ReadRecord) -> Result<()> {
-        self.bytes += record.as_ref().map_or(0, transfer::Moved::bytes);
+        self.bytes += record.as_ref().map_or(0, transfer::MovedRecord::bytes);
         self.batch.push(record);
         if self.batch.len() < self.batch_records && self.bytes < BATCH_BYTES {
             return Ok(());
@@ -117,7 +117,7 @@ impl ImportRun<'_> {
     }
 
     /// Writes the last batch, which may be empty, with the key of the call.
-    fn finish(&mut self, by: Caller<'_>) -> Result<Answer> {
+    fn finish(&mut self, by: Caller<'_>) -> Result<KeyedAnswer> {
         let answer = self.write(Some(by))?;
         Ok(answer.expect("the last batch is written by a caller"))
     }
@@ -126,16 +126,16 @@ impl ImportRun<'_> {
     ///
     /// # Errors
     /// `E_QUOTA` also when some were written.
-    fn write(&mut self, last_by: Option<Caller<'_>>) -> Result<Option<Answer>> {
+    fn write(&mut self, last_by: Option<Caller<'_>>) -> Result<Option<KeyedAnswer>> {
         let seen = self.records.see_moved(&self.batch, &mut self.comparisons)?;
-        let batch = Batch { begin: self.place, records: &self.batch, seen: &seen };
+        let batch = ImportBatch { begin: self.place, records: &self.batch, seen: &seen };
         let (written, mut done) = self.write_rows(&batch, last_by);
         let fitting = done.count() - self.done.count();
         match &written {
             Ok(_) => self.done = done,
             Err(error) if error.kind() == ErrorKind::Quota && fitting > 0 => {
                 let written;
-                (written, done) = self.write_rows(&Batch { records: &batch.records[..fitting], ..batch }, None);
+                (written, done) = self.write_rows(&ImportBatch { records: &batch.records[..fitting], ..batch }, None);
                 if written.is_ok() {
                     self.done = done;
                 }
@@ -145,13 +145,17 @@ impl ImportRun<'_> {
         written
     }
 
-    /// Writes these records, in one transaction; what became of all until then, or until the error.
-    fn write_rows(&self, batch: &Batch<'_>, last_by: Option<Caller<'_>>) -> (Result<Option<Answer>>, Imported) {
-        let rules = self.records.rules(self.author);
-        let mut done = Imported::default();
+    /// Writes these records in one transaction, and returns the outcome of all until then, or until the error.
+    fn write_rows(
+        &self,
+        batch: &ImportBatch<'_>,
+        last_by: Option<Caller<'_>>,
+    ) -> (Result<Option<KeyedAnswer>>, RecordImport) {
+        let rules = self.records.new_rules(self.author);
+        let mut done = RecordImport::default();
         let mut write = |tx: &Transaction<'_>| {
             done = self.done.clone();
-            transfer::import(tx, batch, &rules, &mut done)?;
+            transfer::import_batch(tx, batch, &rules, &mut done)?;
             Ok(done.clone())
         };
         let written = match last_by {

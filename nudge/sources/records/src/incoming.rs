@@ -11,16 +11,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::{patience, wire};
-use nudge_storage::foreign::{Foreign, Limits, Log, MAGIC, Unfit};
+use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, MAGIC, UnfitDatabase};
 use nudge_storage::rusqlite::Row;
 use nudge_storage::rusqlite::types::ValueRef;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use crate::transfer::{FORMAT, Moved};
+use crate::transfer::{FORMAT, MovedRecord};
 
 /// Longest record of an export, and longest value in a database.
 const MAX_RECORD_BYTES: u32 = 16 << 20;
@@ -31,7 +31,7 @@ const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// A record of a file, or why it is none.
-pub type ReadRecord = Result<Moved, String>;
+pub type ReadRecord = Result<MovedRecord, String>;
 
 /// The file of an import.
 pub enum IncomingRecords {
@@ -53,7 +53,7 @@ impl IncomingRecords {
                 path.display()
             ))
         };
-        let (file, _) = foreign::open(path, Links::Followed).map_err(unreadable)?;
+        let (file, _) = foreign::open_file(path, LinkPolicy::Followed).map_err(unreadable)?;
         let mut begin = [0; 16];
         if (&file).read_exact(&mut begin).is_ok() && begin == *MAGIC {
             drop(file);
@@ -62,7 +62,7 @@ impl IncomingRecords {
         let mut count = 0_usize;
         let read = read_export(&file, &mut |_| {
             count += 1;
-            patience::check()
+            patience::check_limit()
         });
         let format = read.map_err(|failure| match failure {
             ReadFailure::Refused(error) => error,
@@ -84,7 +84,7 @@ impl IncomingRecords {
         Ok(Self::Export(file))
     }
 
-    /// Calls `take` with each record. What is no record is told of by its reason and keeps no other out.
+    /// Calls `take` with each record, or with the reason why an entry is none; such an entry keeps no other out.
     ///
     /// # Errors
     /// The first of `take`; `E_UNAVAILABLE` when the file is another one by now.
@@ -92,8 +92,9 @@ impl IncomingRecords {
         match self {
             Self::Rows(rows) => rows.into_iter().try_for_each(take),
             Self::Export(file) => {
-                let parse =
-                    |record: &RawValue| wire::parse(record.get(), "record").map_err(|error| error.message().to_owned());
+                let parse = |record: &RawValue| {
+                    wire::parse_json(record.get(), "record").map_err(|error| error.message().to_owned())
+                };
                 let read = read_export(&file, &mut |record| take(parse(record)));
                 read.map(drop).map_err(|failure| match failure {
                     ReadFailure::Refused(error) => error,
@@ -116,7 +117,8 @@ enum ReadFailure {
     Json(Category),
 }
 
-/// Reads an export from its beginning and calls `take` with each record; its format. One record is in memory at a time.
+/// Reads an export from its beginning, calls `take` with each record, and returns the format. A single record is in
+/// memory at a time.
 fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -> Result<String, ReadFailure> {
     file.rewind().map_err(ReadFailure::Io)?;
     let (room, mut refused) = (Cell::new(MAX_RECORD_BYTES), None);
@@ -179,7 +181,7 @@ impl<'de> Visitor<'de> for ExportVisitor<'_> {
                 "format" => format = Some(map.next_value()?),
                 "records" => {
                     has_records = true;
-                    map.next_value_seed(RecordList(&mut self))?;
+                    map.next_value_seed(ExportedRecords(&mut self))?;
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -190,9 +192,9 @@ impl<'de> Visitor<'de> for ExportVisitor<'_> {
 }
 
 /// Reads the list of records.
-struct RecordList<'a, 'b>(&'b mut ExportVisitor<'a>);
+struct ExportedRecords<'a, 'b>(&'b mut ExportVisitor<'a>);
 
-impl<'de> DeserializeSeed<'de> for RecordList<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ExportedRecords<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -200,7 +202,7 @@ impl<'de> DeserializeSeed<'de> for RecordList<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for RecordList<'_, '_> {
+impl<'de> Visitor<'de> for ExportedRecords<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -221,9 +223,9 @@ impl<'de> Visitor<'de> for RecordList<'_, '_> {
 
 /// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
 ///
-/// Its tables promise nothing of what their columns hold, so each row is judged by itself.
+/// The tables promise nothing about their columns, so each row is judged by itself.
 fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
-    let limits = Limits {
+    let limits = ForeignLimits {
         file_bytes: MAX_DATABASE_BYTES,
         value_bytes: MAX_RECORD_BYTES.cast_signed(),
         all_bytes: MAX_DATABASE_BYTES,
@@ -231,9 +233,9 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
         until: Instant::now() + MAX_TIME,
     };
     // The plugin may have it open.
-    let file = Foreign::open(path, Links::Followed, Log::Read, &limits).map_err(unfit)?;
+    let file = ForeignDatabase::open(path, LinkPolicy::Followed, ForeignLog::Read, &limits).map_err(unfit)?;
     let mut projects = HashMap::new();
-    file.rows("project", &["id", "name"], None, &mut |row| {
+    file.for_each_row("project", &["id", "name"], None, &mut |row| {
         if let Ok(id) = row.get::<_, i64>(0) {
             projects.insert(id, text(row, 1, "project"));
         }
@@ -242,7 +244,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     .map_err(unfit)?;
     let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
     let mut moved: Vec<(i64, ReadRecord)> = Vec::new();
-    file.rows("record", &columns, None, &mut |row| {
+    file.for_each_row("record", &columns, None, &mut |row| {
         moved.push((row.get(0).unwrap_or_default(), of_upstream(row, &projects)));
         ControlFlow::Continue(())
     })
@@ -252,16 +254,20 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
 }
 
 /// The refusal of a database. `SQLite`'s own words may repeat a value.
-fn unfit(unfit: Unfit) -> Error {
+fn unfit(unfit: UnfitDatabase) -> Error {
     Error::invalid(match unfit {
-        Unfit::File(error) => format!("The file cannot be read ({error}); name an export or the upstream's dude.db."),
-        Unfit::NotADatabase | Unfit::NoTable | Unfit::NotOwn => {
+        UnfitDatabase::File(error) => {
+            format!("The file cannot be read ({error}); name an export or the upstream's dude.db.")
+        }
+        UnfitDatabase::NotADatabase | UnfitDatabase::NoTable | UnfitDatabase::NotOwn => {
             "The file is a database, but not one of records; name the upstream's dude.db.".into()
         }
-        Unfit::InUse | Unfit::Damaged => {
+        UnfitDatabase::InUse | UnfitDatabase::Damaged => {
             "The file cannot be read to its end; it may be damaged, or in use. Give a copy of it.".into()
         }
-        Unfit::TooMuch => "The file has more than 256 MiB, or takes too long to read; give a smaller one.".into(),
+        UnfitDatabase::TooMuch => {
+            "The file has more than 256 MiB, or takes too long to read; give a smaller one.".into()
+        }
     })
 }
 
@@ -277,7 +283,7 @@ fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -
         (false, false) => Ok(String::new()),
     };
     let unknown = |_| "its kind or status is unknown".to_owned();
-    Ok(Moved {
+    Ok(MovedRecord {
         project: project?,
         kind: serde_json::from_value(text(row, 2, "kind")?.into()).map_err(unknown)?,
         title: text(row, 3, "title")?,

@@ -4,19 +4,19 @@ use nudge_core::clock::Clock;
 use nudge_core::context::ContextSpec;
 use nudge_core::error::Error;
 use nudge_core::wire;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Transaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::project::{self, Here};
+use crate::project::{self, ProjectLocation};
 use crate::rows;
 use crate::write::MAX_RECORDS;
 
 /// Params of `nudge.records.join_projects`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Join {
+pub struct ProjectJoinParams {
     /// The name of the project whose records move.
     pub from: String,
     /// The project that they move to; the one of the context may be without a record yet.
@@ -28,30 +28,35 @@ pub struct Join {
 
 /// Result of `nudge.records.join_projects`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Joined {
+pub struct ProjectJoin {
     /// The name of the one project that there is now.
     pub project: String,
     /// How many records have moved.
     pub moved: usize,
 }
 
-impl Join {
+impl ProjectJoinParams {
     /// Makes two projects one.
-    pub fn write(&self, tx: &Transaction<'_>, here: Option<&Here>, clock: &dyn Clock) -> Result<Joined, Failure> {
+    pub fn write(
+        &self,
+        tx: &Transaction<'_>,
+        here: Option<&ProjectLocation>,
+        clock: &dyn Clock,
+    ) -> Result<ProjectJoin, TransactionFailure> {
         let Some(from) = project::by_name(tx, &self.from)? else {
-            let like = project::like(tx, &self.from)?;
+            let like = project::find_similar_names(tx, &self.from)?;
             let message = "No project has the name `from`; `nudge records projects` lists them.";
-            return Err(Error::not_found(message).with("projects_like", like).into());
+            return Err(Error::not_found(message).with_data("projects_like", like).into());
         };
         let (into, _) = project::for_write(tx, Some(&self.into), false, here, clock)?;
         if from == into {
             return Err(Error::invalid("`from` and `into` are one project already.").into());
         }
-        if rows::count(tx, from)? + rows::count(tx, into)? > MAX_RECORDS {
+        if rows::count_in_project(tx, from)? + rows::count_in_project(tx, into)? > MAX_RECORDS {
             let message = "Together they have more than 10,000 records, which is the most; merge or delete some.";
             return Err(Error::quota("records", 10_000, message).into());
         }
-        let moved = project::join(tx, from, into)?;
-        Ok(Joined { project: project::name(tx, into)?, moved })
+        let moved = project::join_projects(tx, from, into)?;
+        Ok(ProjectJoin { project: project::name(tx, into)?, moved })
     }
 }

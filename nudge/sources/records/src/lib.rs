@@ -39,5 +39,5 @@ mod transfer;
 mod write;
 
 pub use project::project_name;
-pub use record::{Kind, Origin, Record, Revision, Status};
+pub use record::{Kind, Origin, Record, RecordRevision, Status};
 pub use source::SOURCE;

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
-use nudge_core::embed::{Embedder, understood};
+use nudge_core::embed::{TextEmbedder, understood_share};
 use nudge_core::error::Result;
 use nudge_storage::rusqlite::{Connection, params};
-use nudge_storage::search::Words;
-use nudge_storage::vectors::{Cosines, Vectors, decode, encode};
-use nudge_storage::{Db, Failure};
+use nudge_storage::search::QuestionWords;
+use nudge_storage::vectors::{VectorCosines, VectorIndex, decode, encode};
+use nudge_storage::{Db, TransactionFailure};
 
 use crate::record::{Kind, Status};
 
@@ -26,15 +26,15 @@ const PART_TOKENS: usize = 200;
 
 /// Splits a record into the texts that have a meaning each: the title with the beginning of the body, the title alone,
 /// and the title with later text. A record is as near to a question as its nearest part.
-pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
+pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let mut parts = vec![format!("{title} {body}"), title.to_owned()];
-    let mut room = model.max_tokens().saturating_sub(model.count(title));
+    let mut room = model.max_tokens().saturating_sub(model.count_tokens(title));
     let mut begin = 0;
     let mut used = 0;
     // The text of the first part is not needed again.
     let mut is_first = true;
-    for (at, word) in words(body) {
-        let tokens = model.count(word);
+    for (at, word) in iter_words(body) {
+        let tokens = model.count_tokens(word);
         if used + tokens > room {
             if !is_first {
                 parts.push(format!("{title} {}", body[begin..at].trim()));
@@ -54,13 +54,14 @@ pub fn parts(title: &str, body: &str, model: &dyn Embedder) -> Vec<String> {
 
 /// Returns true when the model understands enough of a record to judge near duplicates: a text that it does not
 /// understand, such as another script, is near to anything or to nothing.
-pub fn is_understood(title: &str, body: &str, model: &dyn Embedder) -> bool {
+pub fn is_understood(title: &str, body: &str, model: &dyn TextEmbedder) -> bool {
     let whole = format!("{title} {body}");
-    understood(model.count(&whole), pieces(&whole)) > HALF && !Words::of_query(&whole).is_empty()
+    understood_share(model.count_tokens(&whole), count_pieces(&whole)) > HALF
+        && !QuestionWords::of_query(&whole).is_empty()
 }
 
 /// Counts the words and signs of a text. Texts about programs have many signs, and each is a token as well.
-fn pieces(text: &str) -> usize {
+fn count_pieces(text: &str) -> usize {
     let mut in_word = false;
     let begins = |c: char| {
         let begins = !(c.is_whitespace() || in_word && c.is_alphanumeric());
@@ -71,40 +72,40 @@ fn pieces(text: &str) -> usize {
 }
 
 /// The words of a text, each with its place.
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn iter_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let start = text.as_ptr() as usize;
     text.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
 }
 
 /// The facts of a record beside its vectors.
 #[derive(Debug, Clone, Copy)]
-pub struct About {
+pub struct RecordFacts {
     pub project: i64,
     pub kind: Kind,
     pub status: Status,
 }
 
 /// The vectors of one model, in memory, with the facts of their records.
-pub struct Memory {
+pub struct RecordMemory {
     /// The vectors of the texts with their titles.
-    pub vectors: Vectors,
+    pub vectors: VectorIndex,
     /// The vectors of the titles alone, which show the subject of a record and not whether it is the same as another.
-    titles: Vectors,
-    pub about: HashMap<i64, About, RandomState>,
+    titles: VectorIndex,
+    pub about: HashMap<i64, RecordFacts, RandomState>,
     /// The generation of the file, and the last change of a record that is in here, and the last vector: all numbers are
     /// of that generation alone.
     generation: Vec<u8>,
     seq: i64,
     vector: i64,
-    /// [`Db::changes`] at that time.
+    /// [`Db::read_change_number`] at that time.
     changes: Option<i64>,
 }
 
-impl Memory {
+impl RecordMemory {
     fn new(model: &str, dims: usize) -> Self {
         Self {
-            vectors: Vectors::new(model, dims),
-            titles: Vectors::new(model, dims),
+            vectors: VectorIndex::new(model, dims),
+            titles: VectorIndex::new(model, dims),
             about: HashMap::default(),
             generation: Vec::new(),
             seq: 0,
@@ -115,12 +116,12 @@ impl Memory {
 
     /// Returns true when some record has no vector yet.
     pub fn is_partial(&self) -> bool {
-        self.vectors.texts() < self.about.len()
+        self.vectors.count_texts() < self.about.len()
     }
 
     /// Compares a question's vector with all.
-    pub fn near(&self, vector: &[f32]) -> Near<'_> {
-        Near { texts: self.vectors.cosines(vector), titles: self.titles.cosines(vector) }
+    pub fn compare_vector(&self, vector: &[f32]) -> RecordCosines<'_> {
+        RecordCosines { texts: self.vectors.compute_cosines(vector), titles: self.titles.compute_cosines(vector) }
     }
 
     fn remove(&mut self, id: i64) {
@@ -129,7 +130,7 @@ impl Memory {
     }
 
     /// A vector that cannot be read is as none: it is made again when its text changes.
-    fn take(&mut self, id: i64, part: u32, bytes: &[u8]) {
+    fn add_vector(&mut self, id: i64, part: u32, bytes: &[u8]) {
         let vectors = if part == TITLE { &mut self.titles } else { &mut self.vectors };
         if let Some(vector) = decode(bytes) {
             vectors.upsert(id, part, &vector);
@@ -138,46 +139,51 @@ impl Memory {
 }
 
 /// How near a question is to the records.
-pub struct Near<'a> {
-    texts: Cosines<'a>,
-    titles: Cosines<'a>,
+pub struct RecordCosines<'a> {
+    texts: VectorCosines<'a>,
+    titles: VectorCosines<'a>,
 }
 
-impl Near<'_> {
+impl RecordCosines<'_> {
     /// The nearest records, up to `k` by their texts and as many by their titles.
-    pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
+    pub fn find_nearest(&self, k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
         let (texts, titles) = (self.texts.top(k, &keep), self.titles.top(k, &keep));
         texts.into_iter().chain(titles).map(|(id, _)| id)
     }
 
     /// The cosine of a record's nearest part.
-    pub fn cosine(&self, id: i64) -> Option<f64> {
-        let of = |cosines: &Cosines<'_>| cosines.of(id).map(f64::from);
+    pub fn best_cosine(&self, id: i64) -> Option<f64> {
+        let of = |cosines: &VectorCosines<'_>| cosines.get_best(id).map(f64::from);
         of(&self.texts).into_iter().chain(of(&self.titles)).reduce(f64::max)
     }
 }
 
 /// The memory, filled when it is first needed, and kept in step with the database.
 #[derive(Default)]
-pub struct Meanings(Mutex<Option<Memory>>);
+pub struct RecordMeanings(Mutex<Option<RecordMemory>>);
 
-impl Meanings {
+impl RecordMeanings {
     /// Calls `with` with the vectors of a model, as the database has them now.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
-    pub fn with<T>(&self, db: &Db, model: &dyn Embedder, with: impl FnOnce(&Memory) -> T) -> Result<T> {
+    pub fn with_memory<T>(
+        &self,
+        db: &Db,
+        model: &dyn TextEmbedder,
+        with: impl FnOnce(&RecordMemory) -> T,
+    ) -> Result<T> {
         let mut memory = self.lock();
-        let changes = Some(db.changes()?);
+        let changes = Some(db.read_change_number()?);
         let mut known = match memory.take() {
             Some(known) if known.vectors.model() == model.id() => known,
-            _ => Memory::new(model.id(), model.dims()),
+            _ => RecordMemory::new(model.id(), model.dims()),
         };
         if known.changes != changes {
             db.read(|c| {
-                let generation = nudge_storage::generation(c)?;
+                let generation = nudge_storage::read_generation(c)?;
                 if known.generation != generation {
-                    known = Memory { generation, ..Memory::new(model.id(), model.dims()) };
+                    known = RecordMemory { generation, ..RecordMemory::new(model.id(), model.dims()) };
                 }
                 catch_up(c, &mut known)
             })?;
@@ -189,17 +195,17 @@ impl Meanings {
     }
 
     /// Gives the memory back, when the model is gone.
-    pub fn forget(&self) {
+    pub fn drop_memory(&self) {
         *self.lock() = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Memory>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RecordMemory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the changes since the last time.
-fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
+fn catch_up(c: &Connection, known: &mut RecordMemory) -> Result<(), TransactionFailure> {
     let mut gone = c.prepare_cached("SELECT seq, record_id FROM gone WHERE seq > ?1")?;
     let mut rows = gone.query([known.seq])?;
     let mut seq = known.seq;
@@ -213,14 +219,14 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
     let mut rows = changed.query([known.seq])?;
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
-        known.about.insert(id, About { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
+        known.about.insert(id, RecordFacts { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
         seq = seq.max(row.get(4)?);
         // Another text has other vectors, which come below; a record that only stands elsewhere now has these again.
         known.remove(id);
         let mut own = c.prepare_cached("SELECT part, vector FROM embedding WHERE record_id = ?1 AND model = ?2")?;
         let mut own = own.query(params![id, known.vectors.model()])?;
         while let Some(row) = own.next()? {
-            known.take(id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
+            known.add_vector(id, row.get(0)?, &row.get::<_, Vec<u8>>(1)?);
         }
     }
     let mut new =
@@ -231,7 +237,7 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
         known.vector = known.vector.max(row.get(0)?);
         let id = row.get(1)?;
         if known.about.contains_key(&id) {
-            known.take(id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
+            known.add_vector(id, row.get(2)?, &row.get::<_, Vec<u8>>(3)?);
         }
     }
     known.seq = seq;
@@ -239,7 +245,7 @@ fn catch_up(c: &Connection, known: &mut Memory) -> Result<(), Failure> {
 }
 
 /// Keeps the vectors of a record, in its transaction.
-pub fn keep(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) -> Result<(), Failure> {
+pub fn keep_vectors(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1 AND model = ?2")?.execute(params![id, model])?;
     let mut insert =
         c.prepare_cached("INSERT INTO embedding(record_id, part, model, vector) VALUES (?1, ?2, ?3, ?4)")?;
@@ -250,7 +256,7 @@ pub fn keep(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) -> Resul
 }
 
 /// Drops the vectors of a text that is another one now.
-pub fn drop_of(c: &Connection, id: i64) -> Result<(), Failure> {
+pub fn drop_of(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1")?.execute([id])?;
     Ok(())
 }
@@ -259,12 +265,12 @@ pub fn drop_of(c: &Connection, id: i64) -> Result<(), Failure> {
 const WITHOUT: &str = "FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
 
 /// Returns true when there is a record without any vector.
-pub fn is_any_without(c: &Connection) -> Result<bool, Failure> {
+pub fn is_any_without(c: &Connection) -> Result<bool, TransactionFailure> {
     Ok(c.prepare_cached(&format!("SELECT 1 {WITHOUT}"))?.exists([])?)
 }
 
 /// The number of records without any vector.
-pub fn count_without(c: &Connection) -> Result<i64, Failure> {
+pub fn count_without(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(&format!("SELECT count(*) {WITHOUT}"))?.query_row([], |row| row.get(0))?)
 }
 
@@ -273,7 +279,7 @@ pub fn count_without(c: &Connection) -> Result<i64, Failure> {
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.
-pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
+pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
     let (batch, left) = db.read(|c| {
         let missing = "FROM record r WHERE NOT EXISTS
            (SELECT 1 FROM embedding e WHERE e.record_id = r.id AND e.model = ?1)";
@@ -301,14 +307,14 @@ pub fn make_some(db: &Db, model: &dyn Embedder) -> Result<i64> {
     }
     let done = i64::try_from(batch.len()).unwrap_or(i64::MAX);
     for (id, version, title, body) in batch {
-        let texts = parts(&title, &body, model);
+        let texts = split_parts(&title, &body, model);
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
         let vectors = model.embed(&texts)?;
         db.write(|tx| {
             // Somebody may have changed or deleted it meanwhile.
             let is_as_it_was = tx.prepare_cached("SELECT 1 FROM record WHERE id = ?1 AND version = ?2")?;
             let is_as_it_was = { is_as_it_was }.exists(params![id, version])?;
-            if is_as_it_was { keep(tx, id, model.id(), &vectors) } else { Ok(()) }
+            if is_as_it_was { keep_vectors(tx, id, model.id(), &vectors) } else { Ok(()) }
         })?;
     }
     Ok((left - done).max(0))
@@ -321,7 +327,7 @@ mod tests {
     /// A token for each word, and for each letter that is not ASCII.
     struct Counts;
 
-    impl Embedder for Counts {
+    impl TextEmbedder for Counts {
         fn id(&self) -> &'static str {
             "counts"
         }
@@ -331,7 +337,7 @@ mod tests {
         fn max_tokens(&self) -> usize {
             6
         }
-        fn count(&self, text: &str) -> usize {
+        fn count_tokens(&self, text: &str) -> usize {
             text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
         }
         fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
@@ -341,10 +347,10 @@ mod tests {
 
     #[test]
     fn a_record_has_the_meaning_of_its_title_and_of_each_part_of_its_body() {
-        assert_eq!(parts("a title", "", &Counts), ["a title ", "a title"]);
-        assert_eq!(parts("a title", "one two", &Counts), ["a title one two", "a title"]);
+        assert_eq!(split_parts("a title", "", &Counts), ["a title ", "a title"]);
+        assert_eq!(split_parts("a title", "one two", &Counts), ["a title one two", "a title"]);
         let body: Vec<_> = (0..2_000).map(|at| format!("w{at}")).collect();
-        let long = parts("a title", &body.join(" "), &Counts);
+        let long = split_parts("a title", &body.join(" "), &Counts);
         assert_eq!((long.len(), &*long[TITLE as usize]), (MAX_PARTS, "a title"));
         // The first part has room for four words; what comes after begins where it ends.
         assert!(long[2].starts_with("a title w4 w5 ") && long[2].ends_with(" w203"), "{}", long[2]);

@@ -3,26 +3,28 @@
 use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::Thought;
+use nudge_core::embed::QuestionVector;
 use nudge_core::error::{Error, Result};
-use nudge_core::service::{Edited, Method};
-use nudge_core::table::{NoParams, Row, Table, answer, schema};
+use nudge_core::service::{EditSpec, MethodSpec};
+use nudge_core::table::{MethodTable, NoParams, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
-use nudge_storage::search::Words;
+use nudge_storage::search::QuestionWords;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::duplicates::Duplicates;
-use crate::join::Join;
-use crate::project::{self, Asked, Here, Project};
-use crate::record::{Kind, Record, Revision, Status};
+use crate::duplicates::RecordDuplicatesParams;
+use crate::join::ProjectJoinParams;
+use crate::project::{self, ProjectChoice, ProjectEntry, ProjectLocation};
+use crate::record::{Kind, Record, RecordRevision, Status};
 use crate::report;
-use crate::rows::{self, Entry, Filter};
-use crate::search::{self, CUT, Meaning, Query, Searched};
-use crate::source::Records;
-use crate::transfer::{self, BackedUp, Backup, Export, Exported, Import, Recover};
-use crate::write::{Delete, Merge, Restore, Upsert};
+use crate::rows::{self, RecordEntry, RecordFilter};
+use crate::search::{self, CUT, QuestionMeaning, RecordQuery, RecordSearch};
+use crate::source::RecordSource;
+use crate::transfer::{
+    self, BackedUp, RecordBackupParams, RecordExport, RecordExportParams, RecordImportParams, RecordRecoverParams,
+};
+use crate::write::{RecordDeleteParams, RecordMergeParams, RecordRestoreParams, RecordUpsertParams};
 
 /// The method that hooks name to the model.
 pub const SEARCH: &str = "nudge.records.search";
@@ -53,166 +55,166 @@ const LITTLE_UNDERSTOOD: f64 = 0.5;
 /// Longest question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
-pub static TABLE: Table<Records> = Table(&[
-    &Row {
-        method: Method::new(
+pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new(
             SEARCH,
             "Search records",
             "What was fixed, decided or planned before, here and in other projects, by words or meaning.",
-            schema::<Search>,
+            build_schema::<RecordSearchParams>,
         )
         .tool()
-        .reads()
+        .read_only()
         .inferred()
-        .reports(report::found),
-        run: |records, _, params| answer(params, |params: Search| records.search(params)),
+        .with_report(report::report_found),
+        run: |records, _, params| answer_typed(params, |params: RecordSearchParams| records.search_records(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             UPSERT,
             "Save a record",
             "Keep what was fixed, decided, planned or built, with the reason, for later sessions; or change a record.",
-            schema::<Upsert>,
+            build_schema::<RecordUpsertParams>,
         )
         .tool()
         .verb("add")
         .example("--kind issue --title 'Login loops' --body 'SameSite=Strict dropped the cookie; Lax keeps it.'")
-        .edited(&Edited {
+        .with_edit(&EditSpec {
             read: GET,
             id: "id",
             fields: &["title", "kind", "status", "body"],
             version: ("version", "if_match_version"),
         })
         .inferred()
-        .reports(report::saved),
-        run: |records, by, params| records.upsert(by, wire::params(params)?),
+        .with_report(report::report_saved),
+        run: |records, by, params| records.upsert_record(by, wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(GET, "Get a record", "One record, whole.", schema::<Get>).tool().reads().verb("show"),
-        run: |records, _, params| answer(params, |params: Get| records.get(&params)),
+    &TableRow {
+        method: MethodSpec::new(GET, "Get a record", "One record, whole.", build_schema::<RecordGetParams>).tool().read_only().verb("show"),
+        run: |records, _, params| answer_typed(params, |params: RecordGetParams| records.get_record(&params)),
     },
-    &Row {
-        method: Method::new(LIST, "List records", "Records without their bodies, newest first.", schema::<List>)
-            .reads()
+    &TableRow {
+        method: MethodSpec::new(LIST, "List records", "Records without their bodies, newest first.", build_schema::<RecordListParams>)
+            .read_only()
             .inferred()
-            .reports(report::listed),
-        run: |records, _, params| answer(params, |params: List| records.list(params)),
+            .with_report(report::report_list),
+        run: |records, _, params| answer_typed(params, |params: RecordListParams| records.list_records(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             DELETE,
             "Delete a record",
             "Delete a record; it can be restored for 30 days.",
-            schema::<Delete>,
+            build_schema::<RecordDeleteParams>,
         )
         .destructive()
         .verb("rm")
-        .reports(report::deleted),
-        run: |records, by, params| records.delete(by, &wire::params(params)?),
+        .with_report(report::report_deleted),
+        run: |records, by, params| records.delete_record(by, &wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.restore",
             "Restore a record",
             "Bring back what was deleted, or what a record said before.",
-            schema::<Restore>,
+            build_schema::<RecordRestoreParams>,
         )
-        .reports(report::changed),
-        run: |records, by, params| records.restore(by, &wire::params(params)?),
+        .with_report(report::report_changed),
+        run: |records, by, params| records.restore_record(by, &wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.merge",
             "Merge records",
             "Make several records one; the bodies are joined under their titles.",
-            schema::<Merge>,
+            build_schema::<RecordMergeParams>,
         )
         .destructive()
-        .reports(report::changed),
-        run: |records, by, params| records.merge(by, &wire::params(params)?),
+        .with_report(report::report_changed),
+        run: |records, by, params| records.merge_records(by, &wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.duplicates",
             "Find duplicate records",
             "Pairs of records of a project and kind that nearly mean the same, nearest first, to look at and merge.",
-            schema::<Duplicates>,
+            build_schema::<RecordDuplicatesParams>,
         )
-        .reads()
+        .read_only()
         .verb("dups")
         .inferred(),
-        run: |records, _, params| answer(params, |params: Duplicates| records.duplicates(params)),
+        run: |records, _, params| answer_typed(params, |params: RecordDuplicatesParams| records.find_duplicates(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.projects",
             "List projects",
             "Every project with records.",
-            schema::<NoParams>,
+            build_schema::<NoParams>,
         )
-        .reads(),
-        run: |records, _, params| answer(params, |NoParams {}| records.projects()),
+        .read_only(),
+        run: |records, _, params| answer_typed(params, |NoParams {}| records.list_projects()),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.join_projects",
             "Join two projects",
             "Make two projects one, as after a rename: records, repositories and the name of the first are the second's.",
-            schema::<Join>,
+            build_schema::<ProjectJoinParams>,
         )
         .destructive()
         .inferred()
         .verb("join")
-        .asks("The two are one project from then on; only a backup from before (`nudge records backup`) has them apart. Go on?")
-        .reports(report::joined),
-        run: |records, by, params| records.join(by, wire::params(params)?),
+        .with_question("The two are one project from then on; only a backup from before (`nudge records backup`) has them apart. Go on?")
+        .with_report(report::report_joined),
+        run: |records, by, params| records.join_projects(by, wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.export",
             "Export records",
             "Every record of a project, or of all, for an import elsewhere.",
-            schema::<Export>,
+            build_schema::<RecordExportParams>,
         )
-        .reads()
+        .read_only()
         .document(&transfer::PAGES),
-        run: |records, _, params| answer(params, |params: Export| records.export(&params)),
+        run: |records, _, params| answer_typed(params, |params: RecordExportParams| records.export_records(&params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.import",
             "Import records",
             "Take in an export, or the upstream plugin's dude.db; what is there already is left alone.",
-            schema::<Import>,
+            build_schema::<RecordImportParams>,
         )
         .inferred()
         .long()
-        .reports(report::imported),
-        run: |records, by, params| records.import(by, wire::params(params)?),
+        .with_report(report::report_imported),
+        run: |records, by, params| records.import_records(by, wire::parse_params(params)?),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.records.backup",
             "Back records up",
             "Copy the database into a new file, while it is in use.",
-            schema::<Backup>,
+            build_schema::<RecordBackupParams>,
         )
-        .reads()
+        .read_only()
         .inferred(),
-        run: |records, _, params| answer(params, |params: Backup| records.backup(params)),
+        run: |records, _, params| answer_typed(params, |params: RecordBackupParams| records.back_up(params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             RECOVER,
             "Recover records",
             "Put a backup in the place of the database, whatever that holds; a copy of it is kept.",
-            schema::<Recover>,
+            build_schema::<RecordRecoverParams>,
         )
         .destructive()
         .inferred()
-        .asks("Every record that is here now is replaced by those of the backup; a copy is kept. Go on?")
-        .reports(report::recovered),
-        run: |records, by, params| answer(params, |params: Recover| records.recover(by, params)),
+        .with_question("Every record that is here now is replaced by those of the backup; a copy is kept. Go on?")
+        .with_report(report::report_recovered),
+        run: |records, by, params| answer_typed(params, |params: RecordRecoverParams| records.recover_db(by, params)),
     },
 ]);
 
@@ -220,7 +222,7 @@ pub static TABLE: Table<Records> = Table(&[
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "a schema alone")]
-enum AnyKind {
+enum RecordKindFilter {
     All,
     Issue,
     Spec,
@@ -231,7 +233,7 @@ enum AnyKind {
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "a schema alone")]
-enum AnyStatus {
+enum RecordStatusFilter {
     All,
     Open,
     Resolved,
@@ -239,7 +241,7 @@ enum AnyStatus {
 }
 
 /// Reads a word that narrows a search: absent, null, "" and `all` are no word.
-fn narrowed<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn read_filter<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     match given.as_deref() {
         None | Some("" | "all") => Ok(None),
@@ -253,16 +255,16 @@ fn narrowed<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> 
 /// Params of `nudge.records.search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct RecordSearchParams {
     /// Your question.
     pub query: String,
     /// Absent or `all`: every kind.
-    #[serde(default, deserialize_with = "narrowed")]
-    #[schemars(with = "Option<AnyKind>")]
+    #[serde(default, deserialize_with = "read_filter")]
+    #[schemars(with = "Option<RecordKindFilter>")]
     pub kind: Option<Kind>,
     /// Absent or `all`: wherever it stands; archived ones behind those as relevant.
-    #[serde(default, deserialize_with = "narrowed")]
-    #[schemars(with = "Option<AnyStatus>")]
+    #[serde(default, deserialize_with = "read_filter")]
+    #[schemars(with = "Option<RecordStatusFilter>")]
     pub status: Option<Status>,
     /// The project that counts more. Absent: that of the context; `*`: none.
     #[serde(default, deserialize_with = "wire::given")]
@@ -286,7 +288,7 @@ pub struct Search {
 /// Params of `nudge.records.get`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Get {
+pub struct RecordGetParams {
     /// The record.
     pub id: i64,
     /// Earlier texts, too.
@@ -296,26 +298,26 @@ pub struct Get {
 
 /// Result of `nudge.records.get`.
 #[derive(Debug, Serialize)]
-pub struct Got {
+pub struct RecordDetails {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
     /// Earlier texts, newest first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub revisions: Option<Vec<Revision>>,
+    pub revisions: Option<Vec<RecordRevision>>,
 }
 
 /// Params of `nudge.records.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct RecordListParams {
     /// Absent or `all`: every kind.
-    #[serde(default, deserialize_with = "narrowed")]
-    #[schemars(with = "Option<AnyKind>")]
+    #[serde(default, deserialize_with = "read_filter")]
+    #[schemars(with = "Option<RecordKindFilter>")]
     pub kind: Option<Kind>,
     /// Absent or `all`: wherever it stands.
-    #[serde(default, deserialize_with = "narrowed")]
-    #[schemars(with = "Option<AnyStatus>")]
+    #[serde(default, deserialize_with = "read_filter")]
+    #[schemars(with = "Option<RecordStatusFilter>")]
     pub status: Option<Status>,
     /// Absent: that of the context; `*`: every one.
     #[serde(default, deserialize_with = "wire::given")]
@@ -334,9 +336,9 @@ pub struct List {
 
 /// Result of `nudge.records.list`.
 #[derive(Debug, Serialize)]
-pub struct Listed {
+pub struct RecordList {
     /// Newest first.
-    pub records: Vec<Entry>,
+    pub records: Vec<RecordEntry>,
     /// How many there are in all.
     pub total: i64,
     /// Give it as `before` for those that come after these; absent when there are none.
@@ -349,15 +351,15 @@ pub struct Listed {
 
 /// Result of `nudge.records.projects`.
 #[derive(Debug, Serialize)]
-pub struct Projects {
+pub struct ProjectList {
     /// The newest records first.
-    pub projects: Vec<Project>,
+    pub projects: Vec<ProjectEntry>,
     /// The number of further ones.
     pub omitted: i64,
 }
 
 /// Checks how much a caller wants.
-pub(crate) fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
+pub(crate) fn check_limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
     let limit = given.unwrap_or(usual);
     if (1..=most).contains(&limit) {
         return Ok(limit);
@@ -365,44 +367,55 @@ pub(crate) fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<u
     Err(Error::invalid(format!("`limit` must be a whole number from 1 to {most}.")))
 }
 
-impl Records {
-    fn search(&self, params: Search) -> Result<Searched> {
-        let Search { query, kind, status, project, limit: given, explain, whole, context } = params;
-        let limit = limit(given, LIMIT, MAX_LIMIT)?;
+impl RecordSource {
+    fn search_records(&self, params: RecordSearchParams) -> Result<RecordSearch> {
+        let RecordSearchParams { query, kind, status, project, limit: given, explain, whole, context } = params;
+        let limit = check_limit(given, LIMIT, MAX_LIMIT)?;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
         }
         if query.trim().is_empty() {
             return Err(Error::invalid("`query` is empty; say in a few words what you want to know."));
         }
-        let here = Here::of(&context.build()?);
-        let words = Words::of_query(&query);
-        let Some(db) = self.existing()? else { return Ok(Searched::none()) };
-        let look = |by: Option<Meaning<'_>>| {
+        let here = ProjectLocation::from_context(&context.build()?);
+        let words = QuestionWords::of_query(&query);
+        let Some(db) = self.find_db()? else { return Ok(RecordSearch::new_empty()) };
+        let look = |by: Option<QuestionMeaning<'_>>| {
             db.read(|c| {
-                let asked = project::asked(c, project.as_deref(), here.as_ref())?;
-                if let Asked::None(Some(name)) = &asked {
-                    return Ok(Searched { projects_like: project::like(c, name)?, ..Searched::none() });
+                let asked = project::choose_project(c, project.as_deref(), here.as_ref())?;
+                if let ProjectChoice::None(Some(name)) = &asked {
+                    return Ok(RecordSearch {
+                        projects_like: project::find_similar_names(c, name)?,
+                        ..RecordSearch::new_empty()
+                    });
                 }
-                let query = Query { words: &words, known: self.known(), project: asked, kind, status, limit, cut: CUT };
-                let (mut results, omitted) = search::find(c, &query, by)?;
+                let query = RecordQuery {
+                    words: &words,
+                    known: self.known_indexes(),
+                    project: asked,
+                    kind,
+                    status,
+                    limit,
+                    cut: CUT,
+                };
+                let (mut results, omitted) = search::find_records(c, &query, by)?;
                 for hit in &mut results {
                     hit.explain = hit.explain.take().filter(|_| explain);
                     if !whole {
                         hit.cut = hit.record.cut_body(MAX_FOUND_BYTES);
                     }
                 }
-                Ok(Searched { results, omitted, ..Searched::none() })
+                Ok(RecordSearch { results, omitted, ..RecordSearch::new_empty() })
             })
         };
-        let (model, asked) = match Thought::asked(&query, self.models(), MODEL_WAIT) {
+        let (model, asked) = match QuestionVector::embed_text(&query, self.models(), MODEL_WAIT) {
             Ok(found) => found,
-            Err(why) => return Ok(Searched { degraded: vec![why], ..look(None)? }),
+            Err(why) => return Ok(RecordSearch { degraded: vec![why], ..look(None)? }),
         };
         self.make_up_alone(db, &*model)?;
-        let (searched, is_partial) = self
-            .meanings()
-            .with(db, &*model, |memory| (look(Some(Meaning { asked: &asked, memory })), memory.is_partial()))?;
+        let (searched, is_partial) = self.meanings().with_memory(db, &*model, |memory| {
+            (look(Some(QuestionMeaning { asked: &asked, memory })), memory.is_partial())
+        })?;
         let mut searched = searched?;
         searched.mode = match (asked.understood > 0.0, is_partial) {
             (false, _) => "lexical",
@@ -420,68 +433,70 @@ impl Records {
         Ok(searched)
     }
 
-    fn get(&self, params: &Get) -> Result<Got> {
+    fn get_record(&self, params: &RecordGetParams) -> Result<RecordDetails> {
         self.with_a_record()?.read(|c| {
-            let record = rows::get(c, params.id)?;
-            let revisions = params.revisions.then(|| rows::revisions(c, params.id)).transpose()?;
-            Ok(Got { record, revisions })
+            let record = rows::get_record(c, params.id)?;
+            let revisions = params.revisions.then(|| rows::read_revisions(c, params.id)).transpose()?;
+            Ok(RecordDetails { record, revisions })
         })
     }
 
-    fn list(&self, params: List) -> Result<Listed> {
-        let List { kind, status, project, limit: given, before, context } = params;
-        let limit = limit(given, LISTED, MAX_LISTED)?;
-        let before = before.as_deref().map(place).transpose()?;
-        let here = Here::of(&context.build()?);
-        let none = |projects_like| Listed { records: Vec::new(), total: 0, next: None, projects_like };
-        let Some(db) = self.existing()? else { return Ok(none(Vec::new())) };
+    fn list_records(&self, params: RecordListParams) -> Result<RecordList> {
+        let RecordListParams { kind, status, project, limit: given, before, context } = params;
+        let limit = check_limit(given, LISTED, MAX_LISTED)?;
+        let before = before.as_deref().map(parse_next).transpose()?;
+        let here = ProjectLocation::from_context(&context.build()?);
+        let none = |projects_like| RecordList { records: Vec::new(), total: 0, next: None, projects_like };
+        let Some(db) = self.find_db()? else { return Ok(none(Vec::new())) };
         db.read(|c| {
-            let project = match project::asked(c, project.as_deref(), here.as_ref())? {
-                Asked::One(id) => Some(id),
-                Asked::All => None,
-                Asked::None(Some(name)) => return Ok(none(project::like(c, &name)?)),
-                Asked::None(None) => return Ok(none(Vec::new())),
+            let project = match project::choose_project(c, project.as_deref(), here.as_ref())? {
+                ProjectChoice::One(id) => Some(id),
+                ProjectChoice::All => None,
+                ProjectChoice::None(Some(name)) => return Ok(none(project::find_similar_names(c, &name)?)),
+                ProjectChoice::None(None) => return Ok(none(Vec::new())),
             };
-            let (records, total) = rows::list(c, Filter { project, kind, status }, limit, before)?;
+            let (records, total) = rows::list_records(c, RecordFilter { project, kind, status }, limit, before)?;
             let next = records.last().filter(|_| records.len() == limit);
             let next = next.map(|last| format!("{} {}", last.updated_at, last.id));
-            Ok(Listed { records, total, next, projects_like: Vec::new() })
+            Ok(RecordList { records, total, next, projects_like: Vec::new() })
         })
     }
 
-    fn export(&self, params: &Export) -> Result<Exported> {
+    fn export_records(&self, params: &RecordExportParams) -> Result<RecordExport> {
         let none = || Error::not_found("There is no record yet, so there is nothing to export.");
-        let db = self.existing()?.ok_or_else(none)?;
+        let db = self.find_db()?.ok_or_else(none)?;
         db.read(|c| {
             let project = match params.project.as_deref().filter(|name| *name != "*") {
                 None => None,
                 Some(name) => {
                     let Some(id) = project::by_name(c, name)? else {
                         let message = "No project has this name; `nudge records projects` lists them.";
-                        return Err(Error::not_found(message).with("projects_like", project::like(c, name)?).into());
+                        return Err(Error::not_found(message)
+                            .with_data("projects_like", project::find_similar_names(c, name)?)
+                            .into());
                     };
                     Some(id)
                 }
             };
-            transfer::export(c, project, params.after)
+            transfer::export_records(c, project, params.after)
         })
     }
 
-    fn backup(&self, params: Backup) -> Result<BackedUp> {
-        let to = transfer::path(&params.file, params.context)?;
+    fn back_up(&self, params: RecordBackupParams) -> Result<BackedUp> {
+        let to = transfer::resolve_path(&params.file, params.context)?;
         let none = || Error::not_found("There is no record yet, so there is nothing to back up.");
-        transfer::backup(self.existing()?.ok_or_else(none)?, &to)
+        transfer::write_backup(self.find_db()?.ok_or_else(none)?, &to)
     }
 
-    fn projects(&self) -> Result<Projects> {
-        let Some(db) = self.existing()? else { return Ok(Projects { projects: Vec::new(), omitted: 0 }) };
-        let (projects, omitted) = db.read(project::all)?;
-        Ok(Projects { projects, omitted })
+    fn list_projects(&self) -> Result<ProjectList> {
+        let Some(db) = self.find_db()? else { return Ok(ProjectList { projects: Vec::new(), omitted: 0 }) };
+        let (projects, omitted) = db.read(project::list_all)?;
+        Ok(ProjectList { projects, omitted })
     }
 }
 
 /// Reads the `next` of a list.
-fn place(next: &str) -> Result<(&str, i64)> {
+fn parse_next(next: &str) -> Result<(&str, i64)> {
     let read = next.rsplit_once(' ').and_then(|(at, id)| Some((at, id.parse().ok()?)));
     read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer."))
 }

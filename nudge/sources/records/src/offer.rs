@@ -4,18 +4,18 @@ use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use nudge_core::clock::rfc3339;
-use nudge_core::explain::{MatchExplain, Parts};
-use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
-use nudge_core::text::{ago, one_line};
-use nudge_storage::rank::Evidence;
-use nudge_storage::search::Words;
+use nudge_core::explain::{MatchExplain, ScoreParts};
+use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
+use nudge_core::text::{format_ago, one_line};
+use nudge_storage::rank::MatchEvidence;
+use nudge_storage::search::QuestionWords;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::method::GET;
-use crate::project::{self, Here};
-use crate::search::{self, Explain, Hit, Meaning, Query};
-use crate::source::{Records, SOURCE};
+use crate::project::{self, ProjectLocation};
+use crate::search::{self, QuestionMeaning, RecordExplanation, RecordHit, RecordQuery};
+use crate::source::{RecordSource, SOURCE};
 
 /// The most relevant records, which are looked at for a prompt.
 const LOOKED_AT: usize = 20;
@@ -39,71 +39,80 @@ const TITLE_CHARS: usize = 160;
 const BODY_CHARS: usize = 200;
 
 /// The offers at this moment.
-pub fn offers(records: &Records, request: &SuggestRequest) -> Offers {
-    found(records, request).unwrap_or_default()
+pub fn find_offers(records: &RecordSource, request: &SuggestRequest) -> SourceOffers {
+    try_find_offers(records, request).unwrap_or_default()
 }
 
-fn found(records: &Records, request: &SuggestRequest) -> Option<Offers> {
+fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<SourceOffers> {
     let (words, cut) = match request.moment {
-        Moment::Prompt => (Words::of(&request.text), search::CUT),
-        Moment::Recall => (Words::of_query(&request.text), search::CUT),
-        Moment::Start | Moment::Failure | Moment::Tool | Moment::Stop => return None,
+        SuggestMoment::Prompt => (QuestionWords::from_text(&request.text), search::CUT),
+        SuggestMoment::Recall => (QuestionWords::of_query(&request.text), search::CUT),
+        SuggestMoment::Start | SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Stop => return None,
     };
-    if request.moment == Moment::Prompt && words.iter().count() < MIN_WORDS {
+    if request.moment == SuggestMoment::Prompt && words.iter().count() < MIN_WORDS {
         return None;
     }
-    let db = records.existing().ok()??;
-    let here = Here::of(&request.context);
-    let limit = if request.moment == Moment::Recall { request.limit } else { LOOKED_AT };
-    let look = |by: Option<Meaning<'_>>| {
+    let db = records.find_db().ok()??;
+    let here = ProjectLocation::from_context(&request.context);
+    let limit = if request.moment == SuggestMoment::Recall { request.limit } else { LOOKED_AT };
+    let look = |by: Option<QuestionMeaning<'_>>| {
         db.read(|c| {
-            let project = project::asked(c, None, here.as_ref())?;
-            let query = Query { words: &words, known: records.known(), project, kind: None, status: None, limit, cut };
-            search::find(c, &query, by)
+            let project = project::choose_project(c, None, here.as_ref())?;
+            let query = RecordQuery {
+                words: &words,
+                known: records.known_indexes(),
+                project,
+                kind: None,
+                status: None,
+                limit,
+                cut,
+            };
+            search::find_records(c, &query, by)
         })
     };
-    let found = match request.thought() {
+    let found = match request.question_vector() {
         Some((model, asked)) => {
-            records.meanings().with(db, model, |memory| look(Some(Meaning { asked, memory }))).ok()?
+            records.meanings().with_memory(db, model, |memory| look(Some(QuestionMeaning { asked, memory }))).ok()?
         }
         None => look(None),
     };
     let (mut hits, mut omitted) = found.ok()?;
-    if request.moment == Moment::Prompt {
+    if request.moment == SuggestMoment::Prompt {
         hits.retain(is_worth_a_word);
-        let most = records.limit(&request.context);
+        let most = records.prompt_limit(&request.context);
         omitted = hits.len().saturating_sub(most);
         hits.truncate(most);
     }
-    let offers = hits.into_iter().map(|hit| offer(hit, request.now));
+    let offers = hits.into_iter().map(|hit| build_offer(hit, request.now));
     let offers = offers.filter(|offer| !request.is_needless(SOURCE.name, &offer.id)).collect();
-    Some(Offers { offers, omitted, ..Offers::default() })
+    Some(SourceOffers { offers, omitted, ..SourceOffers::default() })
 }
 
 /// Returns true when a record fits a prompt so well that it is told unasked.
-fn is_worth_a_word(hit: &Hit) -> bool {
+fn is_worth_a_word(hit: &RecordHit) -> bool {
     let Some(why) = &hit.explain else { return false };
     let of = &why.evidence;
     let by_meaning = of.by_meaning();
     let floor = by_meaning * BY_MEANING + (1.0 - by_meaning) * BY_WORDS;
     let is_near = of.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * of.understood);
     // Many a prompt that wants nothing names a file that some record names.
-    let relevance = Evidence { names: 0.0, ..*of }.score();
+    let relevance = MatchEvidence { names: 0.0, ..*of }.score();
     relevance >= floor || (why.words.len() >= MANY_WORDS && of.coverage >= MUCH && is_near)
 }
 
-fn offer(hit: Hit, now: i64) -> Offer {
-    let Hit { record, relevance, explain, elsewhere, .. } = hit;
+fn build_offer(hit: RecordHit, now: i64) -> Offer {
+    let RecordHit { record, relevance, explain, elsewhere, .. } = hit;
     let parts = explain.as_ref().map(|why| why.parts.clone()).unwrap_or_default();
-    let why = explain.as_ref().map(reason).unwrap_or_default();
+    let why = explain.as_ref().map(format_reason).unwrap_or_default();
     let at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };
     let (id, kind, title) = (record.id, record.kind.as_str(), one_line(&record.title, TITLE_CHARS));
-    let line = format!("record {id} ({kind}, {}, {}{place}) {title}{body}", record.status.as_str(), ago(at, now));
+    let line =
+        format!("record {id} ({kind}, {}, {}{place}) {title}{body}", record.status.as_str(), format_ago(at, now));
     // The line also holds the age, which is no news.
     let stamp = FixedState::default().hash_one(record.version);
-    let strength = Parts::from([("relevance", relevance)]);
+    let strength = ScoreParts::from([("relevance", relevance)]);
     Offer {
         id: id.to_string().into(),
         name: format!("record {id}"),
@@ -115,13 +124,13 @@ fn offer(hit: Hit, now: i64) -> Offer {
         explain: MatchExplain { matched: true, score: relevance, parts, reasons: vec![why] },
         parts: strength,
         // Numbers and strings alone: writing them cannot fail.
-        more: More { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"record": record})).unwrap_or_default()),
+        more: MoreCall { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
+        item: SourceItem(to_raw_value(&json!({"record": record})).unwrap_or_default()),
     }
 }
 
 /// Why a record is told, in words.
-fn reason(why: &Explain) -> String {
+fn format_reason(why: &RecordExplanation) -> String {
     let near = why.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!why.words.is_empty() || near.is_none())
         .then(|| format!("holds {} of {} words: {}", why.words.len(), why.of, why.words.join(", ")));

@@ -8,9 +8,9 @@ use std::path::Path;
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::Context;
 use nudge_core::error::{Error, Result};
-use nudge_core::near::nearest;
-use nudge_core::place::repo::Repo;
-use nudge_storage::Failure;
+use nudge_core::near::find_nearest;
+use nudge_core::place::repo::RepoName;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
@@ -25,19 +25,19 @@ const MAX_PROJECTS: i64 = 1_000;
 
 /// The place of a caller, as far as projects go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Here {
+pub struct ProjectLocation {
     /// The repository in its one spelling, or the folder: the alias of a project.
     alias: String,
     /// Names for it, the best first; no other project can have the last one.
     names: Vec<String>,
 }
 
-impl Here {
+impl ProjectLocation {
     /// `None` where no repository is known of the place. A folder alone is none: it may be any folder of a project, and
     /// each would be a project of its own.
-    pub fn of(context: &Context) -> Option<Self> {
+    pub fn from_context(context: &Context) -> Option<Self> {
         match context.repo_name() {
-            Some(Repo::Path { host, path }) => {
+            Some(RepoName::Path { host, path }) => {
                 let host = host.as_deref().unwrap_or_default();
                 let alias = format!("{host}/{path}");
                 let base = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -48,7 +48,7 @@ impl Here {
                 };
                 Some(Self { alias, names })
             }
-            Some(Repo::File(path)) => {
+            Some(RepoName::File(path)) => {
                 let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
                 // A folder without a repository is known by its path, too: it may be anything, and its name is often
                 // somebody else's.
@@ -85,12 +85,12 @@ fn is_mere_folder(path: &Path) -> bool {
 /// assert_eq!(project_name(&folder), None);
 /// ```
 pub fn project_name(context: &Context) -> Option<String> {
-    Here::of(context).map(|here| here.names[0].clone())
+    ProjectLocation::from_context(context).map(|here| here.names[0].clone())
 }
 
 /// A project, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Project {
+pub struct ProjectEntry {
     /// The number.
     pub id: i64,
     /// The name.
@@ -105,7 +105,7 @@ pub struct Project {
 
 /// The project that a read is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum ProjectChoice {
     /// This one.
     One(i64),
     /// Every one alike.
@@ -115,13 +115,19 @@ pub enum Asked {
 }
 
 /// The project that a read asks for: the one named, all for `*`, else the one of the place.
-pub fn asked(c: &Connection, given: Option<&str>, here: Option<&Here>) -> Result<Asked, Failure> {
+pub fn choose_project(
+    c: &Connection,
+    given: Option<&str>,
+    here: Option<&ProjectLocation>,
+) -> Result<ProjectChoice, TransactionFailure> {
     match given {
-        Some("*") => Ok(Asked::All),
-        Some(name) => Ok(by_name(c, name)?.map_or_else(|| Asked::None(Some(name.to_owned())), Asked::One)),
+        Some("*") => Ok(ProjectChoice::All),
+        Some(name) => {
+            Ok(by_name(c, name)?.map_or_else(|| ProjectChoice::None(Some(name.to_owned())), ProjectChoice::One))
+        }
         None => {
-            let known = here.map(|here| of(c, here)).transpose()?.map(|(id, _)| id);
-            Ok(known.flatten().map_or(Asked::None(None), Asked::One))
+            let known = here.map(|here| find_project(c, here)).transpose()?.map(|(id, _)| id);
+            Ok(known.flatten().map_or(ProjectChoice::None(None), ProjectChoice::One))
         }
     }
 }
@@ -134,47 +140,50 @@ pub fn for_write(
     c: &Connection,
     given: Option<&str>,
     create: bool,
-    here: Option<&Here>,
+    here: Option<&ProjectLocation>,
     clock: &dyn Clock,
-) -> Result<(i64, String), Failure> {
-    let now = || rfc3339::text(clock.now());
+) -> Result<(i64, String), TransactionFailure> {
+    let now = || rfc3339::format_time(clock.now());
     if let Some(name) = given {
-        let name = checked(name)?;
+        let name = check_name(name)?;
         if let Some(id) = by_name(c, name)? {
             return Ok((id, name.to_owned()));
         }
         let own = here.filter(|here| here.names.iter().any(|own| own == name));
         if !create && own.is_none() {
-            let like = like(c, name)?;
+            let like = find_similar_names(c, name)?;
             let hint = if like.is_empty() { String::new() } else { format!(" There is {}.", like.join(", ")) };
             let message = format!("No project has this name; give `create_project` to begin one.{hint}");
-            return Err(Error::invalid(message).with("projects_like", like).into());
+            return Err(Error::invalid(message).with_data("projects_like", like).into());
         }
-        let id = insert(c, name, &now())?;
+        let id = insert_project(c, name, &now())?;
         if let Some(own) = own {
-            alias(c, &own.alias, id)?;
+            set_alias(c, &own.alias, id)?;
         }
         return Ok((id, name.to_owned()));
     }
     let here = here.ok_or_else(|| {
         Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo`.")
     })?;
-    let (there, own) = match of(c, here)? {
+    let (there, own) = match find_project(c, here)? {
         (Some(id), None) => return Ok((id, name(c, id)?)),
         (None, None) => {
             return Err(Error::invalid("Another project has every name of this place; pass `project`.").into());
         }
         (there, Some(own)) => (there, own),
     };
-    let id = there.map_or_else(|| insert(c, own, &now()), Ok)?;
-    c.execute("DELETE FROM project_alias WHERE repo = ?1", [unmet(own)])?;
-    alias(c, &here.alias, id)?;
+    let id = there.map_or_else(|| insert_project(c, own, &now()), Ok)?;
+    c.execute("DELETE FROM project_alias WHERE repo = ?1", [to_unmet_alias(own)])?;
+    set_alias(c, &here.alias, id)?;
     Ok((id, name(c, id)?))
 }
 
 /// The project of a place, if there is one; and where its repository was not met yet the name by which the place has it, or
 /// would have a new one: the first of its names that is no other repository's.
-fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str>), Failure> {
+fn find_project<'a>(
+    c: &Connection,
+    here: &'a ProjectLocation,
+) -> Result<(Option<i64>, Option<&'a str>), TransactionFailure> {
     if let Some(id) = by_alias(c, &here.alias)? {
         return Ok((Some(id), None));
     }
@@ -182,7 +191,7 @@ fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str
         match by_name(c, name)? {
             None => return Ok((None, Some(name))),
             // A project that was named by hand or imported, and has no repository yet, or had none when it was joined.
-            Some(id) if by_alias(c, &unmet(name))?.is_some() || !has_alias(c, id)? => {
+            Some(id) if by_alias(c, &to_unmet_alias(name))?.is_some() || !has_alias(c, id)? => {
                 return Ok((Some(id), Some(name)));
             }
             Some(_) => {}
@@ -195,23 +204,23 @@ fn of<'a>(c: &Connection, here: &'a Here) -> Result<(Option<i64>, Option<&'a str
 ///
 /// # Errors
 /// `E_INVALID`, `E_SECRET_REJECTED`.
-pub fn checked(name: &str) -> Result<&str> {
+pub fn check_name(name: &str) -> Result<&str> {
     let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
     if !is_fine || name == "*" {
         let message = "`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`.";
         return Err(Error::invalid(message));
     }
-    record::guard("project", name).map(|()| name)
+    record::refuse_secret("project", name).map(|()| name)
 }
 
 /// Every project, those with the newest records first, and how many more there are.
-pub fn all(c: &Connection) -> Result<(Vec<Project>, i64), Failure> {
+pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT p.id, p.name, count(r.id), p.created_at, max(coalesce(max(r.updated_at), ''), p.updated_at) AS updated
          FROM project p LEFT JOIN record r ON r.project_id = p.id GROUP BY p.id ORDER BY updated DESC, p.id LIMIT ?1",
     )?;
     let rows = statement.query_map([MAX_PROJECTS], |row| {
-        Ok(Project {
+        Ok(ProjectEntry {
             id: row.get(0)?,
             name: row.get(1)?,
             records: row.get(2)?,
@@ -226,12 +235,12 @@ pub fn all(c: &Connection) -> Result<(Vec<Project>, i64), Failure> {
 }
 
 /// Finds names like one, for a caller that misspelt it.
-pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
+pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
     let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
     let names: Vec<_> = names.collect::<Result<_, _>>()?;
     let base = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
-    let near = nearest(name, names.iter().map(String::as_str));
+    let near = find_nearest(name, names.iter().map(String::as_str));
     let own = base(near.unwrap_or(name));
     let mut like: Vec<_> = near.map(str::to_owned).into_iter().collect();
     like.extend(
@@ -241,61 +250,61 @@ pub fn like(c: &Connection, name: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// The number of the project with this name, or that had it before it was joined to another.
-pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, Failure> {
+pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
     let id = statement.query_row([name], |row| row.get(0)).optional()?;
-    if id.is_some() { Ok(id) } else { by_alias(c, &former(name)) }
+    if id.is_some() { Ok(id) } else { by_alias(c, &to_former_alias(name)) }
 }
 
 /// A name that a project had, among the aliases. No repository is written so.
-fn former(name: &str) -> String {
+fn to_former_alias(name: &str) -> String {
     format!("name:{name}")
 }
 
 /// Returns the alias for a name whose project had no repository when it was joined to another. No repository is written
 /// so.
-fn unmet(name: &str) -> String {
+fn to_unmet_alias(name: &str) -> String {
     format!("unmet:{name}")
 }
 
 /// Makes two projects one, under the name of the second: its records, its repositories and its name are the second's
 /// from now on. How many records that are.
-pub fn join(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
+pub fn join_projects(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let own = name(c, from)?;
     for id in [from, into] {
         if !has_alias(c, id)? {
-            alias(c, &unmet(&name(c, id)?), into)?;
+            set_alias(c, &to_unmet_alias(&name(c, id)?), into)?;
         }
     }
     let moved = rows::move_all(c, from, into)?;
     c.execute("UPDATE project_alias SET project_id = ?2 WHERE project_id = ?1", [from, into])?;
     c.execute("DELETE FROM project WHERE id = ?1", [from])?;
-    alias(c, &former(&own), into)?;
+    set_alias(c, &to_former_alias(&own), into)?;
     Ok(moved)
 }
 
-fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, Failure> {
+fn by_alias(c: &Connection, repo: &str) -> Result<Option<i64>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT project_id FROM project_alias WHERE repo = ?1")?;
     Ok(statement.query_row([repo], |row| row.get(0)).optional()?)
 }
 
-fn has_alias(c: &Connection, id: i64) -> Result<bool, Failure> {
+fn has_alias(c: &Connection, id: i64) -> Result<bool, TransactionFailure> {
     let sql =
         "SELECT 1 FROM project_alias WHERE project_id = ?1 AND repo NOT LIKE 'name:%' AND repo NOT LIKE 'unmet:%'";
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
-pub fn name(c: &Connection, id: i64) -> Result<String, Failure> {
+pub fn name(c: &Connection, id: i64) -> Result<String, TransactionFailure> {
     Ok(c.prepare_cached("SELECT name FROM project WHERE id = ?1")?.query_row([id], |row| row.get(0))?)
 }
 
 /// Makes a project.
-pub fn insert(c: &Connection, name: &str, now: &str) -> Result<i64, Failure> {
+pub fn insert_project(c: &Connection, name: &str, now: &str) -> Result<i64, TransactionFailure> {
     let mut statement = c.prepare_cached("INSERT INTO project(name, created_at, updated_at) VALUES (?1, ?2, ?2)")?;
     Ok(statement.insert(params![name, now])?)
 }
 
-fn alias(c: &Connection, repo: &str, id: i64) -> Result<(), Failure> {
+fn set_alias(c: &Connection, repo: &str, id: i64) -> Result<(), TransactionFailure> {
     let mut statement = c.prepare_cached("INSERT OR REPLACE INTO project_alias(repo, project_id) VALUES (?1, ?2)")?;
     statement.execute(params![repo, id])?;
     Ok(())

@@ -1,19 +1,23 @@
 //! Prints the answers about records on the command line.
 
-use nudge_core::report::{Report, rows, text};
+use nudge_core::report::{AnswerReport, build_rows, format_value};
 use serde_json::Value;
 
 use crate::method::{MAX_LIMIT, MAX_LISTED};
 
 /// Reports a record that was saved, or was not.
-pub fn saved(answer: &Value) -> Report {
+pub fn report_saved(answer: &Value) -> AnswerReport {
     if answer["written"] == false {
-        let near = rows(&answer["near"], |one| {
-            vec![text(&one["record"]["id"]), text(&one["record"]["title"]), text(&one["distance"])]
+        let near = build_rows(&answer["near"], |one| {
+            vec![
+                format_value(&one["record"]["id"]),
+                format_value(&one["record"]["title"]),
+                format_value(&one["distance"]),
+            ]
         });
         let notes =
             "`--id ID` changes one of them, `--distinct` stores this beside them; `nudge records show ID` shows one.";
-        return Report {
+        return AnswerReport {
             lines: vec!["Nothing was stored: this is nearly the same as".to_owned()],
             columns: &["ID", "TITLE", "DISTANCE"],
             rows: near,
@@ -22,103 +26,120 @@ pub fn saved(answer: &Value) -> Report {
         };
     }
     let record = &answer["record"];
-    let (id, project, version) = (text(&record["id"]), text(&record["project"]), text(&record["version"]));
+    let (id, project, version) =
+        (format_value(&record["id"]), format_value(&record["project"]), format_value(&record["version"]));
     let line = match (answer["created"] == true, answer["deduplicated"] == true) {
         (true, _) => format!("✔ saved record {id} in {project}"),
         (false, true) => format!("✔ changed record {id} in {project} (v{version}), which said the same"),
         (false, false) => format!("✔ changed record {id} in {project} (v{version})"),
     };
     let similar = answer["similar"].as_array().into_iter().flatten();
-    let similar = similar.map(|one| format!("similar: record {}, {}", text(&one["id"]), text(&one["title"])));
-    let degraded = answer["degraded"].as_array().into_iter().flatten().map(text);
-    Report { notes: similar.chain(degraded).collect(), ..Report::line(line) }
+    let similar =
+        similar.map(|one| format!("similar: record {}, {}", format_value(&one["id"]), format_value(&one["title"])));
+    let degraded = answer["degraded"].as_array().into_iter().flatten().map(format_value);
+    AnswerReport { notes: similar.chain(degraded).collect(), ..AnswerReport::from_line(line) }
 }
 
 /// Reports the results of a search.
-pub fn found(answer: &Value) -> Report {
-    let mut notes: Vec<_> = answer["degraded"].as_array().into_iter().flatten().map(text).collect();
+pub fn report_found(answer: &Value) -> AnswerReport {
+    let mut notes: Vec<_> = answer["degraded"].as_array().into_iter().flatten().map(format_value).collect();
     let results = answer["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     if results.is_empty() {
-        return Report { lines: vec![nothing(answer, "nothing found")], notes, ..Report::default() };
+        return AnswerReport {
+            lines: vec![explain_nothing(answer, "nothing found")],
+            notes,
+            ..AnswerReport::default()
+        };
     }
     for hit in results.iter().filter(|hit| !hit["explain"].is_null()) {
         let parts = hit["explain"]["parts"].as_object().into_iter().flatten();
         let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
-        let words: Vec<_> = hit["explain"]["words"].as_array().into_iter().flatten().map(text).collect();
-        notes.push(format!("{}: {}; holds {}", text(&hit["id"]), parts.join(", "), words.join(", ")));
+        let words: Vec<_> = hit["explain"]["words"].as_array().into_iter().flatten().map(format_value).collect();
+        notes.push(format!("{}: {}; holds {}", format_value(&hit["id"]), parts.join(", "), words.join(", ")));
     }
     if let Some(more @ 1..) = answer["omitted"].as_u64() {
         let rest = if results.len() >= MAX_LIMIT { "more words narrow it" } else { "`--limit` shows up to 50" };
         notes.push(format!("{more} more; {rest}"));
     }
-    Report {
+    AnswerReport {
         columns: &["ID", "TITLE", "BODY", "RELEVANCE", "UPDATED", "KIND", "STATUS", "PROJECT"],
-        rows: rows(&answer["results"], |hit| {
+        rows: build_rows(&answer["results"], |hit| {
             ["id", "title", "body", "relevance", "updated_at", "kind", "status", "project"]
-                .map(|name| text(&hit[name]))
+                .map(|name| format_value(&hit[name]))
                 .into()
         }),
         notes,
-        ..Report::default()
+        ..AnswerReport::default()
     }
 }
 
 /// Reports a list.
-pub fn listed(answer: &Value) -> Report {
-    let listed = rows(&answer["records"], |one| {
-        ["id", "title", "kind", "status", "updated_at", "project"].map(|name| text(&one[name])).into()
+pub fn report_list(answer: &Value) -> AnswerReport {
+    let listed = build_rows(&answer["records"], |one| {
+        ["id", "title", "kind", "status", "updated_at", "project"].map(|name| format_value(&one[name])).into()
     });
     if listed.is_empty() {
-        return Report::line(nothing(answer, "no records here; `--project '*'` lists those of every project"));
+        return AnswerReport::from_line(explain_nothing(
+            answer,
+            "no records here; `--project '*'` lists those of every project",
+        ));
     }
     let total = answer["total"].as_u64().unwrap_or_default();
     let rest = (total > listed.len() as u64).then(|| {
         if listed.len() >= MAX_LISTED {
-            format!("{} of {total}; `--before '{}'` shows what comes after", listed.len(), text(&answer["next"]))
+            format!(
+                "{} of {total}; `--before '{}'` shows what comes after",
+                listed.len(),
+                format_value(&answer["next"])
+            )
         } else {
             format!("{} of {total}; `--limit` shows up to 1,000", listed.len())
         }
     });
-    Report {
+    AnswerReport {
         columns: &["ID", "TITLE", "KIND", "STATUS", "UPDATED", "PROJECT"],
         rows: listed,
         notes: rest.into_iter().collect(),
-        ..Report::default()
+        ..AnswerReport::default()
     }
 }
 
 /// Reports a deletion.
-pub fn deleted(answer: &Value) -> Report {
-    let id = text(&answer["id"]);
+pub fn report_deleted(answer: &Value) -> AnswerReport {
+    let id = format_value(&answer["id"]);
     if answer["forever"] == true {
         let mut notes = vec!["copies in `backups` beside the database have it still".to_owned()];
         if answer["pending"] == true {
             let note = "its text leaves the file when the session has saved no record for one to two minutes";
             notes.insert(0, note.to_owned());
         }
-        return Report { notes, ..Report::line(format!("✔ deleted record {id} for ever")) };
+        return AnswerReport { notes, ..AnswerReport::from_line(format!("✔ deleted record {id} for ever")) };
     }
-    Report::line(format!("✔ deleted record {id}; `nudge records restore {id}` brings it back within 30 days"))
+    AnswerReport::from_line(format!(
+        "✔ deleted record {id}; `nudge records restore {id}` brings it back within 30 days"
+    ))
 }
 
 /// Reports a record that was brought back, or that others were merged into.
-pub fn changed(answer: &Value) -> Report {
-    let [id, project, version, title] = ["id", "project", "version", "title"].map(|name| text(&answer[name]));
-    Report::line(format!("✔ record {id} in {project} (v{version}): {title}"))
+pub fn report_changed(answer: &Value) -> AnswerReport {
+    let [id, project, version, title] = ["id", "project", "version", "title"].map(|name| format_value(&answer[name]));
+    AnswerReport::from_line(format!("✔ record {id} in {project} (v{version}): {title}"))
 }
 
 /// Reports two projects that are one now.
-pub fn joined(answer: &Value) -> Report {
-    let (moved, project) = (answer["moved"].as_u64().unwrap_or_default(), text(&answer["project"]));
+pub fn report_joined(answer: &Value) -> AnswerReport {
+    let (moved, project) = (answer["moved"].as_u64().unwrap_or_default(), format_value(&answer["project"]));
     let records = if moved == 1 { "1 record is".to_owned() } else { format!("{moved} records are") };
-    Report::line(format!("✔ {records} in {project} now; its former name and repositories mean {project}, too"))
+    AnswerReport::from_line(format!(
+        "✔ {records} in {project} now; its former name and repositories mean {project}, too"
+    ))
 }
 
 /// Reports an import.
-pub fn imported(answer: &Value) -> Report {
+pub fn report_imported(answer: &Value) -> AnswerReport {
     let [imported, skipped, refused] =
         ["imported", "skipped", "refused"].map(|name| answer[name].as_u64().unwrap_or_default());
-    let named = rows(&answer["errors"], |one| vec![text(&one["at"]), text(&one["reason"])]);
+    let named = build_rows(&answer["errors"], |one| vec![format_value(&one["at"]), format_value(&one["reason"])]);
     let mut said = vec![format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" })];
     if skipped > 0 {
         said.push(format!("{skipped} were there already, with the same text"));
@@ -132,10 +153,10 @@ pub fn imported(answer: &Value) -> Report {
     let notes = alike.first().map(|first| {
         let all = alike.len() as u64 + answer["omitted"].as_u64().unwrap_or_default();
         let are = if all == 1 { "1 is".to_owned() } else { format!("{all} are") };
-        let (id, other) = (text(&first["id"]), text(&first["like"]["id"]));
+        let (id, other) = (format_value(&first["id"]), format_value(&first["like"]["id"]));
         format!("{are} similar to another, such as record {id} to {other}; `nudge records show ID` shows one")
     });
-    Report {
+    AnswerReport {
         notes: notes.into_iter().collect(),
         lines: vec![said.join(", ")],
         columns: &["RECORD", "REASON"],
@@ -145,17 +166,20 @@ pub fn imported(answer: &Value) -> Report {
 }
 
 /// Reports a backup that was put in the place of the database.
-pub fn recovered(answer: &Value) -> Report {
-    let (records, file) = (answer["records"].as_u64().unwrap_or_default(), text(&answer["file"]));
+pub fn report_recovered(answer: &Value) -> AnswerReport {
+    let (records, file) = (answer["records"].as_u64().unwrap_or_default(), format_value(&answer["file"]));
     let newest = answer["newest"].as_str().map(|time| format!(", the newest of {time}")).unwrap_or_default();
     let count = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
     let replaced = answer["replaced"].as_str().map(|path| format!("what was there before is {path}"));
-    Report { notes: replaced.into_iter().collect(), ..Report::line(format!("✔ {count} from {file}{newest}")) }
+    AnswerReport {
+        notes: replaced.into_iter().collect(),
+        ..AnswerReport::from_line(format!("✔ {count} from {file}{newest}"))
+    }
 }
 
 /// Returns the sentence for an empty answer.
-fn nothing(answer: &Value, otherwise: &str) -> String {
-    let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(text).collect();
+fn explain_nothing(answer: &Value, otherwise: &str) -> String {
+    let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(format_value).collect();
     if like.is_empty() {
         otherwise.to_owned()
     } else {
@@ -173,26 +197,29 @@ mod tests {
     fn answers_in_a_persons_words() {
         let record = json!({"id": 5, "project": "acme/shop", "version": 2, "title": "One"});
         for (told, line) in [
-            (saved(&json!({"record": record, "created": true, "similar": []})), "✔ saved record 5 in acme/shop"),
-            (saved(&json!({"record": record, "created": false})), "✔ changed record 5 in acme/shop (v2)"),
+            (report_saved(&json!({"record": record, "created": true, "similar": []})), "✔ saved record 5 in acme/shop"),
+            (report_saved(&json!({"record": record, "created": false})), "✔ changed record 5 in acme/shop (v2)"),
             (
-                saved(&json!({"record": record, "created": false, "deduplicated": true})),
+                report_saved(&json!({"record": record, "created": false, "deduplicated": true})),
                 "✔ changed record 5 in acme/shop (v2), which said the same",
             ),
-            (deleted(&json!({"id": 5})), "✔ deleted record 5; `nudge records restore 5` brings it back within 30 days"),
-            (changed(&record), "✔ record 5 in acme/shop (v2): One"),
             (
-                imported(&json!({"imported": 2, "skipped": 1, "errors": []})),
+                report_deleted(&json!({"id": 5})),
+                "✔ deleted record 5; `nudge records restore 5` brings it back within 30 days",
+            ),
+            (report_changed(&record), "✔ record 5 in acme/shop (v2): One"),
+            (
+                report_imported(&json!({"imported": 2, "skipped": 1, "errors": []})),
                 "✔ imported 2, 1 were there already, with the same text",
             ),
-            (imported(&json!({"imported": 0, "skipped": 0, "errors": []})), "- imported 0"),
-            (found(&json!({"results": []})), "nothing found"),
+            (report_imported(&json!({"imported": 0, "skipped": 0, "errors": []})), "- imported 0"),
+            (report_found(&json!({"results": []})), "nothing found"),
             (
-                found(&json!({"results": [], "projects_like": ["acme/shop"]})),
+                report_found(&json!({"results": [], "projects_like": ["acme/shop"]})),
                 "no project has this name; there is acme/shop",
             ),
             (
-                listed(&json!({"records": [], "total": 0})),
+                report_list(&json!({"records": [], "total": 0})),
                 "no records here; `--project '*'` lists those of every project",
             ),
         ] {
@@ -202,7 +229,7 @@ mod tests {
 
     #[test]
     fn all_that_were_refused_are_told() {
-        let told = imported(&json!({"imported": 1, "refused": 500, "errors": [{"at": 1, "reason": "x"}]}));
+        let told = report_imported(&json!({"imported": 1, "refused": 500, "errors": [{"at": 1, "reason": "x"}]}));
         assert!(told.notes.is_empty());
         assert_eq!(told.lines, ["✔ imported 1, 500 are no records or were refused, the first of them:"]);
     }
@@ -210,24 +237,25 @@ mod tests {
     #[test]
     fn what_came_in_and_is_similar_is_one_line() {
         let similar = json!([{"id": 9, "title": "x", "like": {"id": 3, "title": "X"}}]);
-        let told = imported(&json!({"imported": 4, "similar": similar, "omitted": 2, "errors": []}));
+        let told = report_imported(&json!({"imported": 4, "similar": similar, "omitted": 2, "errors": []}));
         assert_eq!(told.notes, ["3 are similar to another, such as record 9 to 3; `nudge records show ID` shows one"]);
     }
 
     #[test]
     fn what_is_advised_can_be_done() {
         let found_so_many =
-            |count: usize| found(&json!({"results": vec![json!({"id": 1}); count], "omitted": 2678})).notes;
+            |count: usize| report_found(&json!({"results": vec![json!({"id": 1}); count], "omitted": 2678})).notes;
         assert_eq!(found_so_many(5), ["2678 more; `--limit` shows up to 50"]);
         assert_eq!(found_so_many(50), ["2678 more; more words narrow it"]);
-        let listed = listed(&json!({"records": vec![json!({"id": 1}); 1_000], "total": 1_200, "next": "x 7"})).notes;
+        let listed =
+            report_list(&json!({"records": vec![json!({"id": 1}); 1_000], "total": 1_200, "next": "x 7"})).notes;
         assert_eq!(listed, ["1000 of 1200; `--before 'x 7'` shows what comes after"]);
     }
 
     #[test]
     fn a_question_is_no_success() {
         let near = json!([{"record": {"id": 5, "title": "One"}, "distance": 0.0143}]);
-        let asked = saved(&json!({"written": false, "message": "x", "near": near}));
+        let asked = report_saved(&json!({"written": false, "message": "x", "near": near}));
         assert_eq!(asked.rows, [["5", "One", "0.0143"]]);
         assert!(asked.is_refused && asked.notes[0].contains("--distinct"), "{asked:?}");
     }

@@ -2,7 +2,7 @@
 
 use nudge_core::error::{Error, Result};
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::{Failure, used_bytes};
+use nudge_storage::{TransactionFailure, used_bytes};
 
 use crate::rows;
 
@@ -29,35 +29,35 @@ impl StoreRoom {
     ///
     /// # Errors
     /// `E_QUOTA`.
-    pub fn check(self, c: &Connection, more_bytes: usize) -> Result<(), Failure> {
+    pub fn require_room(self, c: &Connection, more_bytes: usize) -> Result<(), TransactionFailure> {
         let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX);
         let more = u64::try_from(more_bytes).unwrap_or(u64::MAX);
         if used_bytes(c)?.saturating_add(more) <= most {
             return Ok(());
         }
-        let message = format!("Records have no room left ({} at most); {ADVICE}.", size(most));
+        let message = format!("Records have no room left ({} at most); {ADVICE}.", format_size(most));
         Err(Error::quota("records_bytes", self.max_bytes, message).into())
     }
 
     /// Bounds changes that are allowed without room: while there is none, a record has no more revisions than it had,
     /// or one.
-    pub fn bound_revisions(self, c: &Connection, id: i64) -> Result<(), Failure> {
-        match self.check(c, 1) {
-            Err(Failure::Refused(_)) => rows::drop_oldest_revision(c, id),
+    pub fn bound_revisions(self, c: &Connection, id: i64) -> Result<(), TransactionFailure> {
+        match self.require_room(c, 1) {
+            Err(TransactionFailure::Refused(_)) => rows::drop_oldest_revision(c, id),
             checked => checked,
         }
     }
 
     /// The sentence for people when little is left.
-    pub fn told(self, c: &Connection) -> Result<Option<String>, Failure> {
+    pub fn warn_if_full(self, c: &Connection) -> Result<Option<String>, TransactionFailure> {
         let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX).max(1);
         let percent = used_bytes(c)?.saturating_mul(100) / most;
-        Ok((percent >= TOLD_FROM_PERCENT).then(|| format!("{percent} % of {} are in use; {ADVICE}", size(most))))
+        Ok((percent >= TOLD_FROM_PERCENT).then(|| format!("{percent} % of {} are in use; {ADVICE}", format_size(most))))
     }
 }
 
 /// Bytes in a unit that people read.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{bytes} bytes"),
         _ => format!("{} MiB", bytes >> 20),

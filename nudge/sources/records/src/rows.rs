@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use nudge_core::error::Error;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, Transaction, params};
-use nudge_storage::{Failure, forget_answers, mark_compaction};
+use nudge_storage::{TransactionFailure, forget_answers, mark_compaction};
 use serde::Serialize;
 
 use crate::meaning;
-use crate::record::{Kind, Origin, Record, Revision, Status};
+use crate::record::{Kind, Origin, Record, RecordRevision, Status};
 use crate::same;
 
 /// The columns of a [`Record`], of `record r` and `project p`.
@@ -22,7 +22,7 @@ pub const KEPT_DAYS: i64 = 30;
 /// Most revisions of a record; the oldest go.
 const MAX_REVISIONS: i64 = 50;
 
-fn record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
+fn read_record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
     Ok(Record {
         id: row.get(0)?,
         project: row.get(1)?,
@@ -39,22 +39,22 @@ fn record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
 }
 
 /// The number of records, of every project.
-pub fn total(c: &Connection) -> Result<i64, Failure> {
+pub fn count_all(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT count(*) FROM record")?.query_row([], |row| row.get(0))?)
 }
 
 /// The record of this number, if there is one.
-pub fn find(c: &Connection, id: i64) -> Result<Option<Record>, Failure> {
+pub fn find_record(c: &Connection, id: i64) -> Result<Option<Record>, TransactionFailure> {
     let mut statement = c.prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE r.id = ?1"))?;
-    Ok(statement.query_row([id], record).optional()?)
+    Ok(statement.query_row([id], read_record).optional()?)
 }
 
-/// As [`find`].
+/// As [`find_record`].
 ///
 /// # Errors
 /// `E_NOT_FOUND`, with where it went when it was merged.
-pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
-    if let Some(record) = find(c, id)? {
+pub fn get_record(c: &Connection, id: i64) -> Result<Record, TransactionFailure> {
+    if let Some(record) = find_record(c, id)? {
         return Ok(record);
     }
     let mut statement = c.prepare_cached("SELECT into_id FROM gone WHERE record_id = ?1")?;
@@ -64,7 +64,7 @@ pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
             Error::not_found(format!("Record {id} was deleted for ever, or too long ago; nothing is left of it."))
         }
         Some(Some(into)) => Error::not_found(format!("Record {id} was merged into record {into}; read that one."))
-            .with("merged_into", into),
+            .with_data("merged_into", into),
         Some(None) => Error::not_found(format!(
             "Record {id} was deleted; `nudge.records.restore` brings it back for {KEPT_DAYS} days."
         )),
@@ -74,7 +74,13 @@ pub fn get(c: &Connection, id: i64) -> Result<Record, Failure> {
 }
 
 /// A record of the project and kind that says the same.
-pub fn same(c: &Connection, project: i64, kind: Kind, title: &str, body: &str) -> Result<Option<i64>, Failure> {
+pub fn find_same(
+    c: &Connection,
+    project: i64,
+    kind: Kind,
+    title: &str,
+    body: &str,
+) -> Result<Option<i64>, TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT id FROM record WHERE project_id = ?1 AND kind = ?2 AND same = ?3 ORDER BY id DESC LIMIT 1",
     )?;
@@ -82,8 +88,8 @@ pub fn same(c: &Connection, project: i64, kind: Kind, title: &str, body: &str) -
 }
 
 /// Finds the newest other record of the same project, kind and title.
-pub fn titled_alike(c: &Connection, id: i64, draft: &Draft) -> Result<Option<(i64, String)>, Failure> {
-    let title = same::folded(&draft.title);
+pub fn titled_alike(c: &Connection, id: i64, draft: &RecordDraft) -> Result<Option<(i64, String)>, TransactionFailure> {
+    let title = same::fold_text(&draft.title);
     // The title stands first in `same`, and ends with the line.
     let mut statement = c.prepare_cached(
         "SELECT id, title FROM record WHERE project_id = ?1 AND kind = ?2 AND same >= ?3 || char(10)
@@ -95,7 +101,7 @@ pub fn titled_alike(c: &Connection, id: i64, draft: &Draft) -> Result<Option<(i6
 
 /// The conditions of a list.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Filter {
+pub struct RecordFilter {
     /// This project alone.
     pub project: Option<i64>,
     /// This kind alone.
@@ -106,7 +112,7 @@ pub struct Filter {
 
 /// A record in a list, without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct RecordEntry {
     /// The number.
     pub id: i64,
     /// The name of its project.
@@ -122,12 +128,12 @@ pub struct Entry {
 }
 
 /// Records by their last change, newest first, after the place `before`, and how many there are in all.
-pub fn list(
+pub fn list_records(
     c: &Connection,
-    filter: Filter,
+    filter: RecordFilter,
     limit: usize,
     before: Option<(&str, i64)>,
-) -> Result<(Vec<Entry>, i64), Failure> {
+) -> Result<(Vec<RecordEntry>, i64), TransactionFailure> {
     let (mut wheres, mut values): (Vec<&str>, Vec<&dyn ToSql>) = (vec!["1"], Vec::new());
     if let Some(project) = &filter.project {
         wheres.push("r.project_id = ?");
@@ -156,7 +162,7 @@ pub fn list(
     );
     let mut statement = c.prepare_cached(&sql)?;
     let entries = statement.query_map(&values[..], |row| {
-        Ok(Entry {
+        Ok(RecordEntry {
             id: row.get(0)?,
             project: row.get(1)?,
             kind: row.get(2)?,
@@ -170,7 +176,7 @@ pub fn list(
 
 /// A record that is about to be written.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct RecordDraft {
     /// The project.
     pub project: i64,
     /// The kind.
@@ -185,7 +191,7 @@ pub struct Draft {
 
 /// The writer of a change, its way and time.
 #[derive(Debug, Clone)]
-pub struct Author {
+pub struct RecordAuthor {
     /// The client's name; may be empty.
     pub by: String,
     /// How it came.
@@ -195,31 +201,31 @@ pub struct Author {
 }
 
 /// Returns the number after the last change of any record.
-fn next_seq(c: &Connection) -> Result<i64, Failure> {
+fn next_seq(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT 1 + max((SELECT coalesce(max(seq), 0) FROM record), (SELECT coalesce(max(seq), 0) FROM gone))";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// Makes a record, and returns its number.
-pub fn insert(c: &Connection, draft: &Draft, author: &Author) -> Result<i64, Failure> {
-    let Draft { project, kind, title, body, status } = draft;
+pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor) -> Result<i64, TransactionFailure> {
+    let RecordDraft { project, kind, title, body, status } = draft;
     let mut statement = c.prepare_cached(
         "INSERT INTO record(project_id, kind, title, body, same, status, by, origin, created_at, updated_at, seq)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
     )?;
     let same = same::of_record(title, body);
-    let Author { by, origin, now } = author;
+    let RecordAuthor { by, origin, now } = author;
     Ok(statement.insert(params![project, kind, title, body, same, status, by, origin, now, next_seq(c)?])?)
 }
 
 /// Sets when a record was made, for one that was made elsewhere.
-pub fn set_created(c: &Connection, id: i64, at: &str) -> Result<(), Failure> {
+pub fn set_created(c: &Connection, id: i64, at: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, at])?;
     Ok(())
 }
 
 /// Keeps a record as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
-fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), Failure> {
+fn keep_revision(c: &Connection, old: &Record, why: &str, author: &RecordAuthor) -> Result<(), TransactionFailure> {
     let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;
     c.prepare_cached(
         "INSERT OR REPLACE INTO revision(record_id, version, at, by, why, project, kind, title, body, status, origin, created_at)
@@ -232,7 +238,7 @@ fn keep(c: &Connection, old: &Record, why: &str, author: &Author) -> Result<(), 
 }
 
 /// Drops the oldest revision of a record that has several.
-pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), Failure> {
+pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     let sql = "DELETE FROM revision WHERE record_id = ?1 AND version = (SELECT min(version) FROM revision WHERE record_id = ?1)
                AND version < (SELECT max(version) FROM revision WHERE record_id = ?1)";
     c.prepare_cached(sql)?.execute([id])?;
@@ -240,9 +246,15 @@ pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), Failure> {
 }
 
 /// Replaces the content of a record.
-pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &Author) -> Result<(), Failure> {
-    keep(c, old, why, author)?;
-    let Draft { project, kind, title, body, status } = draft;
+pub fn update_record(
+    c: &Connection,
+    old: &Record,
+    draft: &RecordDraft,
+    why: &str,
+    author: &RecordAuthor,
+) -> Result<(), TransactionFailure> {
+    keep_revision(c, old, why, author)?;
+    let RecordDraft { project, kind, title, body, status } = draft;
     let same = same::of_record(title, body);
     c.prepare_cached(
         "UPDATE record SET project_id = ?2, kind = ?3, title = ?4, body = ?5, same = ?6, status = ?7, version = version + 1,
@@ -256,8 +268,13 @@ pub fn update(c: &Connection, old: &Record, draft: &Draft, why: &str, author: &A
 }
 
 /// Removes a record; its content stays as a revision for 30 days. `into` is the record that it was merged into.
-pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) -> Result<(), Failure> {
-    keep(c, old, if into.is_some() { "merge" } else { "delete" }, author)?;
+pub fn delete_record(
+    c: &Connection,
+    old: &Record,
+    into: Option<i64>,
+    author: &RecordAuthor,
+) -> Result<(), TransactionFailure> {
+    keep_revision(c, old, if into.is_some() { "merge" } else { "delete" }, author)?;
     let seq = next_seq(c)?;
     c.prepare_cached("DELETE FROM record WHERE id = ?1")?.execute([old.id])?;
     c.prepare_cached("INSERT OR REPLACE INTO gone(seq, record_id, into_id, at) VALUES (?1, ?2, ?3, ?4)")?
@@ -266,27 +283,27 @@ pub fn delete(c: &Connection, old: &Record, into: Option<i64>, author: &Author) 
 }
 
 /// Returns true when a record was deleted, and can be brought back.
-pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, Failure> {
+pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM gone WHERE record_id = ?1 AND into_id IS NULL
                AND EXISTS (SELECT 1 FROM revision WHERE record_id = ?1)";
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
 /// Drops the text of a deleted record, and marks that the file has to be written anew.
-pub fn forget_one(tx: &Transaction<'_>, id: i64) -> Result<(), Failure> {
+pub fn forget_one(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFailure> {
     tx.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
     forget_answers(tx, id)?;
     mark_compaction(tx)
 }
 
 /// The revisions of a record, newest first.
-pub fn revisions(c: &Connection, id: i64) -> Result<Vec<Revision>, Failure> {
+pub fn read_revisions(c: &Connection, id: i64) -> Result<Vec<RecordRevision>, TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT version, at, by, why, project, kind, title, body, status FROM revision WHERE record_id = ?1
          ORDER BY version DESC",
     )?;
     let rows = statement.query_map([id], |row| {
-        Ok(Revision {
+        Ok(RecordRevision {
             version: row.get(0)?,
             at: row.get(1)?,
             by: row.get(2)?,
@@ -302,8 +319,14 @@ pub fn revisions(c: &Connection, id: i64) -> Result<Vec<Revision>, Failure> {
 }
 
 /// Brings a deleted record back under its own number, as its newest revision says.
-pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Author) -> Result<(), Failure> {
-    let Revision { version, kind, title, body, status, .. } = of;
+pub fn revive_record(
+    c: &Connection,
+    id: i64,
+    project: i64,
+    of: &RecordRevision,
+    author: &RecordAuthor,
+) -> Result<(), TransactionFailure> {
+    let RecordRevision { version, kind, title, body, status, .. } = of;
     // A version number is never used twice, even when the record becomes again as it was.
     let (origin, created_at, last): (Origin, String, i64) = c
         .prepare_cached(
@@ -336,23 +359,23 @@ pub fn revive(c: &Connection, id: i64, project: i64, of: &Revision, author: &Aut
 }
 
 /// Drops records that were deleted more than 30 days before: `limit` is that time.
-pub fn forget(c: &Connection, limit: &str) -> Result<usize, Failure> {
+pub fn forget_deleted(c: &Connection, limit: &str) -> Result<usize, TransactionFailure> {
     c.prepare_cached(
         "DELETE FROM revision WHERE record_id IN (SELECT record_id FROM gone WHERE at < ?1 AND into_id IS NULL)",
     )?
     .execute([limit])
-    .map_err(Failure::from)
+    .map_err(TransactionFailure::from)
 }
 
 /// Returns the numbers of a project's records. The query names the small index: the other one by project holds their
 /// texts.
-pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, Failure> {
+pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Moves all records of a project into another, and counts them. Their content stays, so they get no new version.
-pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> {
+pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let last = next_seq(c)? - 1;
     // Each has a number of its own again, after all others'.
     let sql = "UPDATE record SET project_id = ?2, seq = seq + ?3 WHERE project_id = ?1";
@@ -360,7 +383,7 @@ pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, Failure> 
 }
 
 /// How many records a project has; by the small index, as above.
-pub fn count(c: &Connection, project: i64) -> Result<i64, Failure> {
+pub fn count_in_project(c: &Connection, project: i64) -> Result<i64, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT count(*) FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_row([project], |row| row.get(0))?)
 }

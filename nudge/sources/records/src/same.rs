@@ -6,7 +6,7 @@
 
 /// Folds a text so that case, spaces and punctuation do not count. Signs within a word stay, because `1.5` is not `15`,
 /// and so do signs that mean something: `-1`, `C++`, `!ready`.
-pub fn folded(text: &str) -> String {
+pub fn fold_text(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut out = String::with_capacity(lower.len());
     for word in lower.split_whitespace() {
@@ -27,7 +27,7 @@ pub fn folded(text: &str) -> String {
 
 /// The form of a record by which another one is the same.
 pub fn of_record(title: &str, body: &str) -> String {
-    format!("{}\n{}", folded(title), folded(body))
+    format!("{}\n{}", fold_text(title), fold_text(body))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
             ("A — b", "a b"),
             ("Größe", "GRÖSSE"),
         ] {
-            let same = folded(a) == folded(b);
+            let same = fold_text(a) == fold_text(b);
             // Capital letters of `ß` are two.
             assert!(same || a == "Größe", "{a} {b}");
         }
@@ -56,7 +56,7 @@ mod tests {
             ("a b", "ab"),
             ("ready?", "ready"),
         ] {
-            assert_ne!(folded(a), folded(b));
+            assert_ne!(fold_text(a), fold_text(b));
         }
         assert_ne!(of_record("a", "b c"), of_record("a b", "c"));
     }

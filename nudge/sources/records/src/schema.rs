@@ -1,7 +1,7 @@
 //! The database.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{App, COMPACTION, GENERATION, KEYS, KEYS_IN_ORDER, Kept};
+use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, GENERATION, KEYS, KEYS_IN_ORDER};
 
 /// The tables, and the triggers that keep the full-text indexes in step with them.
 ///
@@ -57,11 +57,11 @@ CREATE TRIGGER record_update AFTER UPDATE OF title, body ON record BEGIN
 END;";
 
 /// The database of records.
-pub static APP: App = App {
+pub static APP: DatabaseKind = DatabaseKind {
     name: "records",
     migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER, COMPACTION],
     full_text: &["record_fts", "record_tri"],
-    kept: Kept::Data,
+    kept: DataRetention::Data,
 };
 
 /// The index of stems. A word in a title counts twice.

@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use nudge_core::embed::Thought;
-use nudge_core::explain::{Parts, rounded};
-use nudge_storage::Failure;
-use nudge_storage::rank::{Evidence, Relevance};
+use nudge_core::embed::QuestionVector;
+use nudge_core::explain::{ScoreParts, round_number};
+use nudge_storage::TransactionFailure;
+use nudge_storage::rank::{MatchEvidence, TextRelevance};
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
-use nudge_storage::search::{Found, Known, Words, search, trigrams};
+use nudge_storage::search::{FoundTexts, QuestionWords, TextIndexCache, search, trigrams};
 use serde::Serialize;
 
-use crate::meaning::Memory;
-use crate::project::Asked;
+use crate::meaning::RecordMemory;
+use crate::project::ProjectChoice;
 use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
@@ -29,22 +29,22 @@ const NEAREST: usize = 100;
 
 /// The meaning of a question, and the vectors to compare it with.
 #[derive(Clone, Copy)]
-pub struct Meaning<'a> {
+pub struct QuestionMeaning<'a> {
     /// The question's.
-    pub asked: &'a Thought,
+    pub asked: &'a QuestionVector,
     /// The vectors of the records.
-    pub memory: &'a Memory,
+    pub memory: &'a RecordMemory,
 }
 
 /// A search for records.
 #[derive(Debug, Clone)]
-pub struct Query<'a> {
+pub struct RecordQuery<'a> {
     /// The words.
-    pub words: &'a Words,
+    pub words: &'a QuestionWords,
     /// The facts that are known of the indexes.
-    pub known: &'a Known,
+    pub known: &'a TextIndexCache,
     /// The project that counts more.
-    pub project: Asked,
+    pub project: ProjectChoice,
     /// This kind alone.
     pub kind: Option<Kind>,
     /// This status alone.
@@ -57,13 +57,13 @@ pub struct Query<'a> {
 
 /// Result of `nudge.records.search`.
 #[derive(Debug, Serialize)]
-pub struct Searched {
+pub struct RecordSearch {
     /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
     pub mode: &'static str,
     /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
     /// Best first.
-    pub results: Vec<Hit>,
+    pub results: Vec<RecordHit>,
     /// How many more are as relevant as these have to be.
     pub omitted: usize,
     /// Names of projects like the one that was asked for, which has no record.
@@ -71,16 +71,16 @@ pub struct Searched {
     pub projects_like: Vec<String>,
 }
 
-impl Searched {
+impl RecordSearch {
     /// Nothing was found, by words.
-    pub fn none() -> Self {
+    pub fn new_empty() -> Self {
         Self { mode: "lexical", degraded: Vec::new(), results: Vec::new(), omitted: 0, projects_like: Vec::new() }
     }
 }
 
 /// A record that was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Hit {
+pub struct RecordHit {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
@@ -96,40 +96,44 @@ pub struct Hit {
     pub cut: bool,
     /// The addends of the relevance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explain: Option<Explain>,
+    pub explain: Option<RecordExplanation>,
 }
 
 /// Why a record was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Explain {
+pub struct RecordExplanation {
     /// Named addends; their sum, cut at 1, is the relevance.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// The words of the question that it holds.
     pub words: Vec<String>,
     /// How many words were looked for.
     pub of: usize,
     /// The values behind the addends.
     #[serde(skip)]
-    pub evidence: Evidence,
+    pub evidence: MatchEvidence,
 }
 
 /// The facts of a record that are known before its text is read.
-struct Candidate {
+struct RecordCandidate {
     id: i64,
-    of: Evidence,
+    of: MatchEvidence,
     score: f64,
 }
 
-impl Query<'_> {
+impl RecordQuery<'_> {
     /// Returns true when it asks for records of this kind and status.
-    fn admits(&self, kind: Kind, status: Status) -> bool {
+    fn can_match(&self, kind: Kind, status: Status) -> bool {
         self.kind.is_none_or(|wanted| wanted == kind) && self.status.is_none_or(|wanted| wanted == status)
     }
 }
 
 /// Finds the most relevant records, best first, archived ones [behind](ARCHIVED) those that are as relevant; of equals the
 /// newer one comes first. And how many more there are over the cut.
-pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Result<(Vec<Hit>, usize), Failure> {
+pub fn find_records(
+    c: &Connection,
+    query: &RecordQuery<'_>,
+    by: Option<QuestionMeaning<'_>>,
+) -> Result<(Vec<RecordHit>, usize), TransactionFailure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
     // When meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long
     // as the rest.
@@ -140,15 +144,15 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         grams = trigrams(c, TRIGRAMS, query.words, query.known)?;
     }
     let is_here = match query.project {
-        Asked::One(id) => rows::of_project(c, id)?,
-        Asked::All | Asked::None(_) => HashSet::default(),
+        ProjectChoice::One(id) => rows::of_project(c, id)?,
+        ProjectChoice::All | ProjectChoice::None(_) => HashSet::default(),
     };
     let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
-    let near = by.map(|by| by.memory.near(&by.asked.vector));
+    let near = by.map(|by| by.memory.compare_vector(&by.asked.vector));
     // A meaning that counts for nothing finds nothing.
     if let (Some(by), Some(near)) = (by.filter(|by| by.asked.understood > 0.0), &near) {
-        let fits = |id: i64| by.memory.about.get(&id).is_some_and(|about| query.admits(about.kind, about.status));
-        ids.extend(near.top(NEAREST, fits));
+        let fits = |id: i64| by.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
+        ids.extend(near.find_nearest(NEAREST, fits));
     }
     ids.sort_unstable();
     ids.dedup();
@@ -156,19 +160,19 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     let mut grams = grams.into_iter().peekable();
     for id in ids {
         let held = found.rows.get(&id).copied().unwrap_or_default();
-        let of = Evidence {
+        let of = MatchEvidence {
             bm25: held.bm25,
             coverage: held.coverage,
             names: held.names,
             // Both are in the order of the rows.
             trigrams: grams.next_if(|(row, _)| *row == id).map_or(0.0, |(_, weight)| weight),
-            cosine: near.as_ref().and_then(|near| near.cosine(id)),
+            cosine: near.as_ref().and_then(|near| near.best_cosine(id)),
             understood: by.map_or(0.0, |by| by.asked.understood),
             is_here: is_here.contains(&id),
         };
         let score = of.sum();
         if score >= query.cut {
-            candidates.push(Candidate { id, of, score });
+            candidates.push(RecordCandidate { id, of, score });
         }
     }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
@@ -183,9 +187,9 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
         }
         // The memory may know of one that was deleted a moment ago.
         let stands = look.query_row([one.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        match stands.filter(|(kind, status)| query.admits(*kind, *status)) {
+        match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
             None => over_the_cut -= 1,
-            Some((_, Status::Archived)) => archived.push(Candidate { score: one.score - ARCHIVED, ..one }),
+            Some((_, Status::Archived)) => archived.push(RecordCandidate { score: one.score - ARCHIVED, ..one }),
             Some(_) => best.push(one),
         }
     }
@@ -195,20 +199,20 @@ pub fn find(c: &Connection, query: &Query<'_>, by: Option<Meaning<'_>>) -> Resul
     let more = over_the_cut.saturating_sub(query.limit);
     let hits = best.into_iter().map(|one| {
         let words = words_of(&found, one.id);
-        let Relevance { score, parts } = one.of.relevance();
-        let explain = Explain { parts, words, of: found.words.len(), evidence: one.of };
-        Ok(Hit {
-            record: rows::get(c, one.id)?,
-            similarity: one.of.cosine.map(rounded),
+        let TextRelevance { score, parts } = one.of.relevance();
+        let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: one.of };
+        Ok(RecordHit {
+            record: rows::get_record(c, one.id)?,
+            similarity: one.of.cosine.map(round_number),
             relevance: score,
-            elsewhere: !one.of.is_here && query.project != Asked::All,
+            elsewhere: !one.of.is_here && query.project != ProjectChoice::All,
             cut: false,
             explain: Some(explain),
         })
     });
-    Ok((hits.collect::<Result<_, Failure>>()?, more))
+    Ok((hits.collect::<Result<_, TransactionFailure>>()?, more))
 }
 
-fn words_of(found: &Found, id: i64) -> Vec<String> {
+fn words_of(found: &FoundTexts, id: i64) -> Vec<String> {
     found.rows.get(&id).map(|held| found.words_of(held).map(str::to_owned).collect()).unwrap_or_default()
 }

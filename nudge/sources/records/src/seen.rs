@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use nudge_core::embed::{Embedder, Model};
+use nudge_core::embed::{ModelState, TextEmbedder};
 use nudge_core::error::Result;
-use nudge_core::explain::rounded;
+use nudge_core::explain::round_number;
 use nudge_storage::Db;
 
 use crate::incoming::ReadRecord;
 use crate::meaning;
-use crate::project::{self, Asked};
+use crate::project::{self, ProjectChoice};
 use crate::record::Kind;
 use crate::rows;
-use crate::source::Records;
-use crate::write::{ALIKE, Ready, Seen};
+use crate::source::RecordSource;
+use crate::write::{ALIKE, CheckedUpsert, SeenText};
 
 /// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
@@ -26,49 +26,49 @@ const MAX_SEEN: usize = 20;
 
 /// How many records of an import were compared by their meaning.
 #[derive(Debug, Default)]
-pub struct Comparisons(usize);
+pub struct ComparisonCount(usize);
 
-impl Comparisons {
+impl ComparisonCount {
     fn is_over(&self) -> bool {
         self.0 >= MAX_SEEN
     }
 }
 
-impl Records {
+impl RecordSource {
     /// Looks at a new record before it is written.
-    pub(crate) fn see(&self, ready: &Ready) -> Result<Seen> {
+    pub(crate) fn compare_upsert(&self, ready: &CheckedUpsert) -> Result<SeenText> {
         let params = &ready.params;
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
-            return Ok(Seen::default());
+            return Ok(SeenText::default());
         };
         // A record that cannot be compared is saved all the same, and its vectors come later. A caller that says it is
         // another matter asks for no comparison.
         let uncompared = |why: &str| {
             let degraded = (!params.distinct).then(|| format!("{why}; it was compared with no other record"));
-            Ok(Seen { degraded, ..Seen::default() })
+            Ok(SeenText { degraded, ..SeenText::default() })
         };
         let model = match self.models().get(SAVE_WAIT) {
-            Model::Ready(model) => model,
+            ModelState::Ready(model) => model,
             // The answer is the same every time, and `nudge doctor` and each search say it.
-            Model::Absent => return Ok(Seen::default()),
-            Model::Loading => return uncompared("the embedding model is being loaded"),
-            Model::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
+            ModelState::Absent => return Ok(SeenText::default()),
+            ModelState::Loading => return uncompared("the embedding model is being loaded"),
+            ModelState::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
         };
         let body = params.body.as_deref().unwrap_or_default();
-        let vectors = match vectors(title, body, &*model) {
+        let vectors = match embed_parts(title, body, &*model) {
             Ok(vectors) => vectors,
             Err(error) => return uncompared(error.message().trim_end_matches('.')),
         };
-        let seen = Seen { vectors: Some((model.id().to_owned(), vectors)), ..Seen::default() };
-        let Some(db) = self.existing()? else { return Ok(seen) };
+        let seen = SeenText { vectors: Some((model.id().to_owned(), vectors)), ..SeenText::default() };
+        let Some(db) = self.find_db()? else { return Ok(seen) };
         self.make_up_alone(db, &*model)?;
         let project = db.read(|c| {
-            let project = match project::asked(c, params.project.as_deref(), ready.here.as_ref())? {
-                Asked::One(id) => id,
-                Asked::All | Asked::None(_) => return Ok(None),
+            let project = match project::choose_project(c, params.project.as_deref(), ready.here.as_ref())? {
+                ProjectChoice::One(id) => id,
+                ProjectChoice::All | ProjectChoice::None(_) => return Ok(None),
             };
             // A record that is the same needs no question.
-            Ok(rows::same(c, project, kind, title, body)?.is_none().then_some(project))
+            Ok(rows::find_same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
         let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
             return Ok(seen);
@@ -77,15 +77,19 @@ impl Records {
     }
 
     /// Looks at the first records of an import that are new, by their place in the batch.
-    pub(crate) fn see_moved(&self, batch: &[ReadRecord], made: &mut Comparisons) -> Result<HashMap<usize, Seen>> {
+    pub(crate) fn see_moved(
+        &self,
+        batch: &[ReadRecord],
+        made: &mut ComparisonCount,
+    ) -> Result<HashMap<usize, SeenText>> {
         let mut all = HashMap::new();
         if made.is_over() {
             return Ok(all);
         }
-        let Some(db) = self.existing()? else { return Ok(all) };
-        let Model::Ready(model) = self.models().get(SAVE_WAIT) else {
+        let Some(db) = self.find_db()? else { return Ok(all) };
+        let ModelState::Ready(model) = self.models().get(SAVE_WAIT) else {
             // The model is not waited for again with each batch.
-            *made = Comparisons(MAX_SEEN);
+            *made = ComparisonCount(MAX_SEEN);
             return Ok(all);
         };
         self.make_up_alone(db, &*model)?;
@@ -94,14 +98,14 @@ impl Records {
             if made.is_over() {
                 break;
             }
-            let (kind, title, body) = (one.kind, one.line(), &one.body);
+            let (kind, title, body) = (one.kind, one.to_title(), &one.body);
             let project = db.read(|c| {
                 let Some(project) = project::by_name(c, &one.project)? else { return Ok(None) };
-                Ok(rows::same(c, project, kind, &title, body)?.is_none().then_some(project))
+                Ok(rows::find_same(c, project, kind, &title, body)?.is_none().then_some(project))
             })?;
             let Some(project) = project.filter(|_| meaning::is_understood(&title, body, &*model)) else { continue };
-            let Ok(vectors) = vectors(&title, body, &*model) else { continue };
-            let seen = Seen { vectors: Some((model.id().to_owned(), vectors)), ..Seen::default() };
+            let Ok(vectors) = embed_parts(&title, body, &*model) else { continue };
+            let seen = SeenText { vectors: Some((model.id().to_owned(), vectors)), ..SeenText::default() };
             all.insert(at, self.with_near(seen, db, &*model, project, kind)?);
             made.0 += 1;
         }
@@ -109,23 +113,30 @@ impl Records {
     }
 
     /// Adds the records of a project and kind that are near.
-    fn with_near(&self, seen: Seen, db: &Db, model: &dyn Embedder, project: i64, kind: Kind) -> Result<Seen> {
-        let (near, is_partial) = self.meanings().with(db, model, |memory| {
+    fn with_near(
+        &self,
+        seen: SeenText,
+        db: &Db,
+        model: &dyn TextEmbedder,
+        project: i64,
+        kind: Kind,
+    ) -> Result<SeenText> {
+        let (near, is_partial) = self.meanings().with_memory(db, model, |memory| {
             let is_of_it =
                 |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);
             let first = seen.vectors.as_ref().and_then(|(_, vectors)| vectors.first());
             let near = first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default();
             (near, memory.is_partial())
         })?;
-        let near = near.into_iter().map(|(id, cosine)| (id, rounded(1.0 - f64::from(cosine))));
+        let near = near.into_iter().map(|(id, cosine)| (id, round_number(1.0 - f64::from(cosine))));
         let near = near.filter(|(_, distance)| *distance <= ALIKE).collect();
         let degraded = is_partial.then(|| "some records have no vector yet; it was not compared with these".to_owned());
-        Ok(Seen { near, degraded, ..seen })
+        Ok(SeenText { near, degraded, ..seen })
     }
 }
 
-fn vectors(title: &str, body: &str, model: &dyn Embedder) -> Result<Vec<Vec<f32>>> {
-    let texts = meaning::parts(title, body, model);
+fn embed_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Result<Vec<Vec<f32>>> {
+    let texts = meaning::split_parts(title, body, model);
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     model.embed(&texts)
 }

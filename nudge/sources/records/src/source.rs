@@ -6,33 +6,36 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models};
+use nudge_core::embed::{ModelProvider, ModelState, TextEmbedder};
 use nudge_core::error::{Error, Result};
-use nudge_core::once::Once;
-use nudge_core::service::{Caller, Method};
-use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, Fence, Host, Source, SourceSpec, StopFlag, Worker};
-use nudge_core::suggest::{CommandOutcome, Counted, Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService, result};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::settings::{ServeFlag, Setting, SettingKind};
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, DataDir, Fence, Source, SourceHost, SourceSpec, SourceWorker, StopFlag,
+};
+use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceOffers, SuggestRequest};
+use nudge_core::table::{MethodTable, TableService, serialize_result};
 use nudge_storage::rusqlite::Transaction;
-use nudge_storage::search::Known;
-use nudge_storage::{Db, Failure, Opening};
+use nudge_storage::search::TextIndexCache;
+use nudge_storage::{DatabaseOpening, Db, TransactionFailure};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::capture::{Mode, Tally, Turns};
-use crate::join::Join;
-use crate::meaning::{self, Meanings};
+use crate::capture::{ReminderCounts, ReminderMode, TurnTracker};
+use crate::join::ProjectJoinParams;
+use crate::meaning::{self, RecordMeanings};
 use crate::method::{DELETE, RECOVER, SEARCH, TABLE};
 use crate::offer;
-use crate::project::Here;
+use crate::project::ProjectLocation;
 use crate::room::{MAX_BYTES, StoreRoom};
-use crate::rows::{self, Author, KEPT_DAYS};
+use crate::rows::{self, KEPT_DAYS, RecordAuthor};
 use crate::schema::APP;
-use crate::transfer::{self, Recover, Recovered};
+use crate::transfer::{self, RecordRecoverParams, RecordRecovery};
 use crate::write::{
-    Dedup, Delete, Deleted, Merge, NEARLY_THE_SAME, Near, Restore, Unwritten, Upsert, WriteRules, author,
+    DedupChoice, NEARLY_THE_SAME, NearRecord, RecordDeleteParams, RecordDeletion, RecordMergeParams,
+    RecordRestoreParams, RecordUpsertParams, UnwrittenUpsert, WriteRules, to_author,
 };
 
 /// The specification's own variable for the most records that one prompt draws.
@@ -46,37 +49,37 @@ pub static SOURCE: SourceSpec = SourceSpec {
     settings: &[
         Setting {
             name: "records.on",
-            kind: Kind::Switch,
+            kind: SettingKind::Switch,
             default: "0",
-            flag: Flag::On,
+            flag: ServeFlag::On,
             about: "List the tools of records before there is one",
         },
         Setting {
             name: "records.dedup",
-            kind: Kind::OneOf(&["ask", "merge"]),
+            kind: SettingKind::OneOf(&["ask", "merge"]),
             default: "ask",
-            flag: Flag::Value("HOW"),
+            flag: ServeFlag::Value("HOW"),
             about: "What becomes of a record nearly the same as another: the caller is asked, or they are merged",
         },
         Setting {
             name: "records.limit",
-            kind: Kind::Count,
+            kind: SettingKind::Count,
             default: "5",
-            flag: Flag::Value("N"),
+            flag: ServeFlag::Value("N"),
             about: "Most records that one prompt draws; 0 for none",
         },
         Setting {
             name: MAX_BYTES,
-            kind: Kind::Count,
+            kind: SettingKind::Count,
             default: "2147483648",
-            flag: Flag::Value("BYTES"),
+            flag: ServeFlag::Value("BYTES"),
             about: "Most bytes of all records in their database; 0 takes no new one",
         },
         Setting {
             name: "records.capture",
-            kind: Kind::OneOf(&["remind", "ask", "off"]),
+            kind: SettingKind::OneOf(&["remind", "ask", "off"]),
             default: "remind",
-            flag: Flag::Value("WHEN"),
+            flag: ServeFlag::Value("WHEN"),
             about: "When an agent that did something and saved no record hears of it: with its next prompt, before its turn ends, or never",
         },
     ],
@@ -86,7 +89,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     alone: true,
     commands: &[],
     works: true,
-    open: |host| Ok(Arc::new(Records::open(host))),
+    open: |host| Ok(Arc::new(RecordSource::open(host))),
 };
 
 /// The largest file that a call writes anew before it is answered; all writers wait meanwhile. A larger one is left to
@@ -96,67 +99,67 @@ const MAX_COMPACTED_AT_ONCE_BYTES: i64 = 64 << 20;
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
 /// The open source. The database is opened when it is first needed, and made at the first write.
-pub struct Records {
+pub struct RecordSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
     /// The treatment of a near duplicate, when the caller does not say.
-    dedup: Dedup,
+    dedup: DedupChoice,
     /// Most records that one prompt draws.
     limit: usize,
     /// The room of all records together.
     room: StoreRoom,
-    turns: Mutex<Turns>,
-    models: Arc<dyn Models>,
+    turns: Mutex<TurnTracker>,
+    models: Arc<dyn ModelProvider>,
     db: OnceLock<Db>,
-    meanings: Meanings,
-    known: Known,
+    meanings: RecordMeanings,
+    known: TextIndexCache,
     /// The [epoch](Db::epoch) of the file that `known` is of.
     epoch: AtomicU64,
     /// Told when there is something to make vectors of.
-    worker: Worker,
+    worker: SourceWorker,
     written: AtomicU64,
     /// `written` at the last round of the worker that found a compaction due.
     written_before: AtomicU64,
 }
 
-impl Records {
-    fn open(host: Host<'_>) -> Self {
-        let Host { clock, fence, changes, data, settings, models, .. } = host;
+impl RecordSource {
+    fn open(host: SourceHost<'_>) -> Self {
+        let SourceHost { clock, fence, changes, data, settings, models, .. } = host;
         Self {
             clock,
             fence,
             changes,
             data,
             is_on: settings.is_on("records.on"),
-            dedup: if settings.text("records.dedup") == "merge" { Dedup::Merge } else { Dedup::Ask },
-            limit: settings.count("records.limit"),
-            room: StoreRoom::new(settings.count(MAX_BYTES)),
-            turns: Mutex::new(Turns::new(Mode::named(settings.text("records.capture")))),
+            dedup: if settings.get_text("records.dedup") == "merge" { DedupChoice::Merge } else { DedupChoice::Ask },
+            limit: settings.get_count("records.limit"),
+            room: StoreRoom::new(settings.get_count(MAX_BYTES)),
+            turns: Mutex::new(TurnTracker::new(ReminderMode::from_name(settings.get_text("records.capture")))),
             models,
             db: OnceLock::new(),
-            meanings: Meanings::default(),
-            known: Known::default(),
+            meanings: RecordMeanings::default(),
+            known: TextIndexCache::default(),
             epoch: AtomicU64::new(0),
-            worker: Worker::default(),
+            worker: SourceWorker::default(),
             written: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
         }
     }
 
-    fn opening(&self) -> Opening<'_> {
+    fn new_opening(&self) -> DatabaseOpening<'_> {
         let (clock, fence) = (Arc::clone(&self.clock), Arc::clone(&self.fence));
-        Opening { clock, fence, ..Opening::new(&self.data, &APP) }
+        DatabaseOpening { clock, fence, ..DatabaseOpening::new(&self.data, &APP) }
     }
 
     /// The database, which is made when it is not there.
-    pub(crate) fn db(&self) -> Result<&Db> {
+    pub(crate) fn open_db(&self) -> Result<&Db> {
         let db = if let Some(db) = self.db.get() {
             db
         } else {
-            let db = Db::open(&self.opening())?;
+            let db = Db::open(&self.new_opening())?;
             self.db.get_or_init(|| db)
         };
         // A process without a worker may end with the call.
@@ -165,38 +168,38 @@ impl Records {
     }
 
     /// The database, if there is one: a mere look makes none.
-    pub(crate) fn existing(&self) -> Result<Option<&Db>> {
-        if self.db.get().is_none() && !self.opening().path().exists() {
+    pub(crate) fn find_db(&self) -> Result<Option<&Db>> {
+        if self.db.get().is_none() && !self.new_opening().path().exists() {
             return Ok(None);
         }
-        self.db().map(Some)
+        self.open_db().map(Some)
     }
 
     /// The database, for a call that names a record: without one there is none of its number, and none is made.
     pub(crate) fn with_a_record(&self) -> Result<&Db> {
         let none = || Error::not_found("There is no record of this number; there is none at all yet.");
-        self.existing()?.ok_or_else(none)
+        self.find_db()?.ok_or_else(none)
     }
 
     /// Returns the most records that one prompt draws: from the agent's environment, else the setting.
-    pub(crate) fn limit(&self, context: &Context) -> usize {
+    pub(crate) fn prompt_limit(&self, context: &Context) -> usize {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
 
-    pub(crate) fn models(&self) -> &dyn Models {
+    pub(crate) fn models(&self) -> &dyn ModelProvider {
         &*self.models
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
+    fn lock_turns(&self) -> MutexGuard<'_, TurnTracker> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn meanings(&self) -> &Meanings {
+    pub(crate) fn meanings(&self) -> &RecordMeanings {
         &self.meanings
     }
 
     /// Returns the facts that are known of the open file's indexes; for another file they would be wrong.
-    pub(crate) fn known(&self) -> &Known {
+    pub(crate) fn known_indexes(&self) -> &TextIndexCache {
         let epoch = self.db.get().map_or(0, Db::epoch);
         if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
             self.known.forget();
@@ -211,10 +214,10 @@ impl Records {
 
     /// Makes the vectors that are missing; whether all is done.
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
-        let Some(db) = self.existing()? else { return Ok(true) };
+        let Some(db) = self.find_db()? else { return Ok(true) };
         let model = match self.models.for_work(MODEL_WAIT, || db.read(meaning::is_any_without))? {
             None => return Ok(true),
-            Some(Model::Ready(model)) => model,
+            Some(ModelState::Ready(model)) => model,
             Some(_) => return Ok(false),
         };
         while !stop.is_set() {
@@ -226,21 +229,21 @@ impl Records {
     }
 
     /// Makes vectors for a moment in a process without a worker.
-    pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn Embedder) -> Result<()> {
+    pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(meaning::make_some(db, model)? == 0))
     }
 
     /// Returns the part of `nudge.status` about records.
-    fn standing(&self, db: &Db) -> Result<Value> {
+    fn read_status(&self, db: &Db) -> Result<Value> {
         let (stored, unread, full) =
-            db.read(|c| Ok((rows::total(c)?, meaning::count_without(c)?, self.room.told(c)?)))?;
-        let Tally { asked, skipped } = self.turns().tally();
+            db.read(|c| Ok((rows::count_all(c)?, meaning::count_without(c)?, self.room.warn_if_full(c)?)))?;
+        let ReminderCounts { asked, skipped } = self.lock_turns().tally();
         let mut told = json!({
             "stored": stored,
             "written": self.written.load(Ordering::Relaxed),
             "asked": asked,
             "skipped": skipped,
-            "model": self.models.look().state(),
+            "model": self.models.get_loaded().state(),
         });
         if unread > 0 {
             told["without_meaning"] = unread.into();
@@ -261,21 +264,21 @@ impl Records {
     }
 
     /// Makes a change once, and tells of it.
-    fn change<T: Serialize>(
+    fn make_change<T: Serialize>(
         &self,
         by: Caller<'_>,
         what: &'static str,
-        mut write: impl FnMut(&Transaction<'_>) -> Result<(T, Map<String, Value>), Failure>,
+        mut write: impl FnMut(&Transaction<'_>) -> Result<(T, Map<String, Value>), TransactionFailure>,
     ) -> Result<Box<RawValue>> {
         let mut detail = Map::new();
-        let answer = self.db()?.write_once(by, |tx| {
+        let answer = self.open_db()?.write_once(by, |tx| {
             let (result, told) = write(tx)?;
             detail = told;
             Ok(result)
         })?;
         if !answer.again {
             self.note_written();
-            self.tell(by, what, detail);
+            self.tell_change(by, what, detail);
         }
         Ok(answer.result)
     }
@@ -287,91 +290,93 @@ impl Records {
         self.work_on();
     }
 
-    pub(crate) fn rules<'a>(&'a self, author: &'a Author) -> WriteRules<'a> {
+    pub(crate) fn new_rules<'a>(&'a self, author: &'a RecordAuthor) -> WriteRules<'a> {
         WriteRules { author, clock: self.clock(), room: self.room }
     }
 
-    pub(crate) fn tell(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
-        self.changes.tell(&[ChangeEvent {
+    pub(crate) fn tell_change(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
+        self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what,
-            at: rfc3339::text(self.clock.now()),
+            at: rfc3339::format_time(self.clock.now()),
             by: by.name.into(),
             touched: Vec::new(),
             detail,
         }]);
     }
 
-    pub(crate) fn upsert(&self, by: Caller<'_>, params: Upsert) -> Result<Box<RawValue>> {
-        let mut ready = params.ready()?;
+    pub(crate) fn upsert_record(&self, by: Caller<'_>, params: RecordUpsertParams) -> Result<Box<RawValue>> {
+        let mut ready = params.into_checked()?;
         if ready.params.id.is_some() {
             self.with_a_record()?;
         }
-        let seen = self.see(&ready)?;
+        let seen = self.compare_upsert(&ready)?;
         if let Some((nearest, _)) = seen.near.first().filter(|(_, distance)| *distance <= NEARLY_THE_SAME) {
-            if ready.params.dedup.unwrap_or(self.dedup) == Dedup::Ask {
-                return self.ask(&seen.near);
+            if ready.params.dedup.unwrap_or(self.dedup) == DedupChoice::Ask {
+                return self.ask_caller(&seen.near);
             }
             ready = ready.into_change_of(*nearest);
         }
-        let author = author(by, self.clock());
-        self.change(by, "upsert", |tx| {
-            let done = ready.write(tx, &seen, &self.rules(&author))?;
-            let detail = told(&json!({"id": done.record.id, "project": done.record.project}));
+        let author = to_author(by, self.clock());
+        self.make_change(by, "upsert", |tx| {
+            let done = ready.write(tx, &seen, &self.new_rules(&author))?;
+            let detail = to_detail(&json!({"id": done.record.id, "project": done.record.project}));
             Ok((done, detail))
         })
     }
 
     /// Answers that a record is nearly the same as others.
-    fn ask(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
+    fn ask_caller(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
         let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
-        let near = self.db()?.read(|c| {
-            let read =
-                |(id, distance): &(i64, f64)| Ok(Near { distance: *distance, record: rows::get(c, *id)?, cut: false });
-            near.clone().map(read).collect::<Result<Vec<_>, Failure>>()
+        let near = self.open_db()?.read(|c| {
+            let read = |(id, distance): &(i64, f64)| {
+                Ok(NearRecord { distance: *distance, record: rows::get_record(c, *id)?, cut: false })
+            };
+            near.clone().map(read).collect::<Result<Vec<_>, TransactionFailure>>()
         })?;
-        result(&Unwritten::new(near))
+        serialize_result(&UnwrittenUpsert::new(near))
     }
 
     /// Puts a backup in the place of the database, which may be damaged.
-    pub(crate) fn recover(&self, by: Caller<'_>, params: Recover) -> Result<Recovered> {
-        let file = transfer::path(&params.file, params.context)?;
+    pub(crate) fn recover_db(&self, by: Caller<'_>, params: RecordRecoverParams) -> Result<RecordRecovery> {
+        let file = transfer::resolve_path(&params.file, params.context)?;
         let mut replaced = None;
         self.fence.commit(&mut || {
-            replaced = nudge_storage::restore(&self.opening(), &file)?;
+            replaced = nudge_storage::restore_copy(&self.new_opening(), &file)?;
             Ok(())
         })?;
-        self.meanings.forget();
+        self.meanings.drop_memory();
         self.known.forget();
-        let (records, newest) = self.db()?.read(|c| {
+        let (records, newest) = self.open_db()?.read(|c| {
             let sql = "SELECT count(*), max(updated_at) FROM record";
             Ok(c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
         })?;
         self.work_on();
-        self.tell(by, "recover", told(&json!({"records": records})));
+        self.tell_change(by, "recover", to_detail(&json!({"records": records})));
         let replaced = replaced.map(|path| path.display().to_string());
-        Ok(Recovered { file: file.display().to_string(), records, newest, replaced })
+        Ok(RecordRecovery { file: file.display().to_string(), records, newest, replaced })
     }
 
-    pub(crate) fn delete(&self, by: Caller<'_>, params: &Delete) -> Result<Box<RawValue>> {
+    pub(crate) fn delete_record(&self, by: Caller<'_>, params: &RecordDeleteParams) -> Result<Box<RawValue>> {
         self.with_a_record()?;
-        let author = author(by, self.clock());
-        let done = self.change(by, "delete", |tx| Ok((params.write(tx, &author)?, told(&json!({"id": params.id})))));
+        let author = to_author(by, self.clock());
+        let done =
+            self.make_change(by, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(&json!({"id": params.id})))));
         // A refused call also compacts: it says that nothing is left of the record.
         let is_pending = params.forever && self.compact_now()?;
         if is_pending && done.is_ok() {
-            return result(&Deleted { deleted: true, id: params.id, forever: true, pending: true });
+            return serialize_result(&RecordDeletion { deleted: true, id: params.id, forever: true, pending: true });
         }
         done
     }
 
     /// Writes the file anew if a deletion for ever made that due. Returns true when a large file is left to the worker.
     fn compact_now(&self) -> Result<bool> {
-        let db = self.db()?;
+        let db = self.open_db()?;
         if !db.is_compaction_due()? {
             return Ok(false);
         }
-        if self.worker.is_running() && db.bytes()? > MAX_COMPACTED_AT_ONCE_BYTES {
+        if self.worker.is_running() && db.file_bytes()? > MAX_COMPACTED_AT_ONCE_BYTES {
             self.work_on();
             return Ok(true);
         }
@@ -381,7 +386,7 @@ impl Records {
     /// Writes the file anew if that is due and no record was written since the last round. Returns true when nothing is
     /// left to do.
     fn compact_when_quiet(&self) -> Result<bool> {
-        let Some(db) = self.existing()? else { return Ok(true) };
+        let Some(db) = self.find_db()? else { return Ok(true) };
         if !db.is_compaction_due()? {
             return Ok(true);
         }
@@ -389,88 +394,88 @@ impl Records {
         if self.written_before.swap(written, Ordering::Relaxed) != written {
             return Ok(false);
         }
-        if db.bytes()? > MAX_COMPACTED_AT_ONCE_BYTES && db.compact_beside_writers()? {
+        if db.file_bytes()? > MAX_COMPACTED_AT_ONCE_BYTES && db.compact_beside_writers()? {
             return Ok(true);
         }
         db.compact().map(|()| true)
     }
 
-    pub(crate) fn restore(&self, by: Caller<'_>, params: &Restore) -> Result<Box<RawValue>> {
+    pub(crate) fn restore_record(&self, by: Caller<'_>, params: &RecordRestoreParams) -> Result<Box<RawValue>> {
         self.with_a_record()?;
-        let author = author(by, self.clock());
-        self.change(by, "restore", |tx| {
-            let record = params.write(tx, &self.rules(&author))?;
-            let detail = told(&json!({"id": record.id, "project": record.project}));
+        let author = to_author(by, self.clock());
+        self.make_change(by, "restore", |tx| {
+            let record = params.write(tx, &self.new_rules(&author))?;
+            let detail = to_detail(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
     }
 
-    pub(crate) fn join(&self, by: Caller<'_>, mut params: Join) -> Result<Box<RawValue>> {
-        let here = Here::of(&std::mem::take(&mut params.context).build()?);
-        self.existing()?.ok_or_else(|| Error::not_found("There is no record yet, so there is no project."))?;
-        self.change(by, "join", |tx| {
+    pub(crate) fn join_projects(&self, by: Caller<'_>, mut params: ProjectJoinParams) -> Result<Box<RawValue>> {
+        let here = ProjectLocation::from_context(&std::mem::take(&mut params.context).build()?);
+        self.find_db()?.ok_or_else(|| Error::not_found("There is no record yet, so there is no project."))?;
+        self.make_change(by, "join", |tx| {
             let done = params.write(tx, here.as_ref(), self.clock())?;
-            let detail = told(&json!({"project": done.project}));
+            let detail = to_detail(&json!({"project": done.project}));
             Ok((done, detail))
         })
     }
 
-    pub(crate) fn merge(&self, by: Caller<'_>, params: &Merge) -> Result<Box<RawValue>> {
-        params.others()?;
+    pub(crate) fn merge_records(&self, by: Caller<'_>, params: &RecordMergeParams) -> Result<Box<RawValue>> {
+        params.list_others()?;
         self.with_a_record()?;
-        let author = author(by, self.clock());
-        self.change(by, "merge", |tx| {
-            let record = params.write(tx, &self.rules(&author))?;
-            let detail = told(&json!({"id": record.id, "project": record.project}));
+        let author = to_author(by, self.clock());
+        self.make_change(by, "merge", |tx| {
+            let record = params.write(tx, &self.new_rules(&author))?;
+            let detail = to_detail(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
     }
 }
 
-pub fn told(detail: &Value) -> Map<String, Value> {
+pub fn to_detail(detail: &Value) -> Map<String, Value> {
     detail.as_object().cloned().unwrap_or_default()
 }
 
-impl TableService for Records {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for RecordSource {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // Each change goes through `Db::write_once`, which looks its key up itself.
-    fn once(&self, method: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey> {
         // A damaged file remembers no calls, and recovering it twice leaves the same. A deletion for ever goes on after
         // its transaction: a call that is sent again after a kill writes the file anew before it is answered.
         if method.name == RECOVER || method.name == DELETE {
             return None;
         }
-        self.existing().ok().flatten().map(|db| db as &dyn Once)
+        self.find_db().ok().flatten().map(|db| db as &dyn OnceByKey)
     }
 }
 
-impl Source for Records {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
-        let mut offers = offer::offers(self, request);
+impl Source for RecordSource {
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
+        let mut offers = offer::find_offers(self, request);
         let name = request.client_session.as_deref();
         let word = name.and_then(|name| {
             let written = self.written.load(Ordering::Relaxed);
-            self.turns().at(name, request.moment, request.tool.as_deref(), written, request.now)
+            self.lock_turns().note_moment(name, request.moment, request.tool.as_deref(), written, request.now)
         });
         // Without records there are no tools by which one could be saved.
-        offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.offer(request)));
+        offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.to_offer(request)));
         offers
     }
 
-    fn outcome(&self, _: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<Counted> {
-        self.turns().ran(ran, self.clock.now());
-        Ok(Counted::default())
+    fn note_outcome(&self, _: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
+        self.lock_turns().note_command(ran, self.clock.now());
+        Ok(OutcomeEffect::default())
     }
 
     fn in_use(&self) -> bool {
-        self.is_on || self.db.get().is_some() || self.opening().path().exists()
+        self.is_on || self.db.get().is_some() || self.new_opening().path().exists()
     }
 
-    fn status(&self) -> Map<String, Value> {
-        let stands = match self.existing() {
+    fn report_status(&self) -> Map<String, Value> {
+        let stands = match self.find_db() {
             Ok(None) => return Map::new(),
-            Ok(Some(db)) => self.standing(db),
+            Ok(Some(db)) => self.read_status(db),
             Err(error) => Err(error),
         };
         let stands = stands.unwrap_or_else(|error| json!({"error": error.message()}));
@@ -486,18 +491,18 @@ impl Source for Records {
     }
 
     fn tick(&self, _: Millis) {
-        if !matches!(self.models.look(), Model::Ready(_)) {
-            self.meanings.forget();
+        if !matches!(self.models.get_loaded(), ModelState::Ready(_)) {
+            self.meanings.drop_memory();
         }
         let Some(db) = self.db.get() else { return };
         // A clock that has jumped ends no time to restore.
-        let limit = rfc3339::text(self.clock.plausible() - KEPT_DAYS * 24 * 3_600_000);
+        let limit = rfc3339::format_time(self.clock.plausible_time() - KEPT_DAYS * 24 * 3_600_000);
         // A record that cannot be dropped now is dropped later.
         let is_due = db.read(|c| {
             Ok(c.prepare_cached("SELECT 1 FROM gone WHERE at < ?1 AND into_id IS NULL AND EXISTS (SELECT 1 FROM revision v WHERE v.record_id = gone.record_id)")?.exists([&limit])?)
         });
         if is_due.unwrap_or(false) {
-            let _ = db.write(|tx| rows::forget(tx, &limit));
+            let _ = db.write(|tx| rows::forget_deleted(tx, &limit));
         }
     }
 

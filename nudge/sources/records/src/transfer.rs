@@ -9,14 +9,14 @@ use nudge_core::error::{Error, Result};
 use nudge_core::service::DocumentPages;
 use nudge_core::wire;
 use nudge_storage::rusqlite::{Connection, Transaction};
-use nudge_storage::{Db, Failure};
+use nudge_storage::{Db, TransactionFailure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::incoming::ReadRecord;
 use crate::record::{self, Kind, Origin, Status};
-use crate::rows::{self, Author, Draft};
-use crate::write::{MAX_RECORDS, Seen, Similar, WriteRules};
+use crate::rows::{self, RecordAuthor, RecordDraft};
+use crate::write::{MAX_RECORDS, SeenText, SimilarRecord, WriteRules};
 use crate::{meaning, project};
 
 /// The form of an export.
@@ -36,7 +36,7 @@ const MAX_NAMED: usize = 100;
 /// Params of `nudge.records.export`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Export {
+pub struct RecordExportParams {
     /// Absent: every project.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
@@ -48,11 +48,11 @@ pub struct Export {
 
 /// Result of `nudge.records.export`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Exported {
+pub struct RecordExport {
     /// Always `nudge-records/1`.
     pub format: String,
     /// Oldest first.
-    pub records: Vec<Moved>,
+    pub records: Vec<MovedRecord>,
     /// The `after` of the next page; absent when this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
@@ -60,7 +60,7 @@ pub struct Exported {
 
 /// A record on its way from one database to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct MovedRecord {
     /// The name of its project.
     pub project: String,
     /// The kind.
@@ -81,7 +81,7 @@ pub struct Moved {
 /// Params of `nudge.records.import`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Import {
+pub struct RecordImportParams {
     /// An export, a backup, or the upstream plugin's `dude.db`, which is only read.
     pub file: String,
     /// The base of a relative path.
@@ -92,36 +92,36 @@ pub struct Import {
 /// Result of `nudge.records.import`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(clippy::struct_field_names, reason = "it is the word for what became of them, beside `skipped`")]
-pub struct Imported {
+pub struct RecordImport {
     /// Records that are new.
     pub imported: usize,
     /// Records that were there already, with the same words.
     pub skipped: usize,
     /// New ones that are like another of their project and kind: by their meaning where a model is there, of the first
     /// 20, else by their titles. The first 100.
-    pub similar: Vec<Alike>,
+    pub similar: Vec<AlikeRecord>,
     /// How many more are.
     pub omitted: usize,
     /// Records that may not be stored.
     pub refused: usize,
     /// Why, of the first 100 of them; by their place in the file, as their texts may be anything.
-    pub errors: Vec<Refused>,
+    pub errors: Vec<RefusedRecord>,
 }
 
 /// A new record that is like another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Alike {
+pub struct AlikeRecord {
     /// The number.
     pub id: i64,
     /// The title.
     pub title: String,
     /// The other: the nearest, or the newest of the same title.
-    pub like: Similar,
+    pub like: SimilarRecord,
 }
 
 /// A record that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RefusedRecord {
     /// The place in the file, from 1.
     pub at: usize,
     /// Why.
@@ -131,7 +131,7 @@ pub struct Refused {
 /// Params of `nudge.records.backup`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Backup {
+pub struct RecordBackupParams {
     /// The file to write, which may not be there yet.
     pub file: String,
     /// The base of a relative path.
@@ -151,7 +151,7 @@ pub struct BackedUp {
 /// Params of `nudge.records.recover`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Recover {
+pub struct RecordRecoverParams {
     /// A backup: one of those in `backups`, beside the database, or one that `nudge.records.backup` has made.
     pub file: String,
     /// The base of a relative path.
@@ -161,7 +161,7 @@ pub struct Recover {
 
 /// Result of `nudge.records.recover`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Recovered {
+pub struct RecordRecovery {
     /// The backup.
     pub file: String,
     /// How many records there are now.
@@ -178,7 +178,7 @@ pub struct Recovered {
 ///
 /// # Errors
 /// `E_INVALID` for a relative one, when nothing says where it begins.
-pub fn path(file: &str, context: ContextSpec) -> Result<PathBuf> {
+pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     let context = context.build()?;
     let path = context.cwd().map_or_else(|| PathBuf::from(file), |cwd| Path::new(cwd).join(file));
     let refused = || Error::invalid("`file` must be an absolute path, or come with `context.cwd`.");
@@ -189,20 +189,24 @@ pub fn path(file: &str, context: ContextSpec) -> Result<PathBuf> {
 ///
 /// # Errors
 /// `E_INVALID` when one answer would be too large.
-pub fn export(c: &Connection, project: Option<i64>, after: Option<i64>) -> Result<Exported, Failure> {
+pub fn export_records(
+    c: &Connection,
+    project: Option<i64>,
+    after: Option<i64>,
+) -> Result<RecordExport, TransactionFailure> {
     let mut statement = c.prepare(
         "SELECT p.name, r.kind, r.title, r.body, r.status, r.created_at, r.updated_at, r.id
          FROM record r JOIN project p ON p.id = r.project_id
          WHERE r.id > ?2 AND (?1 IS NULL OR r.project_id = ?1) ORDER BY r.id",
     )?;
     let mut rows = statement.query((project, after.unwrap_or(i64::MIN)))?;
-    let (mut exported, mut bytes, mut last) = (Exported { format: FORMAT.into(), ..Exported::default() }, 0, 0);
+    let (mut exported, mut bytes, mut last) = (RecordExport { format: FORMAT.into(), ..RecordExport::default() }, 0, 0);
     while let Some(row) = rows.next()? {
         if after.is_some() && bytes >= PAGE_BYTES {
             exported.next = Some(last);
             break;
         }
-        let record = Moved {
+        let record = MovedRecord {
             project: row.get(0)?,
             kind: row.get(1)?,
             title: row.get(2)?,
@@ -225,24 +229,24 @@ pub fn export(c: &Connection, project: Option<i64>, after: Option<i64>) -> Resul
 
 /// Records of an import that are written in one transaction.
 #[derive(Clone, Copy)]
-pub struct Batch<'a> {
+pub struct ImportBatch<'a> {
     /// The place of the first one in the file, from 0.
     pub begin: usize,
     pub records: &'a [ReadRecord],
-    /// What is known of some of them, by their place in the batch.
-    pub seen: &'a HashMap<usize, Seen>,
+    /// The known texts, by the record's place in the batch.
+    pub seen: &'a HashMap<usize, SeenText>,
 }
 
-/// Writes a batch of records, and adds what became of them to `done`.
+/// Writes a batch of records, and adds their outcome to `done`.
 ///
 /// # Errors
 /// `E_QUOTA`; then `done` has those before the one without room.
-pub fn import(
+pub fn import_batch(
     tx: &Transaction<'_>,
-    batch: &Batch<'_>,
+    batch: &ImportBatch<'_>,
     rules: &WriteRules<'_>,
-    done: &mut Imported,
-) -> Result<(), Failure> {
+    done: &mut RecordImport,
+) -> Result<(), TransactionFailure> {
     for (offset, record) in batch.records.iter().enumerate() {
         let refused = match record {
             Err(reason) => Some(reason.clone()),
@@ -262,34 +266,41 @@ pub fn import(
         if let Some(reason) = refused {
             done.refused += 1;
             if done.errors.len() < MAX_NAMED {
-                done.errors.push(Refused { at: batch.begin + offset + 1, reason });
+                done.errors.push(RefusedRecord { at: batch.begin + offset + 1, reason });
             }
         }
     }
     Ok(())
 }
 
-impl Imported {
+impl RecordImport {
     /// The number of records that were looked at.
     pub fn count(&self) -> usize {
         self.imported + self.skipped + self.refused
     }
 
-    /// Takes in what a new record is like, and keeps its vectors.
-    fn take_alike(&mut self, tx: &Transaction<'_>, new: (i64, Draft), seen: Option<&Seen>) -> Result<(), Failure> {
+    /// Notes the records that a new one is like, and keeps its vectors.
+    fn take_alike(
+        &mut self,
+        tx: &Transaction<'_>,
+        new: (i64, RecordDraft),
+        seen: Option<&SeenText>,
+    ) -> Result<(), TransactionFailure> {
         let (id, draft) = new;
         if let Some((model, vectors)) = seen.and_then(|seen| seen.vectors.as_ref()) {
-            meaning::keep(tx, id, model, vectors)?;
+            meaning::keep_vectors(tx, id, model, vectors)?;
         }
         let near = seen.and_then(|seen| seen.near.first());
-        let near = near.map(|(near, distance)| Ok::<_, Failure>((rows::get(tx, *near)?, *distance))).transpose()?;
+        let near = near
+            .map(|(near, distance)| Ok::<_, TransactionFailure>((rows::get_record(tx, *near)?, *distance)))
+            .transpose()?;
         let like = match near {
-            Some((near, distance)) => Some(Similar { id: near.id, title: near.title, distance: Some(distance) }),
-            None => rows::titled_alike(tx, id, &draft)?.map(|(id, title)| Similar { id, title, distance: None }),
+            Some((near, distance)) => Some(SimilarRecord { id: near.id, title: near.title, distance: Some(distance) }),
+            None => rows::titled_alike(tx, id, &draft)?.map(|(id, title)| SimilarRecord { id, title, distance: None }),
         };
         match like {
             Some(like) if self.similar.len() < MAX_NAMED => {
-                self.similar.push(Alike { id, title: draft.title, like });
+                self.similar.push(AlikeRecord { id, title: draft.title, like });
             }
             Some(_) => self.omitted += 1,
             None => {}
@@ -298,20 +309,20 @@ impl Imported {
     }
 }
 
-impl Moved {
+impl MovedRecord {
     /// About how many bytes it has in an export.
     pub fn bytes(&self) -> usize {
         self.project.len() + self.title.len() + self.body.len() + RECORD_BYTES
     }
 
-    /// Its title as a record may have it: one of the upstream's may be longer, or have lines.
-    pub fn line(&self) -> String {
+    /// Returns a valid title: a title of the upstream's may be longer, or have lines.
+    pub fn to_title(&self) -> String {
         // A valid title comes back as it was.
         if record::is_title(&self.title) {
             return self.title.clone();
         }
         let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        nudge_core::text::clipped(&line, record::MAX_TITLE_CHARS)
+        nudge_core::text::clip_text(&line, record::MAX_TITLE_CHARS)
     }
 }
 
@@ -321,37 +332,37 @@ impl Moved {
 /// `E_QUOTA`, which ends the import.
 fn import_one(
     tx: &Transaction<'_>,
-    one: &Moved,
+    one: &MovedRecord,
     rules: &WriteRules<'_>,
-) -> Result<Result<Option<(i64, Draft)>>, Failure> {
-    let WriteRules { author: Author { by, now, .. }, room, .. } = rules;
-    let Moved { project, kind, body, status, created_at, updated_at, .. } = one;
-    let title = one.line();
-    if let Err(error) = record::check(&title, body).and_then(|()| project::checked(project).map(drop)) {
+) -> Result<Result<Option<(i64, RecordDraft)>>, TransactionFailure> {
+    let WriteRules { author: RecordAuthor { by, now, .. }, room, .. } = rules;
+    let MovedRecord { project, kind, body, status, created_at, updated_at, .. } = one;
+    let title = one.to_title();
+    if let Err(error) = record::check_texts(&title, body).and_then(|()| project::check_name(project).map(drop)) {
         return Ok(Err(error));
     }
     let id = match project::by_name(tx, project)? {
         Some(id) => id,
-        None => project::insert(tx, project, now)?,
+        None => project::insert_project(tx, project, now)?,
     };
-    if rows::same(tx, id, *kind, &title, body)?.is_some() {
+    if rows::find_same(tx, id, *kind, &title, body)?.is_some() {
         return Ok(Ok(None));
     }
-    if rows::count(tx, id)? >= MAX_RECORDS {
+    if rows::count_in_project(tx, id)? >= MAX_RECORDS {
         return Ok(Err(Error::invalid("Its project has 10,000 records, which is the most.")));
     }
-    room.check(tx, title.len() + body.len())?;
+    room.require_room(tx, title.len() + body.len())?;
     let at = |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
-    let time = |text: &str| at(text).map_or_else(|| now.clone(), rfc3339::text);
-    let draft = Draft { project: id, kind: *kind, title, body: body.clone(), status: *status };
-    let author = Author { by: by.clone(), origin: Origin::Import, now: time(updated_at) };
-    let new = rows::insert(tx, &draft, &author)?;
+    let time = |text: &str| at(text).map_or_else(|| now.clone(), rfc3339::format_time);
+    let draft = RecordDraft { project: id, kind: *kind, title, body: body.clone(), status: *status };
+    let author = RecordAuthor { by: by.clone(), origin: Origin::Import, now: time(updated_at) };
+    let new = rows::insert_record(tx, &draft, &author)?;
     rows::set_created(tx, new, &time(created_at))?;
     Ok(Ok(Some((new, draft))))
 }
 
 /// Copies the database into a new file.
-pub fn backup(db: &Db, to: &Path) -> Result<BackedUp> {
+pub fn write_backup(db: &Db, to: &Path) -> Result<BackedUp> {
     let bytes = db.backup(to)?;
     Ok(BackedUp { file: to.display().to_string(), bytes })
 }

@@ -5,16 +5,16 @@ use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Caller;
 use nudge_core::wire;
-use nudge_storage::Failure;
+use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Transaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::meaning;
-use crate::project::{self, Here};
+use crate::project::{self, ProjectLocation};
 use crate::record::{self, Kind, MAX_BODY_BYTES, Origin, Record, Status};
 use crate::room::StoreRoom;
-use crate::rows::{self, Author, Draft};
+use crate::rows::{self, RecordAuthor, RecordDraft};
 
 /// Most records of a project.
 pub const MAX_RECORDS: i64 = 10_000;
@@ -31,7 +31,7 @@ const HOOK: &str = "nudge-hook";
 /// The treatment of a near duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Dedup {
+pub enum DedupChoice {
     /// Nothing is written, and the caller says which it is.
     Ask,
     /// The nearest is changed.
@@ -41,7 +41,7 @@ pub enum Dedup {
 /// Params of `nudge.records.upsert`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Upsert {
+pub struct RecordUpsertParams {
     /// The record to change; absent fields stay. Absent: a new one.
     #[serde(default, deserialize_with = "wire::given")]
     pub id: Option<i64>,
@@ -69,7 +69,7 @@ pub struct Upsert {
     /// For a near duplicate: `ask`, or `merge` to change the nearest. Absent: the setting.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
-    pub dedup: Option<Dedup>,
+    pub dedup: Option<DedupChoice>,
     /// Refuse if the record has another version by now.
     #[serde(default, deserialize_with = "wire::given")]
     pub if_match_version: Option<i64>,
@@ -80,7 +80,7 @@ pub struct Upsert {
 
 /// Result of `nudge.records.upsert`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Upserted {
+pub struct RecordUpsert {
     /// The record as it is now.
     pub record: Record,
     /// Is true if new.
@@ -92,7 +92,7 @@ pub struct Upserted {
     pub previous_version: Option<i64>,
     /// Others that are like it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub similar: Vec<Similar>,
+    pub similar: Vec<SimilarRecord>,
     /// Why there may be others that are like it, for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Upserted {
 
 /// A record that is like one that was saved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Similar {
+pub struct SimilarRecord {
     /// The number.
     pub id: i64,
     /// The title.
@@ -112,19 +112,19 @@ pub struct Similar {
 
 /// The answer to an upsert of a near duplicate: nothing was written, and the caller chooses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Unwritten {
+pub struct UnwrittenUpsert {
     /// Always false.
     pub written: bool,
     /// The next step.
     pub message: &'static str,
     /// The records that say nearly the same, nearest first.
-    pub near: Vec<Near>,
+    pub near: Vec<NearRecord>,
 }
 
 /// A record that says nearly the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Near {
-    /// As in [`Similar`].
+pub struct NearRecord {
+    /// As in [`SimilarRecord`].
     pub distance: f64,
     /// The record.
     pub record: Record,
@@ -133,11 +133,11 @@ pub struct Near {
     pub cut: bool,
 }
 
-impl Unwritten {
+impl UnwrittenUpsert {
     /// The answer with these: whole, as long as there is room.
-    pub fn new(mut near: Vec<Near>) -> Self {
+    pub fn new(mut near: Vec<NearRecord>) -> Self {
         let mut room = MAX_NEAR_BYTES;
-        for Near { record, cut, .. } in &mut near {
+        for NearRecord { record, cut, .. } in &mut near {
             *cut = record.cut_body(room.max(MIN_NEAR_BYTES));
             room = room.saturating_sub(record.body.len());
         }
@@ -149,7 +149,7 @@ impl Unwritten {
 
 /// The facts of a text that is about to be saved: its meaning, and the records near it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenText {
     /// The model and the vectors of its parts; none without a model.
     pub vectors: Option<(String, Vec<Vec<f32>>)>,
     /// Records of its project and kind within the distance of [`ALIKE`], nearest first.
@@ -166,7 +166,7 @@ pub const ALIKE: f64 = 0.3;
 /// Params of `nudge.records.delete`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Delete {
+pub struct RecordDeleteParams {
     /// The record.
     pub id: i64,
     /// Remove all of it and of its history; also of a deleted one.
@@ -176,7 +176,7 @@ pub struct Delete {
 
 /// Result of `nudge.records.delete`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Deleted {
+pub struct RecordDeletion {
     /// Always true: else it is refused.
     #[allow(clippy::struct_field_names, reason = "the name on the wire")]
     pub deleted: bool,
@@ -193,7 +193,7 @@ pub struct Deleted {
 /// Params of `nudge.records.restore`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Restore {
+pub struct RecordRestoreParams {
     /// The record, which may be deleted.
     pub id: i64,
     /// The version that it is to be again. Absent: the last one.
@@ -204,7 +204,7 @@ pub struct Restore {
 /// Params of `nudge.records.merge`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Merge {
+pub struct RecordMergeParams {
     /// The record that stays.
     pub into: i64,
     /// Records to merge into it, at most 20.
@@ -212,19 +212,19 @@ pub struct Merge {
 }
 
 /// Describes the caller, with the time.
-pub fn author(by: Caller<'_>, clock: &dyn Clock) -> Author {
+pub fn to_author(by: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
     let origin = match by.name {
         _ if by.agent => Origin::Tool,
         name if name.starts_with(PAGE) => Origin::Web,
         name if name.starts_with(HOOK) => Origin::Hook,
         _ => Origin::Cli,
     };
-    Author { by: by.name.to_owned(), origin, now: rfc3339::text(clock.now()) }
+    RecordAuthor { by: by.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
 }
 
 /// The circumstances of a change: its author, the time, and the room that there is.
 pub struct WriteRules<'a> {
-    pub author: &'a Author,
+    pub author: &'a RecordAuthor,
     pub clock: &'a dyn Clock,
     pub room: StoreRoom,
 }
@@ -234,31 +234,37 @@ impl WriteRules<'_> {
     ///
     /// # Errors
     /// `E_QUOTA`.
-    fn update(&self, tx: &Transaction<'_>, old: &Record, draft: &Draft, why: &str) -> Result<(), Failure> {
+    fn update_record(
+        &self,
+        tx: &Transaction<'_>,
+        old: &Record,
+        draft: &RecordDraft,
+        why: &str,
+    ) -> Result<(), TransactionFailure> {
         let more = (draft.title.len() + draft.body.len()).saturating_sub(old.title.len() + old.body.len());
         if more > 0 {
-            self.room.check(tx, more)?;
+            self.room.require_room(tx, more)?;
         }
-        rows::update(tx, old, draft, why, self.author)?;
+        rows::update_record(tx, old, draft, why, self.author)?;
         self.room.bound_revisions(tx, old.id)
     }
 }
 
 /// An upsert whose params are valid by themselves.
 #[derive(Debug)]
-pub struct Ready {
-    pub params: Upsert,
-    pub here: Option<Here>,
+pub struct CheckedUpsert {
+    pub params: RecordUpsertParams,
+    pub here: Option<ProjectLocation>,
     /// Why a record is changed by it.
     why: &'static str,
 }
 
-impl Upsert {
+impl RecordUpsertParams {
     /// Checks everything that needs no database.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.
-    pub fn ready(mut self) -> Result<Ready> {
+    pub fn into_checked(mut self) -> Result<CheckedUpsert> {
         let context: Context = std::mem::take(&mut self.context).build()?;
         let missing = |field: &str| {
             Error::invalid(format!("A new record needs `{field}`; give it, or `id` of the one to change."))
@@ -268,7 +274,7 @@ impl Upsert {
                 return Err(missing("kind"));
             }
             let title = self.title.as_deref().ok_or_else(|| missing("title"))?;
-            record::check(title, self.body.as_deref().unwrap_or_default())?;
+            record::check_texts(title, self.body.as_deref().unwrap_or_default())?;
             if self.if_match_version.is_some() {
                 return Err(Error::invalid(
                     "`if_match_version` says something of the record of an `id`; give that too.",
@@ -276,32 +282,41 @@ impl Upsert {
             }
         } else {
             // Absent fields stay, and are valid already.
-            record::check(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
+            record::check_texts(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
         }
-        Ok(Ready { here: Here::of(&context), params: self, why: "update" })
+        Ok(CheckedUpsert { here: ProjectLocation::from_context(&context), params: self, why: "update" })
     }
 }
 
-impl Ready {
+impl CheckedUpsert {
     /// Writes it.
     ///
     /// # Errors
     /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, and `E_INVALID` for a project that is not there.
-    pub fn write(&self, tx: &Transaction<'_>, seen: &Seen, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
+    pub fn write(
+        &self,
+        tx: &Transaction<'_>,
+        seen: &SeenText,
+        rules: &WriteRules<'_>,
+    ) -> Result<RecordUpsert, TransactionFailure> {
         let mut done = match self.params.id {
-            Some(id) => self.change(tx, id, rules)?,
-            None => self.insert(tx, rules)?,
+            Some(id) => self.change_record(tx, id, rules)?,
+            None => self.insert_record(tx, rules)?,
         };
         if let Some((model, vectors)) = &seen.vectors {
-            meaning::keep(tx, done.record.id, model, vectors)?;
+            meaning::keep_vectors(tx, done.record.id, model, vectors)?;
         }
         // An equal record was found without a model.
         if done.created {
             done.degraded.extend(seen.degraded.clone());
         }
         for (id, distance) in seen.near.iter().filter(|(id, _)| *id != done.record.id) {
-            let found = rows::find(tx, *id)?;
-            done.similar.extend(found.map(|other| Similar { id: *id, title: other.title, distance: Some(*distance) }));
+            let found = rows::find_record(tx, *id)?;
+            done.similar.extend(found.map(|other| SimilarRecord {
+                id: *id,
+                title: other.title,
+                distance: Some(*distance),
+            }));
         }
         Ok(done)
     }
@@ -313,18 +328,24 @@ impl Ready {
         self
     }
 
-    fn change(&self, tx: &Transaction<'_>, id: i64, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
-        let Upsert { kind, title, body, status, project, create_project, if_match_version, .. } = &self.params;
-        let old = rows::get(tx, id)?;
+    fn change_record(
+        &self,
+        tx: &Transaction<'_>,
+        id: i64,
+        rules: &WriteRules<'_>,
+    ) -> Result<RecordUpsert, TransactionFailure> {
+        let RecordUpsertParams { kind, title, body, status, project, create_project, if_match_version, .. } =
+            &self.params;
+        let old = rows::get_record(tx, id)?;
         if let Some(wanted) = if_match_version.filter(|wanted| *wanted != old.version) {
             let message = format!("Record {id} has version {} by now, not {wanted}; read it again.", old.version);
-            return Err(Error::conflict(message).with("current_version", old.version).into());
+            return Err(Error::conflict(message).with_data("current_version", old.version).into());
         }
         let project = match project {
             Some(name) => project::for_write(tx, Some(name), *create_project, self.here.as_ref(), rules.clock)?.0,
             None => project_of(tx, &old)?,
         };
-        let draft = Draft {
+        let draft = RecordDraft {
             project,
             kind: kind.unwrap_or(old.kind),
             title: title.clone().unwrap_or_else(|| old.title.clone()),
@@ -335,12 +356,12 @@ impl Ready {
         if !is_in_place {
             need_room(tx, project)?;
             // The project may be new, and that takes room.
-            rules.room.check(tx, 1)?;
+            rules.room.require_room(tx, 1)?;
         }
         if is_as(&old, &draft, is_in_place) {
             let previous_version = Some(old.version);
             let deduplicated = self.why == "dedup";
-            return Ok(Upserted {
+            return Ok(RecordUpsert {
                 record: old,
                 created: false,
                 deduplicated,
@@ -349,9 +370,10 @@ impl Ready {
                 degraded: Vec::new(),
             });
         }
-        rules.update(tx, &old, &draft, self.why)?;
-        let (record, deduplicated, previous_version) = (rows::get(tx, id)?, self.why == "dedup", Some(old.version));
-        Ok(Upserted {
+        rules.update_record(tx, &old, &draft, self.why)?;
+        let (record, deduplicated, previous_version) =
+            (rows::get_record(tx, id)?, self.why == "dedup", Some(old.version));
+        Ok(RecordUpsert {
             record,
             created: false,
             deduplicated,
@@ -361,25 +383,25 @@ impl Ready {
         })
     }
 
-    fn insert(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Upserted, Failure> {
-        let Upsert { kind, title, body, status, project, create_project, distinct, .. } = &self.params;
+    fn insert_record(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<RecordUpsert, TransactionFailure> {
+        let RecordUpsertParams { kind, title, body, status, project, create_project, distinct, .. } = &self.params;
         let (Some(kind), Some(title)) = (*kind, title.clone()) else {
             return Err(Error::invalid("A new record needs `kind` and `title`.").into());
         };
         let (project, _) =
             project::for_write(tx, project.as_deref(), *create_project, self.here.as_ref(), rules.clock)?;
         let body = body.clone().unwrap_or_default();
-        let same = if *distinct { None } else { rows::same(tx, project, kind, &title, &body)? };
+        let same = if *distinct { None } else { rows::find_same(tx, project, kind, &title, &body)? };
         if let Some(id) = same {
             // Equal but for case, space and punctuation: nothing is lost by taking the new text.
-            let old = rows::get(tx, id)?;
-            let draft = Draft { project, kind, title, body, status: status.unwrap_or(old.status) };
+            let old = rows::get_record(tx, id)?;
+            let draft = RecordDraft { project, kind, title, body, status: status.unwrap_or(old.status) };
             if !is_as(&old, &draft, true) {
-                rules.update(tx, &old, &draft, "dedup")?;
+                rules.update_record(tx, &old, &draft, "dedup")?;
             }
-            let record = rows::get(tx, id)?;
+            let record = rows::get_record(tx, id)?;
             let previous_version = Some(old.version);
-            return Ok(Upserted {
+            return Ok(RecordUpsert {
                 record,
                 created: false,
                 deduplicated: true,
@@ -389,10 +411,10 @@ impl Ready {
             });
         }
         need_room(tx, project)?;
-        let draft = Draft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
-        rules.room.check(tx, draft.title.len() + draft.body.len())?;
-        let record = rows::get(tx, rows::insert(tx, &draft, rules.author)?)?;
-        Ok(Upserted {
+        let draft = RecordDraft { project, kind, title, body, status: status.unwrap_or(Status::Open) };
+        rules.room.require_room(tx, draft.title.len() + draft.body.len())?;
+        let record = rows::get_record(tx, rows::insert_record(tx, &draft, rules.author)?)?;
+        Ok(RecordUpsert {
             record,
             created: true,
             deduplicated: false,
@@ -404,21 +426,21 @@ impl Ready {
 }
 
 /// Refuses one more record of a project that has the most.
-fn need_room(tx: &Transaction<'_>, project: i64) -> Result<(), Failure> {
-    if rows::count(tx, project)? < MAX_RECORDS {
+fn need_room(tx: &Transaction<'_>, project: i64) -> Result<(), TransactionFailure> {
+    if rows::count_in_project(tx, project)? < MAX_RECORDS {
         return Ok(());
     }
     let message = "This project has 10,000 records, which is the most; merge or delete some.";
     Err(Error::quota("records", 10_000, message).into())
 }
 
-fn project_of(tx: &Transaction<'_>, old: &Record) -> Result<i64, Failure> {
+fn project_of(tx: &Transaction<'_>, old: &Record) -> Result<i64, TransactionFailure> {
     let gone =
         || Error::unavailable("The project of this record is gone; run `nudge records backup`, and report this.");
     Ok(project::by_name(tx, &old.project)?.ok_or_else(gone)?)
 }
 
-fn is_as(old: &Record, draft: &Draft, in_its_project: bool) -> bool {
+fn is_as(old: &Record, draft: &RecordDraft, in_its_project: bool) -> bool {
     in_its_project
         && old.kind == draft.kind
         && old.status == draft.status
@@ -426,64 +448,64 @@ fn is_as(old: &Record, draft: &Draft, in_its_project: bool) -> bool {
         && old.body == draft.body
 }
 
-impl Delete {
+impl RecordDeleteParams {
     /// Deletes the record.
-    pub fn write(&self, tx: &Transaction<'_>, author: &Author) -> Result<Deleted, Failure> {
-        let there = rows::find(tx, self.id)?;
+    pub fn write(&self, tx: &Transaction<'_>, author: &RecordAuthor) -> Result<RecordDeletion, TransactionFailure> {
+        let there = rows::find_record(tx, self.id)?;
         if there.is_none() && !(self.forever && rows::is_restorable(tx, self.id)?) {
             // Says where it went, or that it never was.
-            rows::get(tx, self.id)?;
+            rows::get_record(tx, self.id)?;
         }
         if let Some(record) = there {
-            rows::delete(tx, &record, None, author)?;
+            rows::delete_record(tx, &record, None, author)?;
         }
         if self.forever {
             rows::forget_one(tx, self.id)?;
         }
-        Ok(Deleted { deleted: true, id: self.id, forever: self.forever, pending: false })
+        Ok(RecordDeletion { deleted: true, id: self.id, forever: self.forever, pending: false })
     }
 }
 
-impl Restore {
+impl RecordRestoreParams {
     /// Restores a deleted record, or an earlier version of one.
-    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, Failure> {
-        let there = rows::find(tx, self.id)?;
+    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, TransactionFailure> {
+        let there = rows::find_record(tx, self.id)?;
         if there.is_some() && self.version.is_none() {
             let message =
                 format!("Record {} is not deleted; give `version` to bring back what it said before.", self.id);
             return Err(Error::invalid(message).into());
         }
-        let revisions = rows::revisions(tx, self.id)?;
+        let revisions = rows::read_revisions(tx, self.id)?;
         let wanted = revisions.iter().find(|one| self.version.is_none_or(|version| version == one.version));
         let Some(wanted) = wanted else {
             // Says where it went, or that it never was.
-            let there = there.map_or_else(|| rows::get(tx, self.id), Ok)?;
+            let there = there.map_or_else(|| rows::get_record(tx, self.id), Ok)?;
             let message =
                 format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
             return Err(Error::not_found(message).into());
         };
         let project = match project::by_name(tx, &wanted.project)? {
             Some(id) => id,
-            None => project::insert(tx, &wanted.project, &rfc3339::text(rules.clock.now()))?,
+            None => project::insert_project(tx, &wanted.project, &rfc3339::format_time(rules.clock.now()))?,
         };
         if there.as_ref().is_none_or(|old| old.project != wanted.project) {
             need_room(tx, project)?;
         }
         if let Some(old) = there {
             let (kind, status) = (wanted.kind, wanted.status);
-            let draft = Draft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
-            rules.update(tx, &old, &draft, "update")?;
+            let draft = RecordDraft { project, kind, title: wanted.title.clone(), body: wanted.body.clone(), status };
+            rules.update_record(tx, &old, &draft, "update")?;
         } else {
-            rules.room.check(tx, wanted.title.len() + wanted.body.len())?;
-            rows::revive(tx, self.id, project, wanted, rules.author)?;
+            rules.room.require_room(tx, wanted.title.len() + wanted.body.len())?;
+            rows::revive_record(tx, self.id, project, wanted, rules.author)?;
         }
-        rows::get(tx, self.id)
+        rows::get_record(tx, self.id)
     }
 }
 
-impl Merge {
+impl RecordMergeParams {
     /// The others, each once, if they make sense.
-    pub(crate) fn others(&self) -> Result<Vec<i64>> {
+    pub(crate) fn list_others(&self) -> Result<Vec<i64>> {
         let mut ids = self.ids.clone();
         ids.sort_unstable();
         ids.dedup();
@@ -494,10 +516,10 @@ impl Merge {
     }
 
     /// Appends the others to one, each under its title, and removes them.
-    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, Failure> {
-        let ids = self.others()?;
-        let old = rows::get(tx, self.into)?;
-        let others = ids.iter().map(|id| rows::get(tx, *id)).collect::<Result<Vec<_>, _>>()?;
+    pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, TransactionFailure> {
+        let ids = self.list_others()?;
+        let old = rows::get_record(tx, self.into)?;
+        let others = ids.iter().map(|id| rows::get_record(tx, *id)).collect::<Result<Vec<_>, _>>()?;
         let mut body = old.body.clone();
         for other in &others {
             for part in [&other.title, &other.body].into_iter().filter(|part| !part.is_empty()) {
@@ -512,13 +534,13 @@ impl Merge {
         }
         let gone = || Error::unavailable("The project of this record is gone; report this.");
         let project = project::by_name(tx, &old.project)?.ok_or_else(gone)?;
-        let draft = Draft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
+        let draft = RecordDraft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
         // The others' texts are only moved, so it needs no room.
-        rows::update(tx, &old, &draft, "merge", rules.author)?;
+        rows::update_record(tx, &old, &draft, "merge", rules.author)?;
         rules.room.bound_revisions(tx, old.id)?;
         for other in &others {
-            rows::delete(tx, other, Some(old.id), rules.author)?;
+            rows::delete_record(tx, other, Some(old.id), rules.author)?;
         }
-        rows::get(tx, old.id)
+        rows::get_record(tx, old.id)
     }
 }

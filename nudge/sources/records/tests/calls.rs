@@ -8,7 +8,7 @@ use kit::{Desk, SHOP};
 use nudge_core::clock::Clock;
 use nudge_core::context::Context;
 use nudge_core::error::ErrorKind;
-use nudge_core::service::{Call, Caller};
+use nudge_core::service::{CallIdentity, Caller};
 use nudge_core::source::StopFlag;
 use nudge_storage::rusqlite;
 use serde_json::{Value, json};
@@ -38,15 +38,15 @@ fn a_mere_look_makes_no_database() {
 fn a_backup_that_cannot_be_made_is_told_by_the_status() {
     let desk = Desk::new();
     desk.save(SHOP, "issue", "Uploads fail", "nginx");
-    let told = || desk.records.status()["records"]["backup_failed"].clone();
+    let told = || desk.records.report_status()["records"]["backup_failed"].clone();
     assert_eq!(told(), Value::Null);
     let backups = desk.folder.path().join("data/backups");
     std::fs::write(&backups, "a file").unwrap();
-    desk.clock.advance(25 * 3_600_000);
+    desk.clock.advance_by(25 * 3_600_000);
     desk.save(SHOP, "issue", "Downloads fail", "nginx, too");
     assert!(told().as_str().is_some_and(|told| told.starts_with("A backup in ")), "{}", told());
     std::fs::remove_file(&backups).unwrap();
-    desk.clock.advance(25 * 3_600_000);
+    desk.clock.advance_by(25 * 3_600_000);
     desk.save(SHOP, "issue", "Lists fail", "not nginx");
     assert_eq!(told(), Value::Null);
 }
@@ -69,8 +69,8 @@ fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     let id = desk.save(SHOP, "issue", "Uploads fail", "nginx");
     let params = json!({"id": id, "forever": true});
     let delete = || {
-        let mut by = Caller::named("test").with_key(Some("4f0c"));
-        by.call = Some(Call::new("nudge.records.delete", &params.to_string()));
+        let mut by = Caller::with_name("test").with_key(Some("4f0c"));
+        by.call = Some(CallIdentity::new("nudge.records.delete", &params.to_string()));
         desk.by(by, "delete", &params).unwrap()
     };
     let first = delete();
@@ -117,10 +117,10 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     for number in 0..20 {
         desk.save(SHOP, "issue", &format!("Uploads fail {number}"), "The zyzzy of the proxy is too small.");
     }
-    let mut by = Caller::named("test").with_key(Some("4f0c"));
+    let mut by = Caller::with_name("test").with_key(Some("4f0c"));
     let params =
         json!({"kind": "issue", "title": "Zyzzyvatron", "body": "zyzzyvatron is secret", "context": {"repo": SHOP}});
-    by.call = Some(Call::new("nudge.records.upsert", &params.to_string()));
+    by.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
     let id = desk.by(by, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
     desk.call("upsert", &json!({"id": id, "body": "The zyzzyvatron was here before."}));
     // FTS5 and this search agree on small letters; FTS5 leaves out what a word has in common with the one before it.
@@ -163,7 +163,7 @@ fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
 fn a_change_keeps_what_is_not_given_and_what_was() {
     let desk = Desk::new();
     let id = desk.save(SHOP, "spec", "Export as CSV", "Streams rows.");
-    desk.clock.advance(1000);
+    desk.clock.advance_by(1000);
     let changed = desk.call("upsert", &json!({"id": id, "status": "resolved", "if_match_version": 1}));
     assert_eq!((&changed["created"], &changed["previous_version"]), (&json!(false), &json!(1)));
     let record = &changed["record"];
@@ -226,11 +226,11 @@ fn what_is_deleted_comes_back_for_thirty_days_and_its_number_is_never_anothers()
     assert_eq!(desk.call("restore", &json!({"id": id}))["version"], 2);
     assert_eq!(desk.found(SHOP, "uploads fail nginx"), [id]);
     desk.call("delete", &json!({"id": id}));
-    desk.clock.advance(29 * 86_400_000);
+    desk.clock.advance_by(29 * 86_400_000);
     desk.records.tick(desk.clock.now());
     desk.call("restore", &json!({"id": id}));
     desk.call("delete", &json!({"id": id}));
-    desk.clock.advance(31 * 86_400_000);
+    desk.clock.advance_by(31 * 86_400_000);
     desk.records.tick(desk.clock.now());
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
 }
@@ -246,29 +246,29 @@ fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
     desk.call("delete", &json!({"id": id}));
     let tick = |desk: &Desk| desk.records.tick(desk.clock.now());
     for lead in [35 * DAY_MS, 3650 * DAY_MS] {
-        desk.clock.jump(lead);
+        desk.clock.jump_by(lead);
         for _ in 0..3 {
-            desk.clock.advance(5_000);
+            desk.clock.advance_by(5_000);
             tick(&desk);
         }
         // A change while the clock is ahead purges nothing either.
         desk.save(SHOP, "update", &format!("Stored {lead} ahead"), "");
         tick(&desk);
-        desk.clock.jump(-lead);
+        desk.clock.jump_by(-lead);
         tick(&desk);
     }
     assert_eq!(desk.call("restore", &json!({"id": id}))["title"], "Uploads fail");
     // Days that pass count.
     desk.call("delete", &json!({"id": id}));
-    desk.clock.advance(31 * DAY_MS);
+    desk.clock.advance_by(31 * DAY_MS);
     tick(&desk);
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
     // A clock that stays ahead for an hour was right.
     let other = desk.save(SHOP, "issue", "Downloads fail", "nginx, too");
     desk.call("delete", &json!({"id": other}));
-    desk.clock.jump(35 * DAY_MS);
+    desk.clock.jump_by(35 * DAY_MS);
     tick(&desk);
-    desk.clock.advance(3_600_000);
+    desk.clock.advance_by(3_600_000);
     tick(&desk);
     assert_eq!(desk.refused("restore", &json!({"id": other})).kind(), ErrorKind::NotFound);
 }
@@ -332,8 +332,8 @@ fn a_call_that_is_sent_twice_is_made_once_also_by_the_next_process() {
     let mut desk = Desk::new();
     let params = json!({"kind": "issue", "title": "Once", "distinct": true, "context": {"repo": SHOP}});
     let call = |desk: &Desk, params: &Value| {
-        let mut by = Caller::named("claude-code").by_agent().with_key(Some("4f0c"));
-        by.call = Some(Call::new("nudge.records.upsert", &params.to_string()));
+        let mut by = Caller::with_name("claude-code").by_agent().with_key(Some("4f0c"));
+        by.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
         desk.by(by, "upsert", params)
     };
     let first = call(&desk, &params).unwrap();
@@ -375,7 +375,7 @@ fn what_is_refused_changes_nothing() {
 fn a_list_is_narrowed_and_goes_on() {
     let desk = Desk::new();
     for n in 0..5 {
-        desk.clock.advance(1000);
+        desk.clock.advance_by(1000);
         desk.save(SHOP, if n % 2 == 0 { "issue" } else { "spec" }, &format!("Record {n}"), "");
     }
     let titles = |params: &Value| {
@@ -413,7 +413,7 @@ fn a_kind_is_found_behind_two_hundred_nearer_ones_of_another() {
 fn records_go_out_and_come_in_once() {
     let desk = Desk::new();
     for title in ["One", "Two,  with two spaces"] {
-        desk.clock.advance(1000);
+        desk.clock.advance_by(1000);
         desk.save(SHOP, "issue", title, "body");
     }
     let exported = desk.call("export", &json!({}));
@@ -453,7 +453,7 @@ fn a_backup_is_put_in_the_place_of_what_is_damaged() {
     }
     let copy = desk.folder.path().join("copy.db");
     desk.call("backup", &json!({"file": copy}));
-    desk.clock.advance(24 * 3_600_000);
+    desk.clock.advance_by(24 * 3_600_000);
     desk.save(SHOP, "issue", "Uploads fail", "Came after the backup.");
 
     // A mistake can be taken back.

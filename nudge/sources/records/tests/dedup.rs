@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nudge_core::clock::ManualClock;
-use nudge_core::embed::{Embedder, Loaded};
+use nudge_core::embed::{LoadedModel, TextEmbedder};
 use nudge_core::error::Result;
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Source, SourceHost};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Two texts are as near as they share words.
 struct Words;
 
-impl Embedder for Words {
+impl TextEmbedder for Words {
     fn id(&self) -> &'static str {
         "words"
     }
@@ -26,7 +26,7 @@ impl Embedder for Words {
         256
     }
 
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         text.split_whitespace().count()
     }
 
@@ -44,9 +44,9 @@ impl Embedder for Words {
 }
 
 fn open(folder: &tempfile::TempDir, dedup: &str) -> Arc<dyn Source> {
-    let host = Host::alone(folder.path(), &SOURCE, &[("records.dedup", dedup)]).unwrap();
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, &[("records.dedup", dedup)]).unwrap();
     let clock = Arc::new(ManualClock::new(1_767_225_600_000));
-    (SOURCE.open)(Host { clock, models: Arc::new(Loaded(Arc::new(Words))), ..host }).unwrap()
+    (SOURCE.open)(SourceHost { clock, models: Arc::new(LoadedModel(Arc::new(Words))), ..host }).unwrap()
 }
 
 fn save(records: &dyn Source, title: &str, more: &Value) -> Value {

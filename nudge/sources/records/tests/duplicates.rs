@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use kit::{Desk, SHOP};
 use nudge_core::embed::NoModels;
-use nudge_core::embed::{Letters, Loaded};
+use nudge_core::embed::{LetterEmbedder, LoadedModel};
 use nudge_core::error::ErrorKind;
 use serde_json::json;
 
 #[test]
 fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
-    let mut desk = Desk::with(Arc::new(Loaded(Arc::new(Letters("letters")))));
+    let mut desk = Desk::with(Arc::new(LoadedModel(Arc::new(LetterEmbedder("letters")))));
     let save = |desk: &Desk, repo: &str, kind: &str, title: &str| {
         let params = json!({"kind": kind, "title": title, "distinct": true, "context": {"repo": repo}});
         desk.call("upsert", &params)["record"]["id"].as_i64().unwrap()

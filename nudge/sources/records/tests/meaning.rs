@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{Embedder, Model, Models, NoModels};
+use nudge_core::embed::{ModelProvider, ModelState, NoModels, TextEmbedder};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source, StopFlag};
-use nudge_core::suggest::{Suggest, SuggestEvent, SuggestRequest, Suggester};
+use nudge_core::source::{Source, SourceHost, StopFlag};
+use nudge_core::suggest::{SuggestEvent, SuggestParams, SuggestRequest, Suggester};
 use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ struct Subjects;
 
 const SUBJECTS: [&[&str]; 3] = [&["logout", "session", "sign"], &["upload", "413", "file"], &["invoice", "pdf"]];
 
-impl Embedder for Subjects {
+impl TextEmbedder for Subjects {
     fn id(&self) -> &'static str {
         "subjects"
     }
@@ -32,7 +32,7 @@ impl Embedder for Subjects {
         256
     }
 
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         let tokens = |word: &str| if word.is_ascii() { 1 } else { word.chars().count() };
         text.split_whitespace().map(tokens).sum()
     }
@@ -51,12 +51,12 @@ impl Embedder for Subjects {
     }
 }
 
-impl Models for Subjects {
-    fn get(&self, _: Duration) -> Model {
-        Model::Ready(Arc::new(Self))
+impl ModelProvider for Subjects {
+    fn get(&self, _: Duration) -> ModelState {
+        ModelState::Ready(Arc::new(Self))
     }
 
-    fn look(&self) -> Model {
+    fn get_loaded(&self) -> ModelState {
         self.get(Duration::ZERO)
     }
 }
@@ -64,33 +64,33 @@ impl Models for Subjects {
 /// Is in memory for whoever waits for it.
 struct Unloaded;
 
-impl Models for Unloaded {
-    fn get(&self, wait: Duration) -> Model {
-        if wait.is_zero() { self.look() } else { Subjects.get(wait) }
+impl ModelProvider for Unloaded {
+    fn get(&self, wait: Duration) -> ModelState {
+        if wait.is_zero() { self.get_loaded() } else { Subjects.get(wait) }
     }
 
-    fn look(&self) -> Model {
-        Model::Loading
+    fn get_loaded(&self) -> ModelState {
+        ModelState::Loading
     }
 }
 
 /// Is not in memory before anybody has stopped waiting.
 struct Slow;
 
-impl Models for Slow {
-    fn get(&self, _: Duration) -> Model {
-        Model::Loading
+impl ModelProvider for Slow {
+    fn get(&self, _: Duration) -> ModelState {
+        ModelState::Loading
     }
 
-    fn look(&self) -> Model {
-        Model::Loading
+    fn get_loaded(&self) -> ModelState {
+        ModelState::Loading
     }
 }
 
 /// Another model: to it what Subjects finds alike are opposites, by vectors of another length.
 struct Opposites;
 
-impl Embedder for Opposites {
+impl TextEmbedder for Opposites {
     fn id(&self) -> &'static str {
         "opposites"
     }
@@ -103,8 +103,8 @@ impl Embedder for Opposites {
         Subjects.max_tokens()
     }
 
-    fn count(&self, text: &str) -> usize {
-        Subjects.count(text)
+    fn count_tokens(&self, text: &str) -> usize {
+        Subjects.count_tokens(text)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
@@ -124,27 +124,27 @@ impl Embedder for Opposites {
 
 /// Has whatever model was put into it last.
 #[derive(Clone, Default)]
-struct Changing(Arc<Mutex<Option<Arc<dyn Embedder>>>>);
+struct Changing(Arc<Mutex<Option<Arc<dyn TextEmbedder>>>>);
 
-impl Models for Changing {
-    fn get(&self, _: Duration) -> Model {
-        self.0.lock().unwrap().clone().map_or(Model::Absent, Model::Ready)
+impl ModelProvider for Changing {
+    fn get(&self, _: Duration) -> ModelState {
+        self.0.lock().unwrap().clone().map_or(ModelState::Absent, ModelState::Ready)
     }
 
-    fn look(&self) -> Model {
+    fn get_loaded(&self) -> ModelState {
         self.get(Duration::ZERO)
     }
 }
 
 struct Desk {
     records: Arc<dyn Source>,
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     folder: Arc<tempfile::TempDir>,
 }
 
 impl Desk {
     /// With a record about signing out and one about uploads, among others without a subject.
-    fn new(models: impl Models + 'static) -> Self {
+    fn new(models: impl ModelProvider + 'static) -> Self {
         let desk = Self::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(models));
         desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
         desk.save("Upload of a large file", "nginx answered 413.");
@@ -154,9 +154,9 @@ impl Desk {
         desk
     }
 
-    fn at(folder: Arc<tempfile::TempDir>, models: Arc<dyn Models>) -> Self {
-        let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
-        let records = (SOURCE.open)(Host { models: Arc::clone(&models), ..host }).unwrap();
+    fn at(folder: Arc<tempfile::TempDir>, models: Arc<dyn ModelProvider>) -> Self {
+        let host = SourceHost::new_alone(folder.path(), &SOURCE, &[]).unwrap();
+        let records = (SOURCE.open)(SourceHost { models: Arc::clone(&models), ..host }).unwrap();
         Self { records, models, folder }
     }
 
@@ -167,7 +167,8 @@ impl Desk {
 
     fn call(&self, verb: &str, params: &Value) -> Value {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        let answer = self.records.call_by(Caller::named("test"), &format!("nudge.records.{verb}"), &params).unwrap();
+        let answer =
+            self.records.call_by(Caller::with_name("test"), &format!("nudge.records.{verb}"), &params).unwrap();
         serde_json::from_str(answer.get()).unwrap()
     }
 
@@ -185,14 +186,14 @@ impl Desk {
 
     /// The lines that a prompt draws.
     fn drawn(&self, prompt: &str) -> Vec<String> {
-        let mut event = Suggest::at(SuggestEvent::Prompt);
+        let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
         event.prompt = Some(prompt.to_owned());
         event.context = serde_json::from_value::<ContextSpec>(json!({"repo": OTHER})).unwrap();
         let offer = |request: &Arc<SuggestRequest>| {
-            request.understand(&*self.models, Duration::from_mins(1));
-            (vec![("records", self.records.offers(request))], Vec::new())
+            request.embed_question(&*self.models, Duration::from_mins(1));
+            (vec![("records", self.records.find_offers(request))], Vec::new())
         };
-        let told = Suggester::new(100).suggest(event, || SystemClock.now(), offer).unwrap();
+        let told = Suggester::new(100).answer_suggest(event, || SystemClock.now(), offer).unwrap();
         let told = serde_json::to_value(&told).unwrap();
         let told = told["suggestions"].as_array().unwrap().clone();
         told.iter().map(|one| format!("{}: {}", one["line"].as_str().unwrap(), one["why"].as_str().unwrap())).collect()
@@ -263,7 +264,7 @@ fn words_that_a_record_has_by_chance_draw_it_only_where_no_model_knows_better() 
 fn a_model_is_added_changed_and_removed_while_records_are_in_use() {
     let models = Changing::default();
     let desk = Desk::new(models.clone());
-    let put = |model: Option<Arc<dyn Embedder>>| *models.0.lock().unwrap() = model;
+    let put = |model: Option<Arc<dyn TextEmbedder>>| *models.0.lock().unwrap() = model;
     let search = || desk.call("search", &json!({"query": "why must people sign in again?", "project": "*"}));
     let found = search();
     assert_eq!(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use kit::Desk;
 use nudge_core::clock::{Clock as _, rfc3339};
-use nudge_core::embed::{Loaded, Models, NoModels};
+use nudge_core::embed::{LoadedModel, ModelProvider, NoModels};
 use nudge_core::service::Caller;
 use plain::{
     ALIKE, Answer, At, DAY_MS, KINDS, Kept, NEARLY, PROJECTS, Plain, Record, STATUSES, Semantics, Stands, Text,
@@ -50,7 +50,7 @@ fn moved((text, made, changed): &(Text, i64, i64)) -> Value {
     let Text { project, kind, title, body, status } = text;
     json!({
         "project": PROJECTS[*project], "kind": KINDS[*kind], "title": title, "body": body, "status": STATUSES[*status],
-        "created_at": rfc3339::text(*made), "updated_at": rfc3339::text(*changed),
+        "created_at": rfc3339::format_time(*made), "updated_at": rfc3339::format_time(*changed),
     })
 }
 
@@ -87,7 +87,7 @@ impl Run {
     fn keyed(&self, key: usize, verb: &str, params: &Value) -> Result<Value, String> {
         let key = key.to_string();
         self.desk
-            .by(Caller::named("test").with_key(Some(&key)), verb, params)
+            .by(Caller::with_name("test").with_key(Some(&key)), verb, params)
             .map_err(|error| error.reason().to_owned())
     }
 
@@ -162,7 +162,7 @@ impl Run {
             }
             Step::Duplicates { project } => {
                 let params = json!({"project": project.map_or("*", |at| PROJECTS[at]), "limit": 100});
-                let answer = self.desk.by(Caller::named("test"), "duplicates", &params);
+                let answer = self.desk.by(Caller::with_name("test"), "duplicates", &params);
                 answer.map_err(|error| error.reason().to_owned()).inspect(|answer| self.pairs(plain, project, answer))
             }
             _ => return None,
@@ -171,7 +171,7 @@ impl Run {
 
     fn export(&mut self, plain: &Plain, project: Option<usize>) -> Result<Value, String> {
         let params = json!({"project": project.map(|at| PROJECTS[at])});
-        let answer = self.desk.by(Caller::named("test"), "export", &params);
+        let answer = self.desk.by(Caller::with_name("test"), "export", &params);
         let answer = answer.map_err(|error| error.reason().to_owned())?;
         let Some(Kept::Export(records)) = plain.files.last() else { panic!("{params}: {answer}") };
         assert_eq!(answer["records"], json!(records.iter().map(moved).collect::<Vec<_>>()), "{params}");
@@ -284,7 +284,7 @@ impl Run {
         };
         let answer = self.desk.call("get", &params);
         assert_eq!(found(&answer), told(record));
-        let times = [record.made, record.changed].map(rfc3339::text);
+        let times = [record.made, record.changed].map(rfc3339::format_time);
         assert_eq!([&answer["created_at"], &answer["updated_at"]], [&times[0], &times[1]], "{answer}");
         let before: Vec<_> = list(&answer["revisions"]).iter().rev().map(found).collect();
         let said = |n: usize| told(&Record { said: record.said[..n].to_vec(), ..record.clone() });
@@ -315,8 +315,13 @@ impl Run {
 
     /// Every record has its vector, as it has by the worker a moment after a change.
     fn settle(&self) {
-        let is_left =
-            || self.desk.records.status().get("records").is_some_and(|stands| stands.get("without_meaning").is_some());
+        let is_left = || {
+            self.desk
+                .records
+                .report_status()
+                .get("records")
+                .is_some_and(|stands| stands.get("without_meaning").is_some())
+        };
         while is_left() {
             self.desk.call("search", &json!({"query": "uploads"}));
         }
@@ -328,15 +333,15 @@ impl StateMachineTest for Run {
     type Reference = Semantics;
 
     fn init_test(plain: &Plain) -> Self {
-        let models: Arc<dyn Models> =
-            if plain.is_meant { Arc::new(Loaded(Arc::new(steps::Words))) } else { Arc::new(NoModels) };
+        let models: Arc<dyn ModelProvider> =
+            if plain.is_meant { Arc::new(LoadedModel(Arc::new(steps::Words))) } else { Arc::new(NoModels) };
         let desk = Desk::in_memory(models);
         assert_eq!(desk.clock.now(), plain::START_MS);
         Self { desk, ids: BTreeMap::new(), used: BTreeSet::new(), files: Vec::new(), calls: 0, last: None }
     }
 
     fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
-        let _ = run.desk.clock.advance(1_000);
+        let _ = run.desk.clock.advance_by(1_000);
         if plain.is_meant && matches!(step, Step::Save { .. } | Step::Duplicates { .. } | Step::Import(_)) {
             run.settle();
         }
@@ -356,7 +361,7 @@ impl StateMachineTest for Run {
             Step::Wait { days } => {
                 // What a key stands for is remembered for an hour.
                 run.last = None;
-                run.desk.records.tick(run.desk.clock.advance(days * DAY_MS));
+                run.desk.records.tick(run.desk.clock.advance_by(days * DAY_MS));
             }
             Step::Again => {
                 if let Some((key, verb, params, answer)) = &run.last {

@@ -100,7 +100,7 @@ fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
 
 /// A file of somebody else's making, whose table is a view without an end.
 #[test]
-fn a_database_whose_records_are_a_view_is_refused_at_once() {
+fn a_database_with_a_view_in_place_of_records_is_refused_at_once() {
     let desk = Desk::new();
     let file = upstream(&desk, "(1, 1, 'issue', 'Uploads fail', '', 'open', '', '')");
     let view = "ALTER TABLE record RENAME TO theirs;

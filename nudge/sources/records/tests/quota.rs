@@ -55,12 +55,12 @@ fn over_all_projects_records_have_a_quota_and_what_makes_room_always_works() {
     let ids: Vec<_> = (0..20)
         .map(|n| desk.save(&format!("github.com/acme/p{n}"), "issue", &format!("Number {n}"), &body(n)))
         .collect();
-    assert!(desk.records.status()["records"].get("full").is_none());
+    assert!(desk.records.report_status()["records"].get("full").is_none());
     let deleted = ids[19];
     desk.call("delete", &json!({"id": deleted}));
     let most = used(&desk).to_string();
     desk.set(&[("records.max_bytes", &most)]);
-    let full = desk.records.status()["records"]["full"].as_str().unwrap().to_owned();
+    let full = desk.records.report_status()["records"]["full"].as_str().unwrap().to_owned();
     assert!(
         full.starts_with("100 % of ") && full.contains("--forever") && full.contains("records.max_bytes"),
         "{full}"
@@ -97,7 +97,7 @@ fn over_all_projects_records_have_a_quota_and_what_makes_room_always_works() {
         desk.call("delete", &json!({"id": id, "forever": true}));
     }
     desk.call("upsert", &one_more);
-    assert!(desk.records.status()["records"].get("full").is_none(), "{} of {most}", used(&desk));
+    assert!(desk.records.report_status()["records"].get("full").is_none(), "{} of {most}", used(&desk));
 }
 
 #[test]

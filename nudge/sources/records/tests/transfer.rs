@@ -87,13 +87,14 @@ fn others_write_while_an_import_is_under_way() {
     let saved = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut saved = Vec::new();
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) && saved.len() < 1_000 {
                 saved.push(desk.save(SHOP, "issue", &format!("Meanwhile {}", saved.len()), ""));
             }
             saved
         });
-        let done = desk.call("import", &json!({"file": file}));
+        let done = desk.by(Caller::with_name("test"), "import", &json!({"file": file}));
         is_over.store(true, Ordering::Relaxed);
+        let done = done.unwrap();
         assert_eq!((&done["imported"], &done["refused"]), (&json!(count), &json!(0)), "{done}");
         writer.join().unwrap()
     });
@@ -117,7 +118,7 @@ fn an_import_without_room_says_what_is_in_and_goes_on() {
     let count = 250;
     let file = export_file(&desk, count, &body);
     desk.set(&[("records.max_bytes", &(6 << 20).to_string())]);
-    let by = Caller::named("test").with_key(Some("import-1"));
+    let by = Caller::with_name("test").with_key(Some("import-1"));
     let refused = desk.by(by, "import", &json!({"file": file})).unwrap_err();
     let imported = total(&desk);
     assert_eq!((refused.kind(), &refused.data()["imported"]), (ErrorKind::Quota, &imported), "{refused}");
@@ -139,7 +140,7 @@ fn an_import_ends_when_its_caller_has_gone() {
     let desk = Desk::new();
     let count = 3_000;
     let file = export_file(&desk, count, "body");
-    let limit = CallLimit::within(Duration::from_hours(1));
+    let limit = CallLimit::from_now(Duration::from_hours(1));
     let refused = std::thread::scope(|scope| {
         scope.spawn(|| {
             while total(&desk) == 0 {

@@ -8,7 +8,7 @@ use nudge_core::clock::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentId;
-use crate::hook::Hook;
+use crate::hook::AgentHook;
 use crate::signal::Signal;
 
 /// The agents with active work, as the deacon has seen them. It is kept in a file, so that the next deacon goes on
@@ -16,19 +16,19 @@ use crate::signal::Signal;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Deacon {
-    agents: BTreeMap<AgentId, Watched>,
+    agents: BTreeMap<AgentId, WatchedAgent>,
     /// The time of the last mail; no two have the same, for it is in their names.
     last_mail: Millis,
 }
 
 /// A watched agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Watched {
+struct WatchedAgent {
     /// The time of the last signal that it sent to the deacon, as that stands there.
     answer: Option<String>,
     /// Hash of its hook.
     hook: u64,
-    question: Option<Question>,
+    question: Option<DeaconQuestion>,
     /// Since when it has shown no activity, as far as it is waited for.
     quiet_since: Millis,
     /// When it last showed any, by the clock of that time, to which signals can be compared. Absent in a file of before.
@@ -39,7 +39,7 @@ struct Watched {
 
 /// A question that has no answer yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct DeaconQuestion {
     /// When it was asked.
     pub asked_at: Millis,
     /// The time of the mail that reports it. It is noted before the mail is sent, so that the next deacon sends the
@@ -51,7 +51,7 @@ pub struct Question {
 
 /// The end of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum QuestionEnd {
     /// The agent sent a signal to the deacon.
     Answered,
     /// The hook has changed.
@@ -62,7 +62,7 @@ pub enum News {
 
 /// An action that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Due {
+pub enum DueAction {
     /// Ask the agent, which was at work then, by the clock of that time.
     Ask { work: String, active_at: Millis },
     /// Report it, as asked then, by a mail of the second time.
@@ -75,16 +75,16 @@ impl Deacon {
     pub fn observe(
         &mut self,
         now: Millis,
-        hooks: &BTreeMap<AgentId, Hook>,
+        hooks: &BTreeMap<AgentId, AgentHook>,
         inbox: Option<&Signal>,
-    ) -> Vec<(AgentId, News)> {
+    ) -> Vec<(AgentId, QuestionEnd)> {
         let mut news = Vec::new();
-        let idle = |agent: &AgentId| hooks.get(agent).is_none_or(|hook| *hook == Hook::Idle);
+        let idle = |agent: &AgentId| hooks.get(agent).is_none_or(|hook| *hook == AgentHook::Idle);
         for (agent, watched) in self.agents.extract_if(.., |agent, _| idle(agent)) {
-            news.extend(watched.question.is_some().then_some((agent, News::Idle)));
+            news.extend(watched.question.is_some().then_some((agent, QuestionEnd::Idle)));
         }
         for (agent, hook) in hooks {
-            let Hook::Active(active) = hook else { continue };
+            let AgentHook::Active(active) = hook else { continue };
             let answer = inbox.filter(|signal| signal.from == *agent).map(|signal| &signal.timestamp);
             let watched = match self.agents.entry(agent.clone()) {
                 Entry::Occupied(entry) => entry.into_mut(),
@@ -92,14 +92,21 @@ impl Deacon {
                     let quiet_since = active.last_activity.filter(|at| *at <= now).unwrap_or(now);
                     let (answer, work) = (answer.cloned(), active.work.clone());
                     let active_at = Some(quiet_since);
-                    entry.insert(Watched { answer, hook: active.hash, question: None, quiet_since, active_at, work });
+                    entry.insert(WatchedAgent {
+                        answer,
+                        hook: active.hash,
+                        question: None,
+                        quiet_since,
+                        active_at,
+                        work,
+                    });
                     continue;
                 }
             };
             let has_answered = answer.is_some() && answer != watched.answer.as_ref();
             if has_answered || watched.hook != active.hash {
                 let ended = watched.question.take();
-                let how = if has_answered { News::Answered } else { News::Touched };
+                let how = if has_answered { QuestionEnd::Answered } else { QuestionEnd::Touched };
                 news.extend(ended.map(|_| (agent.clone(), how)));
                 watched.answer = answer.cloned().or(watched.answer.take());
                 (watched.hook, watched.quiet_since, watched.active_at) = (active.hash, now, Some(now));
@@ -110,20 +117,20 @@ impl Deacon {
     }
 
     /// Returns the due actions; `interval` is that of an agent, both between two questions and for an answer.
-    pub fn due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, Due)> {
+    pub fn find_due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, DueAction)> {
         let mut next_mail = now.max(self.last_mail + 1);
         let due = self.agents.iter().filter_map(|(agent, watched)| {
             let work = || watched.work.clone();
             let due = match &watched.question {
                 None if now - watched.quiet_since >= interval(agent) => {
-                    Due::Ask { work: work(), active_at: watched.active_at.unwrap_or(watched.quiet_since) }
+                    DueAction::Ask { work: work(), active_at: watched.active_at.unwrap_or(watched.quiet_since) }
                 }
                 Some(asked) if !asked.is_reported && now - asked.asked_at >= interval(agent) => {
                     let mail_at = asked.mail_at.unwrap_or_else(|| {
                         next_mail += 1;
                         next_mail - 1
                     });
-                    Due::Report { work: work(), asked_at: asked.asked_at, mail_at }
+                    DueAction::Report { work: work(), asked_at: asked.asked_at, mail_at }
                 }
                 _ => return None,
             };
@@ -133,9 +140,9 @@ impl Deacon {
     }
 
     /// Notes that an agent was asked.
-    pub fn asked(&mut self, agent: &AgentId, now: Millis) {
+    pub fn note_asked(&mut self, agent: &AgentId, now: Millis) {
         if let Some(watched) = self.agents.get_mut(agent) {
-            watched.question = Some(Question { asked_at: now, mail_at: None, is_reported: false });
+            watched.question = Some(DeaconQuestion { asked_at: now, mail_at: None, is_reported: false });
         }
     }
 
@@ -147,7 +154,7 @@ impl Deacon {
     }
 
     /// Notes that a mail is about to be sent, or was.
-    pub fn reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
+    pub fn note_reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
         if let Some(question) = self.agents.get_mut(agent).and_then(|watched| watched.question.as_mut()) {
             (question.mail_at, question.is_reported) = (Some(mail_at), is_reported);
             self.last_mail = self.last_mail.max(mail_at);
@@ -156,7 +163,7 @@ impl Deacon {
 
     /// Moves all times that the deacon waits from, after the clock jumped or the machine slept: no agent is late by
     /// that.
-    pub fn shift(&mut self, by: Millis) {
+    pub fn shift_times(&mut self, by: Millis) {
         for watched in self.agents.values_mut() {
             watched.quiet_since += by;
             // A signal keeps the time that it came by. When the clock was set back, a signal too many may count as
@@ -181,7 +188,7 @@ impl Deacon {
     }
 
     /// The questions that are open.
-    pub fn questions(&self) -> impl Iterator<Item = (&AgentId, &Question)> {
+    pub fn iter_questions(&self) -> impl Iterator<Item = (&AgentId, &DeaconQuestion)> {
         self.agents.iter().filter_map(|(agent, watched)| Some((agent, watched.question.as_ref()?)))
     }
 }
@@ -189,7 +196,7 @@ impl Deacon {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hook::Active;
+    use crate::hook::ActiveHook;
     use crate::signal::SignalType;
 
     const MINUTE: Millis = 60_000;
@@ -199,8 +206,8 @@ mod tests {
     }
 
     /// Hooks of agents, by name and by what stands in them.
-    fn hooks(all: &[(&str, u64)]) -> BTreeMap<AgentId, Hook> {
-        let active = |hash| Hook::Active(Active { hash, last_activity: Some(0), work: "gt-1".into() });
+    fn hooks(all: &[(&str, u64)]) -> BTreeMap<AgentId, AgentHook> {
+        let active = |hash| AgentHook::Active(ActiveHook { hash, last_activity: Some(0), work: "gt-1".into() });
         all.iter().map(|(name, hash)| (id(name), active(*hash))).collect()
     }
 
@@ -213,14 +220,14 @@ mod tests {
     fn look(deacon: &mut Deacon, now: Millis, all: &[(&str, u64)], inbox: Option<&Signal>) -> Vec<String> {
         let news = deacon.observe(now, &hooks(all), inbox);
         let mut told: Vec<_> = news.iter().map(|(agent, news)| format!("{agent} {news:?}")).collect();
-        for (agent, due) in deacon.due(now, |_| MINUTE) {
+        for (agent, due) in deacon.find_due(now, |_| MINUTE) {
             match due {
-                Due::Ask { .. } => {
-                    deacon.asked(&agent, now);
+                DueAction::Ask { .. } => {
+                    deacon.note_asked(&agent, now);
                     told.push(format!("ask {agent}"));
                 }
-                Due::Report { mail_at, .. } => {
-                    deacon.reported(&agent, mail_at, true);
+                DueAction::Report { mail_at, .. } => {
+                    deacon.note_reported(&agent, mail_at, true);
                     told.push(format!("report {agent} {mail_at}"));
                 }
             }
@@ -243,7 +250,7 @@ mod tests {
         assert_eq!(look(&mut deacon, 10 * MINUTE, &[("a", 2)], None), ["ask a"]);
         assert_eq!(look(&mut deacon, 11 * MINUTE, &[("a", 2)], None), ["report a 660000"]);
         assert_eq!(look(&mut deacon, 12 * MINUTE, &[], None), ["a Idle"]);
-        assert_eq!(deacon.questions().count(), 0);
+        assert_eq!(deacon.iter_questions().count(), 0);
     }
 
     #[test]
@@ -285,7 +292,7 @@ mod tests {
         let mut deacon = Deacon::default();
         look(&mut deacon, MINUTE, &[("a", 1)], None);
         deacon.observe(2 * MINUTE, &hooks(&[("a", 1)]), None);
-        deacon.reported(&id("a"), 2 * MINUTE, false);
+        deacon.note_reported(&id("a"), 2 * MINUTE, false);
         let text = serde_json::to_string(&deacon).unwrap();
         let mut next: Deacon = serde_json::from_str(&text).unwrap();
         assert_eq!(next, deacon);
@@ -297,9 +304,9 @@ mod tests {
     fn a_hook_that_is_being_written_says_nothing() {
         let mut deacon = Deacon::default();
         look(&mut deacon, MINUTE, &[("a", 1)], None);
-        let half = BTreeMap::from([(id("a"), Hook::Unreadable), (id("b"), Hook::Unreadable)]);
+        let half = BTreeMap::from([(id("a"), AgentHook::Unreadable), (id("b"), AgentHook::Unreadable)]);
         assert!(deacon.observe(MINUTE + 1, &half, None).is_empty());
-        assert_eq!(deacon.questions().count(), 1, "it is still open");
+        assert_eq!(deacon.iter_questions().count(), 1, "it is still open");
         assert_eq!(look(&mut deacon, 2 * MINUTE, &[("a", 1)], None), ["report a 120000"]);
     }
 
@@ -308,7 +315,7 @@ mod tests {
         let mut deacon = Deacon::default();
         look(&mut deacon, MINUTE, &[("a", 1)], None);
         let day = 24 * 60 * MINUTE;
-        deacon.shift(day);
+        deacon.shift_times(day);
         assert!(look(&mut deacon, day + MINUTE + 1, &[("a", 1)], None).is_empty());
         assert_eq!(look(&mut deacon, day + 2 * MINUTE, &[("a", 1)], None).len(), 1);
     }

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Tells if an existing file is replaced or kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Old {
+pub enum OldFile {
     Replaced,
     /// Then nothing is written, which is no error.
     Kept,
@@ -22,11 +22,11 @@ pub enum Old {
 
 /// Writes a file of a folder, flushed to the disk. A reader never sees half of it. The file is as readable as the
 /// others there: agents may be of several users.
-pub fn write(folder: &HeldFolder, name: &str, text: &str, old: Old) -> io::Result<()> {
+pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::Result<()> {
     let fresh = folder.write_fresh(text.as_bytes(), None)?;
     match old {
-        Old::Replaced => fresh.replace(name),
-        Old::Kept => match fresh.take_free_name(name) {
+        OldFile::Replaced => fresh.replace_file(name),
+        OldFile::Kept => match fresh.take_free_name(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             kept => kept,
         },
@@ -40,7 +40,7 @@ pub fn read_text(folder: &HeldFolder, name: &str, max_bytes: u64) -> io::Result<
 }
 
 /// Waits at most so long until no other Nudge process is at the folder. `None` if it cannot be locked.
-pub fn lock(folder: &HeldFolder, patience: Duration) -> Option<File> {
+pub fn lock_folder(folder: &HeldFolder, patience: Duration) -> Option<File> {
     let file = folder.lock_file().ok()?;
     let deadline = Instant::now() + patience;
     loop {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::agent::AgentId;
 use crate::folder;
 use crate::stamp;
-use crate::state::{MAX_AGENTS, StateDir, unusable};
+use crate::state::{MAX_AGENTS, StateDir, unusable_error};
 
 /// The folder of hooks in a state directory.
 pub const HOOKS: &str = "hooks";
@@ -25,9 +25,9 @@ const MAX_CHARS: usize = 200;
 
 /// The hook of an agent, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hook {
+pub enum AgentHook {
     /// The agent has work, and is at it.
-    Active(Active),
+    Active(ActiveHook),
     /// It has no work, or has not begun it, or is done.
     Idle,
     /// The file cannot be read as a hook now; somebody may be writing it. It says nothing.
@@ -36,7 +36,7 @@ pub enum Hook {
 
 /// A hook whose `status` is `active`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Active {
+pub struct ActiveHook {
     /// The hash of the file's text: a new hash means that the agent, or its work giver, did something.
     pub hash: u64,
     /// The `last_activity`, if that is a time.
@@ -47,17 +47,17 @@ pub struct Active {
 
 /// The file, as far as it matters. Others have further fields.
 #[derive(Deserialize)]
-struct File {
+struct HookFile {
     status: String,
     #[serde(default, alias = "lastActivity")]
     last_activity: Option<String>,
     #[serde(default, alias = "workItem")]
-    work_item: Option<Work>,
+    work_item: Option<HookWork>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Work {
+struct HookWork {
     #[serde(alias = "beadId")]
     bead_id: String,
     title: String,
@@ -67,9 +67,9 @@ struct Work {
 ///
 /// # Errors
 /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
-pub fn all(state: &StateDir) -> Result<BTreeMap<AgentId, Hook>> {
-    let Some(folder) = state.folder(&[HOOKS])? else { return Ok(BTreeMap::new()) };
-    let names = folder.held.names().map_err(|error| unusable(&folder.path, &error))?;
+pub fn read_hooks(state: &StateDir) -> Result<BTreeMap<AgentId, AgentHook>> {
+    let Some(folder) = state.open_folder(&[HOOKS])? else { return Ok(BTreeMap::new()) };
+    let names = folder.held.list_names().map_err(|error| unusable_error(&folder.path, &error))?;
     let names = names.into_iter().filter_map(|name| {
         let name = name.into_string().ok()?;
         Some((AgentId::parse(name.strip_suffix(".json")?)?, name))
@@ -80,21 +80,23 @@ pub fn all(state: &StateDir) -> Result<BTreeMap<AgentId, Hook>> {
     Ok(names.into_iter().map(|(agent, name)| (agent, read(&folder.held, &name))).collect())
 }
 
-fn read(folder: &HeldFolder, name: &str) -> Hook {
-    folder::read_text(folder, name, MAX_BYTES).map_or(Hook::Unreadable, |text| parse(&text))
+fn read(folder: &HeldFolder, name: &str) -> AgentHook {
+    folder::read_text(folder, name, MAX_BYTES).map_or(AgentHook::Unreadable, |text| parse_hook(&text))
 }
 
-fn parse(text: &str) -> Hook {
-    let Ok(File { status, last_activity, work_item }) = serde_json::from_str(text) else { return Hook::Unreadable };
+fn parse_hook(text: &str) -> AgentHook {
+    let Ok(HookFile { status, last_activity, work_item }) = serde_json::from_str(text) else {
+        return AgentHook::Unreadable;
+    };
     if status != "active" {
-        return Hook::Idle;
+        return AgentHook::Idle;
     }
-    let Work { bead_id, title } = work_item.unwrap_or_default();
+    let HookWork { bead_id, title } = work_item.unwrap_or_default();
     let said = one_line(format!("{bead_id} {title}").trim(), MAX_CHARS);
     // It goes into a mail.
     let work = if SecretGuard::new().check(None, &said).is_some() { String::new() } else { said };
-    let last_activity = last_activity.as_deref().and_then(stamp::parse);
-    Hook::Active(Active { hash: FixedState::default().hash_one(text), last_activity, work })
+    let last_activity = last_activity.as_deref().and_then(stamp::parse_stamp);
+    AgentHook::Active(ActiveHook { hash: FixedState::default().hash_one(text), last_activity, work })
 }
 
 #[cfg(test)]
@@ -107,27 +109,30 @@ mod tests {
     fn what_a_hook_says() {
         let text = r#"{"agent_id":"a","status":"active","work_item":{"bead_id":"gt-abc12","title":"Add a page","assigned_at":"x"},
             "last_activity":"2026-03-05T10:32:00Z"}"#;
-        let Hook::Active(active) = parse(text) else { panic!("it is active") };
+        let AgentHook::Active(active) = parse_hook(text) else { panic!("it is active") };
         assert_eq!((active.last_activity, &*active.work), (Some(1_772_706_720_000), "gt-abc12 Add a page"));
-        let Hook::Active(other) = parse(&text.replace("10:32", "10:33")) else { panic!("it is active") };
+        let AgentHook::Active(other) = parse_hook(&text.replace("10:32", "10:33")) else { panic!("it is active") };
         assert_ne!(active.hash, other.hash);
         for (text, hook) in [
-            (r#"{"status":"pending"}"#, Hook::Idle),
-            (r#"{"status":"completed","work_item":null}"#, Hook::Idle),
-            (r#"{"status":"empty","last_activity":7}"#, Hook::Unreadable),
-            (r#"{"status":null}"#, Hook::Unreadable),
-            ("{\"sta", Hook::Unreadable),
-            ("", Hook::Unreadable),
-            ("[]", Hook::Unreadable),
+            (r#"{"status":"pending"}"#, AgentHook::Idle),
+            (r#"{"status":"completed","work_item":null}"#, AgentHook::Idle),
+            (r#"{"status":"empty","last_activity":7}"#, AgentHook::Unreadable),
+            (r#"{"status":null}"#, AgentHook::Unreadable),
+            ("{\"sta", AgentHook::Unreadable),
+            ("", AgentHook::Unreadable),
+            ("[]", AgentHook::Unreadable),
         ] {
-            assert_eq!(parse(text), hook, "{text}");
+            assert_eq!(parse_hook(text), hook, "{text}");
         }
-        let Hook::Active(bare) = parse(r#"{"status":"active","work_item":null,"last_activity":"soon"}"#) else {
+        let AgentHook::Active(bare) = parse_hook(r#"{"status":"active","work_item":null,"last_activity":"soon"}"#)
+        else {
             panic!("it is active")
         };
         assert_eq!((bare.last_activity, &*bare.work), (None, ""));
         let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
-        let Hook::Active(secret) = parse(&format!(r#"{{"status":"active","work_item":{{"title":"{token}"}}}}"#)) else {
+        let AgentHook::Active(secret) =
+            parse_hook(&format!(r#"{{"status":"active","work_item":{{"title":"{token}"}}}}"#))
+        else {
             panic!("it is active")
         };
         assert_eq!(secret.work, "");
@@ -137,7 +142,7 @@ mod tests {
     fn only_the_files_of_agents_are_hooks() {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::find(folder.path().to_str(), None).unwrap();
-        assert!(all(&state).unwrap().is_empty());
+        assert!(read_hooks(&state).unwrap().is_empty());
         let hooks = folder.path().join(HOOKS);
         fs::create_dir(&hooks).unwrap();
         let active = r#"{"status":"active"}"#;
@@ -147,10 +152,10 @@ mod tests {
         fs::create_dir(hooks.join("folder.json")).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(hooks.join("a.json"), hooks.join("link.json")).unwrap();
-        let found = all(&state).unwrap();
-        assert!(matches!(found[&AgentId::parse("a").unwrap()], Hook::Active(_)));
+        let found = read_hooks(&state).unwrap();
+        assert!(matches!(found[&AgentId::parse("a").unwrap()], AgentHook::Active(_)));
         let unreadable: Vec<_> =
-            found.iter().filter(|(_, hook)| **hook == Hook::Unreadable).map(|(a, _)| a.as_str()).collect();
+            found.iter().filter(|(_, hook)| **hook == AgentHook::Unreadable).map(|(a, _)| a.as_str()).collect();
         assert_eq!(unreadable, if cfg!(unix) { vec!["folder", "link"] } else { vec!["folder"] });
     }
 }

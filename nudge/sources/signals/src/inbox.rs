@@ -12,10 +12,10 @@ use nudge_core::error::{Error, Result};
 use nudge_os::beneath::HeldFolder;
 
 use crate::agent::AgentId;
-use crate::folder::{self, Old};
-use crate::signal::{Draft, Signal};
+use crate::folder::{self, OldFile};
+use crate::signal::{Signal, SignalDraft};
 use crate::stamp;
-use crate::state::{StateDir, unusable};
+use crate::state::{StateDir, unusable_error};
 use crate::tracked::is_tracked;
 
 /// The file of an agent.
@@ -28,12 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The place of an agent's signal.
 #[derive(Debug, Clone, Copy)]
-pub struct Inbox<'a> {
+pub struct SignalInbox<'a> {
     state: &'a StateDir,
     agent: &'a AgentId,
 }
 
-impl<'a> Inbox<'a> {
+impl<'a> SignalInbox<'a> {
     pub(crate) const fn new(state: &'a StateDir, agent: &'a AgentId) -> Self {
         Self { state, agent }
     }
@@ -55,9 +55,9 @@ impl<'a> Inbox<'a> {
     /// before is not earlier.
     ///
     /// # Errors
-    /// As [`read`](Self::read), and as [`Draft::check`]; then nothing was changed.
-    pub fn send(&self, draft: Draft, now: Millis) -> Result<Signal> {
-        draft.check()?;
+    /// As [`read`](Self::read), and as [`SignalDraft::check_message`]; then nothing was changed.
+    pub fn send(&self, draft: SignalDraft, now: Millis) -> Result<Signal> {
+        draft.check_message()?;
         let folder = self.state.make_of_agent(self.agent)?;
         let path = folder.path.join(LATEST);
         if is_tracked(&path) {
@@ -66,13 +66,14 @@ impl<'a> Inbox<'a> {
                 format!("Git tracks {path}, so that nobody takes it for a signal; take it out by `git rm --cached`.");
             return Err(Error::invalid(message));
         }
-        let _one_at_a_time = folder::lock(&folder.held, PATIENCE);
+        let _one_at_a_time = folder::lock_folder(&folder.held, PATIENCE);
         let before = read(&folder.held).and_then(Result::ok);
-        let signal = draft.at(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
-        let text = signal.text().map_err(|_| Error::invalid("The signal cannot be written as JSON; report this."))?;
-        let written = folder::write(&folder.held, LATEST, &text, Old::Replaced);
-        written.map_err(|error| unusable(&path, &error))?;
-        folder.held.sweep();
+        let signal = draft.into_signal(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
+        let text =
+            signal.to_text().map_err(|_| Error::invalid("The signal cannot be written as JSON; report this."))?;
+        let written = folder::write(&folder.held, LATEST, &text, OldFile::Replaced);
+        written.map_err(|error| unusable_error(&path, &error))?;
+        folder.held.sweep_leftovers();
         Ok(signal)
     }
 }
@@ -95,9 +96,9 @@ mod tests {
     use super::*;
     use crate::signal::SignalType;
 
-    fn draft(message: &str) -> Draft {
+    fn draft(message: &str) -> SignalDraft {
         let from = AgentId::parse("mayor").unwrap();
-        Draft { from, kind: SignalType::Abort, message: message.into(), requires_response: false }
+        SignalDraft { from, kind: SignalType::Abort, message: message.into(), requires_response: false }
     }
 
     /// A state directory with an agent `a`, whose folder is there.
@@ -189,7 +190,7 @@ mod tests {
         let (folder, state, agent, own) = state();
         let (inbox, path) = (state.inbox(&agent), own.join(LATEST));
         let elsewhere = folder.path().join("elsewhere.json");
-        let good = draft("x").at("2026-03-05T10:35:00Z".into()).text().unwrap();
+        let good = draft("x").into_signal("2026-03-05T10:35:00Z".into()).to_text().unwrap();
         fs::write(&elsewhere, &good).unwrap();
         let make: [&dyn Fn(); 3] = [
             &|| std::os::unix::fs::symlink(&elsewhere, &path).unwrap(),
@@ -212,7 +213,7 @@ mod tests {
     fn the_literal_form_reads_through_links_and_waits_at_pipes() {
         let (folder, _, _, own) = state();
         let (path, elsewhere) = (own.join(LATEST), folder.path().join("elsewhere.json"));
-        let good = draft("of somebody's own").at("2026-03-05T10:35:00Z".into()).text().unwrap();
+        let good = draft("of somebody's own").into_signal("2026-03-05T10:35:00Z".into()).to_text().unwrap();
         fs::write(&elsewhere, &good).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), good, "a file outside is read");
@@ -256,7 +257,7 @@ mod tests {
     fn the_literal_form_publishes_halves_and_loses_writes() {
         let (_folder, state, agent, own) = state();
         let (fixed, path) = (own.join(".nudge.tmp"), own.join(LATEST));
-        let text = draft("whole").at("2026-03-05T10:35:00Z".into()).text().unwrap();
+        let text = draft("whole").into_signal("2026-03-05T10:35:00Z".into()).to_text().unwrap();
         // The first sender has written its file; the second opens the same name, which empties it, and writes half.
         fs::write(&fixed, &text).unwrap();
         let mut second = File::create(&fixed).unwrap();

@@ -32,9 +32,12 @@ mod tracked;
 mod watch;
 
 pub use agent::AgentId;
-pub use inbox::Inbox;
-pub use method::{Check, Checked, List, Listed, ListedAgent, Respond, Send, Sent};
-pub use signal::{Draft, Signal, SignalType};
+pub use inbox::SignalInbox;
+pub use method::{
+    ListedAgent, SentSignal, SignalCheck, SignalCheckParams, SignalList, SignalListParams, SignalRespondParams,
+    SignalSendParams,
+};
+pub use signal::{Signal, SignalDraft, SignalType};
 pub use source::SOURCE;
 pub use stamp::{is_newer, next};
 pub use state::StateDir;

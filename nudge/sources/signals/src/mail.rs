@@ -6,8 +6,8 @@ use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
 use crate::agent::AgentId;
-use crate::folder::{self, Old};
-use crate::state::{StateDir, unusable};
+use crate::folder::{self, OldFile};
+use crate::state::{StateDir, unusable_error};
 
 /// The folder of mail in a state directory.
 const MAIL: &str = "mail";
@@ -15,7 +15,7 @@ const MAIL: &str = "mail";
 /// A mail that tells a mayor of an agent which does not answer. The fields are in the order of their names, which is
 /// the order in which they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Escalation {
+pub struct EscalationMail {
     /// The text of the event.
     pub body: String,
     /// The sender.
@@ -35,11 +35,11 @@ pub struct Escalation {
     pub kind: &'static str,
 }
 
-impl Escalation {
+impl EscalationMail {
     /// Says that `agent` was asked by `from` and showed nothing.
     pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, at: Millis) -> Self {
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
-        let (asked, timestamp) = (rfc3339::text(asked), rfc3339::text(at));
+        let (asked, timestamp) = (rfc3339::format_time(asked), rfc3339::format_time(at));
         Self {
             body: format!(
                 "{agent} has active work{work}, was asked at {asked} whether it is working, and has neither answered nor \
@@ -64,9 +64,9 @@ impl Escalation {
             .map_err(|_| Error::invalid("The mail cannot be written as JSON; report this."))?;
         let folder = state.make_folder(&[MAIL, self.to.as_str()])?;
         let name = format!("{}-{}.json", self.timestamp.replace(':', "-"), self.from);
-        folder::write(&folder.held, &name, &(text + "\n"), Old::Kept)
-            .map_err(|error| unusable(&folder.path.join(name), &error))?;
-        folder.held.sweep();
+        folder::write(&folder.held, &name, &(text + "\n"), OldFile::Kept)
+            .map_err(|error| unusable_error(&folder.path.join(name), &error))?;
+        folder.held.sweep_leftovers();
         Ok(())
     }
 }
@@ -80,7 +80,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::find(folder.path().to_str(), None).unwrap();
         let [agent, witness, mayor] = ["polecat", "witness", "mayor"].map(|name| AgentId::parse(name).unwrap());
-        let mail = Escalation::new(&agent, &witness, &mayor, "gt-1 Add a page", 1_772_706_900_000, 1_772_706_960_000);
+        let mail =
+            EscalationMail::new(&agent, &witness, &mayor, "gt-1 Add a page", 1_772_706_900_000, 1_772_706_960_000);
         mail.send(&state).unwrap();
         mail.send(&state).unwrap();
         let path = folder.path().join("mail/mayor/2026-03-05T10-36-00.000Z-witness.json");

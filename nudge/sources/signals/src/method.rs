@@ -6,18 +6,18 @@ use std::path::Path;
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
-use nudge_core::service::{Caller, Method};
-use nudge_core::table::{Row, Table, answer, schema};
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::table::{MethodTable, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentId;
-use crate::hook::{self, Hook};
-use crate::offer::shown;
+use crate::hook::{self, AgentHook};
+use crate::offer::guard_signal;
 use crate::patrol;
-use crate::signal::{Draft, Signal, SignalType};
-use crate::source::Signals;
+use crate::signal::{Signal, SignalDraft, SignalType};
+use crate::source::SignalsSource;
 use crate::stamp;
 use crate::state::StateDir;
 
@@ -29,60 +29,60 @@ pub const AGENT_ID: &str = "NUDGE_AGENT_ID";
 /// The method that hooks name to the model.
 pub const CHECK: &str = "nudge.signals.check";
 
-pub static TABLE: Table<Signals> = Table(&[
-    &Row {
-        method: Method::new(
+pub static TABLE: MethodTable<SignalsSource> = MethodTable(&[
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.signals.send",
             "Send a signal",
             "Tell another agent one urgent thing, such as stop; it replaces the signal it had.",
-            schema::<Send>,
+            build_schema::<SignalSendParams>,
         )
         .tool()
         .destructive()
         .inferred(),
-        run: |signals, by, params| answer(params, |params| signals.send(by, params)),
+        run: |signals, by, params| answer_typed(params, |params| signals.send(by, params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             CHECK,
             "Check for a signal",
             "The signal for you, if it is newer than the one you saw last.",
-            schema::<Check>,
+            build_schema::<SignalCheckParams>,
         )
         .tool()
-        .reads()
+        .read_only()
         .inferred(),
-        run: |signals, _, params| answer(params, |params: Check| params.answer(signals.now())),
+        run: |signals, _, params| answer_typed(params, |params: SignalCheckParams| params.check_inbox(signals.now())),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.signals.respond",
             "Answer a signal",
             "Answer the signal for you; due at once where it has requires_response.",
-            schema::<Respond>,
+            build_schema::<SignalRespondParams>,
         )
         .tool()
         .destructive()
         .inferred(),
-        run: |signals, by, params| answer(params, |params| signals.respond(by, params)),
+        run: |signals, by, params| answer_typed(params, |params| signals.respond(by, params)),
     },
-    &Row {
-        method: Method::new(
+    &TableRow {
+        method: MethodSpec::new(
             "nudge.signals.list",
             "List signals",
             "Every agent with a signal or with work: what its signal says, what it works on, which question is open.",
-            schema::<List>,
+            build_schema::<SignalListParams>,
         )
-        .reads()
+        .read_only()
         .inferred(),
-        run: |_, _, params| answer(params, |params: List| params.answer()),
+        run: |_, _, params| answer_typed(params, |params: SignalListParams| params.list_agents()),
     },
 ]);
 
 /// Params of `nudge.signals.send`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Send {
+pub struct SignalSendParams {
     /// The recipient.
     pub agent: String,
     /// The type.
@@ -105,7 +105,7 @@ pub struct Send {
 /// Params of `nudge.signals.check`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Check {
+pub struct SignalCheckParams {
     /// The agent. Absent: `NUDGE_AGENT_ID`.
     #[serde(default, deserialize_with = "wire::given")]
     pub agent: Option<String>,
@@ -120,7 +120,7 @@ pub struct Check {
 /// Params of `nudge.signals.respond`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Respond {
+pub struct SignalRespondParams {
     /// The agent. Absent: `NUDGE_AGENT_ID`.
     #[serde(default, deserialize_with = "wire::given")]
     pub agent: Option<String>,
@@ -135,7 +135,7 @@ pub struct Respond {
 /// Params of `nudge.signals.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct SignalListParams {
     /// Caller's context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
@@ -143,7 +143,7 @@ pub struct List {
 
 /// Result of `nudge.signals.send` and `nudge.signals.respond`.
 #[derive(Debug, Serialize)]
-pub struct Sent {
+pub struct SentSignal {
     /// The recipient.
     pub agent: AgentId,
     /// The signal as it was written.
@@ -152,7 +152,7 @@ pub struct Sent {
 
 /// Result of `nudge.signals.check`.
 #[derive(Debug, Serialize)]
-pub struct Checked {
+pub struct SignalCheck {
     /// The agent.
     pub agent: AgentId,
     /// The signal; null when there is none, or none that is newer.
@@ -166,7 +166,7 @@ pub struct Checked {
 
 /// Result of `nudge.signals.list`.
 #[derive(Debug, Serialize)]
-pub struct Listed {
+pub struct SignalList {
     /// The state directory.
     pub state_dir: String,
     /// By name.
@@ -175,7 +175,7 @@ pub struct Listed {
     pub omitted: usize,
 }
 
-/// An agent in a [`Listed`].
+/// An agent in a [`SignalList`].
 #[derive(Debug, Serialize)]
 pub struct ListedAgent {
     /// The name.
@@ -212,25 +212,25 @@ fn agent_or_own(field: &str, given: Option<&str>, context: &Context) -> Result<A
 }
 
 /// A signal that is ready to be sent, and where to.
-pub struct Ready {
+pub struct ReadySignal {
     pub state: StateDir,
     pub to: AgentId,
-    pub draft: Draft,
+    pub draft: SignalDraft,
 }
 
-impl Send {
-    pub(crate) fn ready(self) -> Result<Ready> {
+impl SignalSendParams {
+    pub(crate) fn prepare_signal(self) -> Result<ReadySignal> {
         let to = AgentId::new("agent", &self.agent)?;
         let context = self.context.build()?;
         let from = agent_or_own("from", self.from.as_deref(), &context)?;
         let message = self.message.unwrap_or_else(|| self.kind.usual_message().to_owned());
-        let draft = Draft { from, kind: self.kind, message, requires_response: self.requires_response };
-        Ok(Ready { state: state_for(&context)?, to, draft })
+        let draft = SignalDraft { from, kind: self.kind, message, requires_response: self.requires_response };
+        Ok(ReadySignal { state: state_for(&context)?, to, draft })
     }
 }
 
-impl Respond {
-    pub(crate) fn ready(self) -> Result<Ready> {
+impl SignalRespondParams {
+    pub(crate) fn prepare_answer(self) -> Result<ReadySignal> {
         let context = self.context.build()?;
         let from = agent_or_own("agent", self.agent.as_deref(), &context)?;
         let state = state_for(&context)?;
@@ -241,33 +241,33 @@ impl Respond {
         })?;
         let kind = SignalType::NudgeResponse;
         let message = self.message.unwrap_or_else(|| kind.usual_message().to_owned());
-        Ok(Ready { state, to: asked.from, draft: Draft { from, kind, message, requires_response: false } })
+        Ok(ReadySignal { state, to: asked.from, draft: SignalDraft { from, kind, message, requires_response: false } })
     }
 }
 
-impl Check {
-    fn answer(self, now: Millis) -> Result<Checked> {
+impl SignalCheckParams {
+    fn check_inbox(self, now: Millis) -> Result<SignalCheck> {
         let context = self.context.build()?;
         let agent = agent_or_own("agent", self.agent.as_deref(), &context)?;
-        let (found, problem) = split(state_for(&context)?.inbox(&agent).read()?);
+        let (found, problem) = split_read(state_for(&context)?.inbox(&agent).read()?);
         let Some(signal) = found else {
-            return Ok(Checked { agent, signal: None, last_seen: self.last_seen, problem });
+            return Ok(SignalCheck { agent, signal: None, last_seen: self.last_seen, problem });
         };
         let is_new = self.last_seen.as_deref().is_none_or(|seen| stamp::is_newer(&signal.timestamp, seen, now));
         let last_seen = if is_new { Some(signal.timestamp.clone()) } else { self.last_seen };
-        Ok(Checked { agent, signal: is_new.then_some(signal), last_seen, problem })
+        Ok(SignalCheck { agent, signal: is_new.then_some(signal), last_seen, problem })
     }
 }
 
-impl List {
-    fn answer(self) -> Result<Listed> {
+impl SignalListParams {
+    fn list_agents(self) -> Result<SignalList> {
         let state = state_for(&self.context.build()?)?;
-        let (mut agents, omitted) = state.agents()?;
-        let mut hooks = hook::all(&state)?;
-        hooks.retain(|_, hook| matches!(hook, Hook::Active(_)));
-        let mut questions: BTreeMap<_, _> = patrol::questions(&state)?
+        let (mut agents, omitted) = state.list_agents()?;
+        let mut hooks = hook::read_hooks(&state)?;
+        hooks.retain(|_, hook| matches!(hook, AgentHook::Active(_)));
+        let mut questions: BTreeMap<_, _> = patrol::read_questions(&state)?
             .into_iter()
-            .map(|(agent, at, is_reported)| (agent, (rfc3339::text(at), is_reported)))
+            .map(|(agent, at, is_reported)| (agent, (rfc3339::format_time(at), is_reported)))
             .collect();
         agents.extend(hooks.keys().cloned());
         agents.sort();
@@ -275,11 +275,12 @@ impl List {
         let told = |agent: AgentId| {
             // An agent whose folder is a link does not hide the others.
             let (signal, problem) = match state.inbox(&agent).read() {
-                Ok(read) => split(read),
+                Ok(read) => split_read(read),
                 Err(error) => (None, Some(error.message().to_owned())),
             };
-            let work =
-                hooks.remove(&agent).and_then(|hook| if let Hook::Active(one) = hook { Some(one.work) } else { None });
+            let work = hooks
+                .remove(&agent)
+                .and_then(|hook| if let AgentHook::Active(one) = hook { Some(one.work) } else { None });
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
@@ -288,24 +289,24 @@ impl List {
             one.signal.is_some() || one.problem.is_some() || one.work.is_some() || one.asked_at.is_some()
         };
         let agents = agents.into_iter().map(told).filter(has_any).collect();
-        Ok(Listed { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })
+        Ok(SignalList { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })
     }
 }
 
-fn split(read: Option<Result<Signal, String>>) -> (Option<Signal>, Option<String>) {
+fn split_read(read: Option<Result<Signal, String>>) -> (Option<Signal>, Option<String>) {
     match read {
         None => (None, None),
-        Some(Ok(signal)) => (Some(shown(&signal)), None),
+        Some(Ok(signal)) => (Some(guard_signal(&signal)), None),
         Some(Err(problem)) => (None, Some(problem)),
     }
 }
 
-impl Signals {
-    fn send(&self, by: Caller<'_>, params: Send) -> Result<Sent> {
-        self.deliver(by, params.ready()?)
+impl SignalsSource {
+    fn send(&self, by: Caller<'_>, params: SignalSendParams) -> Result<SentSignal> {
+        self.deliver(by, params.prepare_signal()?)
     }
 
-    fn respond(&self, by: Caller<'_>, params: Respond) -> Result<Sent> {
-        self.deliver(by, params.ready()?)
+    fn respond(&self, by: Caller<'_>, params: SignalRespondParams) -> Result<SentSignal> {
+        self.deliver(by, params.prepare_answer()?)
     }
 }

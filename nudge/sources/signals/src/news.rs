@@ -14,15 +14,15 @@ const WHERE_TOLD: Duration = Duration::from_secs(2);
 const WHERE_NOT_TOLD: Duration = Duration::from_millis(250);
 
 /// The folders that are followed.
-pub struct News {
+pub struct FollowedFolders {
     stop: StopFlag,
     /// `None` where the system has no more of them.
     watcher: Option<RecommendedWatcher>,
     followed: BTreeSet<PathBuf>,
 }
 
-impl News {
-    /// Follows nothing yet. Something new, and only that, ends a [`wait`](Self::wait).
+impl FollowedFolders {
+    /// Follows nothing yet. Something new, and only that, ends a [`wait_for_news`](Self::wait_for_news).
     pub fn new(stop: &StopFlag) -> Self {
         let told = stop.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -35,7 +35,7 @@ impl News {
     }
 
     /// Follows these folders, not the folders in them, and no others. Missing folders are passed over.
-    pub fn follow<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
+    pub fn follow_folders<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
         let Some(watcher) = &mut self.watcher else { return };
         let wanted: BTreeSet<_> = folders.into_iter().map(Path::to_owned).collect();
         for gone in self.followed.difference(&wanted) {
@@ -47,7 +47,7 @@ impl News {
     }
 
     /// Waits for something new, at most so long; whether it is time to end.
-    pub fn wait(&self, at_most: Duration) -> bool {
+    pub fn wait_for_news(&self, at_most: Duration) -> bool {
         let look = if self.watcher.is_some() { WHERE_TOLD } else { WHERE_NOT_TOLD };
         self.stop.wait_for_news(at_most.min(look))
     }
@@ -62,15 +62,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (there, later) = (folder.path().join("there"), folder.path().join("later"));
         std::fs::create_dir(&there).unwrap();
-        let mut news = News::new(&StopFlag::default());
-        news.follow([&*there, &*later]);
+        let mut news = FollowedFolders::new(&StopFlag::default());
+        news.follow_folders([&*there, &*later]);
         assert!(news.watcher.is_none() || news.followed.contains(&there));
         assert!(!news.followed.contains(&later));
         std::fs::create_dir(&later).unwrap();
-        news.follow([&*later]);
+        news.follow_folders([&*later]);
         assert!(news.watcher.is_none() || news.followed.iter().eq([&later]));
         // Without a watcher it ends by itself.
-        let blind = News { watcher: None, ..news };
-        assert!(!blind.wait(Duration::from_mins(1)));
+        let blind = FollowedFolders { watcher: None, ..news };
+        assert!(!blind.wait_for_news(Duration::from_mins(1)));
     }
 }

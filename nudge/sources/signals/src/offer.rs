@@ -4,10 +4,10 @@ use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
-use nudge_core::explain::{MatchExplain, Parts};
+use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::safety::secrets::SecretGuard;
-use nudge_core::suggest::{Item, Moment, More, Offer, Offers, SuggestRequest};
-use nudge_core::text::{ago, one_line};
+use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
+use nudge_core::text::{format_ago, one_line};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -23,10 +23,10 @@ const MAX_AGE_MS: Millis = 24 * 3_600_000;
 const MAX_MESSAGE_CHARS: usize = 500;
 
 /// The offers at this moment, and whether there is a state directory where the agent stands.
-pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
-    let none = Offers::default;
+pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
+    let none = SourceOffers::default;
     // A question in words asks for memories, not for signals.
-    if request.moment == Moment::Recall {
+    if request.moment == SuggestMoment::Recall {
         return (none(), false);
     }
     let Ok(state) = state_for(&request.context) else { return (none(), false) };
@@ -40,17 +40,17 @@ pub fn offers(request: &SuggestRequest) -> (Offers, bool) {
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
     // A signal that is dated ahead would be the newest for ever.
     let Some(at) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
-    let offer = offer(&agent, &signal, at, request.now);
+    let offer = make_offer(&agent, &signal, at, request.now);
     // After a failure, lines that were told before may be told again, but no signal is told twice.
     let is_told =
-        request.is_needless(SOURCE.name, &offer.id) || request.told(SOURCE.name).any(|(id, _)| *id == *offer.id);
+        request.is_needless(SOURCE.name, &offer.id) || request.told_offers(SOURCE.name).any(|(id, _)| *id == *offer.id);
     if is_told || request.now.saturating_sub(at) > MAX_AGE_MS {
         return (none(), true);
     }
-    (Offers { offers: vec![offer], ..none() }, true)
+    (SourceOffers { offers: vec![offer], ..none() }, true)
 }
 
-fn offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
+fn make_offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
     // Senders that do not look at the file before may give two signals one time.
     let stamp = FixedState::default().hash_one((
         &signal.timestamp,
@@ -59,25 +59,25 @@ fn offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
         &signal.message,
     ));
     let why = format!("it is the newest signal for {agent}");
-    let parts = Parts::from([("signal", 1.0)]);
+    let parts = ScoreParts::from([("signal", 1.0)]);
     Offer {
         id: format!("{agent} {stamp:016x}").into(),
         name: format!("{} for {agent}", signal.kind.as_str()),
-        line: line(signal, at, now),
+        line: format_line(signal, at, now),
         stamp,
         must: true,
         paths: Vec::new(),
         why: why.clone(),
-        explain: MatchExplain { matched: true, score: parts.sum(), parts: parts.clone(), reasons: vec![why] },
+        explain: MatchExplain { matched: true, score: parts.total(), parts: parts.clone(), reasons: vec![why] },
         parts,
         // Strings alone: writing them cannot fail.
-        more: More { method: CHECK, params: to_raw_value(&json!({"agent": agent})).unwrap_or_default() },
-        item: Item(to_raw_value(&json!({"agent": agent, "signal": shown(signal)})).unwrap_or_default()),
+        more: MoreCall { method: CHECK, params: to_raw_value(&json!({"agent": agent})).unwrap_or_default() },
+        item: SourceItem(to_raw_value(&json!({"agent": agent, "signal": guard_signal(signal)})).unwrap_or_default()),
     }
 }
 
 /// Hides a message that looks like a credential: other programs write these files, and Nudge must not spread it.
-fn message(signal: &Signal) -> &str {
+fn guard_message(signal: &Signal) -> &str {
     if SecretGuard::new().check(None, &signal.message).is_some() {
         return "(left out: it looks like a credential)";
     }
@@ -85,19 +85,19 @@ fn message(signal: &Signal) -> &str {
 }
 
 /// The signal as it is shown to anybody.
-pub fn shown(signal: &Signal) -> Signal {
-    Signal { message: message(signal).to_owned(), ..signal.clone() }
+pub fn guard_signal(signal: &Signal) -> Signal {
+    Signal { message: guard_message(signal).to_owned(), ..signal.clone() }
 }
 
 /// Formats the line that the model reads. It says that these are words of another agent, not of the user.
-fn line(signal: &Signal, at: Millis, now: Millis) -> String {
+fn format_line(signal: &Signal, at: Millis, now: Millis) -> String {
     let answer = match signal.kind {
         SignalType::NudgeResponse => "",
         _ if signal.requires_response => "; it waits for your answer by nudge_signals_respond",
         _ => "",
     };
-    let said = one_line(message(signal), MAX_MESSAGE_CHARS);
-    let (kind, from, when) = (signal.kind.as_str(), &signal.from, ago(at, now));
+    let said = one_line(guard_message(signal), MAX_MESSAGE_CHARS);
+    let (kind, from, when) = (signal.kind.as_str(), &signal.from, format_ago(at, now));
     format!("signal {kind} from agent {from}, {when}, in its words: \"{said}\"{answer}")
 }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_whose_words_these_are() {
+    fn a_line_names_the_author_of_its_words() {
         for (signal, told) in [
             (
                 signal(SignalType::Abort, "Stop.", false),
@@ -127,14 +127,14 @@ mod tests {
                 "signal nudge_response from agent mayor-1, 2m ago, in its words: \"Yes.\"",
             ),
         ] {
-            assert_eq!(line(&signal, 0, 120_000), told);
+            assert_eq!(format_line(&signal, 0, 120_000), told);
         }
     }
 
     #[test]
     fn a_credential_goes_no_further() {
         let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
-        let offer = offer(&AgentId::parse("a").unwrap(), &signal(SignalType::Abort, &token, false), 0, 0);
+        let offer = make_offer(&AgentId::parse("a").unwrap(), &signal(SignalType::Abort, &token, false), 0, 0);
         assert!(offer.line.contains("left out") && !offer.line.contains(&token));
         assert!(!offer.item.0.get().contains(&token));
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn another_signal_of_the_same_time_is_another_offer() {
         let agent = AgentId::parse("a").unwrap();
-        let id = |message: &str| offer(&agent, &signal(SignalType::Abort, message, false), 0, 0).id;
+        let id = |message: &str| make_offer(&agent, &signal(SignalType::Abort, message, false), 0, 0).id;
         assert_ne!(id("one"), id("two"));
         assert_eq!(id("one"), id("one"));
     }

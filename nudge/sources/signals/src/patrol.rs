@@ -17,15 +17,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::AgentId;
-use crate::deacon::{Deacon, Due, News as Change};
-use crate::folder::{self, Old};
+use crate::deacon::{Deacon, DueAction, QuestionEnd as Change};
+use crate::folder::{self, OldFile};
 use crate::hook;
-use crate::mail::Escalation;
+use crate::mail::EscalationMail;
 use crate::method::{AGENT_ID, state_for};
-use crate::news::News;
-use crate::signal::{Draft, Signal, SignalType};
+use crate::news::FollowedFolders;
+use crate::signal::{Signal, SignalDraft, SignalType};
 use crate::stamp;
-use crate::state::{StateDir, StateFolder, unusable};
+use crate::state::{StateDir, StateFolder, unusable_error};
 
 /// The folder of the deacon in a state directory: its state and its lock.
 const DEACON: &str = "deacon";
@@ -41,7 +41,7 @@ const LATE_MS: Millis = 10_000;
 /// Params of `nudge signals deacon`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Params {
+pub struct DeaconParams {
     /// Sender. Absent: `NUDGE_AGENT_ID`, else `witness`.
     #[serde(default, deserialize_with = "wire::given")]
     from: Option<String>,
@@ -60,12 +60,12 @@ pub struct Params {
 }
 
 /// Intervals in milliseconds.
-struct Intervals {
+struct PatrolIntervals {
     usual: Millis,
     own: BTreeMap<AgentId, Millis>,
 }
 
-impl Intervals {
+impl PatrolIntervals {
     fn new(usual: Option<&str>, own: &[String]) -> Result<Self> {
         let own = own.iter().map(|one| {
             let (agent, interval) = one
@@ -76,11 +76,11 @@ impl Intervals {
         Ok(Self { usual: interval_ms("interval", usual.unwrap_or("60s"))?, own: own.collect::<Result<_>>()? })
     }
 
-    fn of(&self, agent: &AgentId) -> Millis {
+    fn find_interval(&self, agent: &AgentId) -> Millis {
         self.own.get(agent).copied().unwrap_or(self.usual)
     }
 
-    fn shortest(&self) -> Millis {
+    fn find_shortest(&self) -> Millis {
         self.own.values().copied().fold(self.usual, Millis::min)
     }
 }
@@ -92,27 +92,27 @@ fn interval_ms(field: &str, text: &str) -> Result<Millis> {
 }
 
 /// Runs until it is told to stop.
-pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let Params { from, mayor, interval, agent_interval, context } =
+pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let DeaconParams { from, mayor, interval, agent_interval, context } =
         serde_json::from_str(params.get()).map_err(|error| Error::invalid(format!("{error}.")))?;
     let context = context.build()?;
     let state = state_for(&context)?;
     let own = from.as_deref().or_else(|| context.env(AGENT_ID).filter(|name| !name.is_empty())).unwrap_or("witness");
     let own = AgentId::new("from", own)?;
     let mayor = AgentId::new("mayor", mayor.as_deref().unwrap_or("mayor"))?;
-    let intervals = Intervals::new(interval.as_deref(), &agent_interval)?;
-    let look = Duration::from_millis(u64::try_from(intervals.shortest() / 4).unwrap_or_default());
-    let mut news = News::new(&host.stop);
-    let mut patrol = Patrol::open(state, own, mayor, intervals)?;
+    let intervals = PatrolIntervals::new(interval.as_deref(), &agent_interval)?;
+    let look = Duration::from_millis(u64::try_from(intervals.find_shortest() / 4).unwrap_or_default());
+    let mut news = FollowedFolders::new(&host.stop);
+    let mut patrol = DeaconPatrol::open(state, own, mayor, intervals)?;
     let started =
         json!({"event": "started", "from": patrol.own, "mayor": patrol.mayor, "state_dir": patrol.state.path()});
     let line =
         format!("{} asks the agents of {}; mails go to {}", patrol.own, patrol.state.path().display(), patrol.mayor);
     (host.say)(&line, &started);
     loop {
-        news.follow(patrol.folders().iter().map(PathBuf::as_path));
-        patrol.look(host.clock.now(), host.say);
-        if news.wait(look) {
+        news.follow_folders(patrol.list_folders().iter().map(PathBuf::as_path));
+        patrol.look_once(host.clock.now(), host.say);
+        if news.wait_for_news(look) {
             break;
         }
     }
@@ -125,10 +125,13 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
 ///
 /// # Errors
 /// `E_INVALID` for a link that leads out of the state directory.
-pub fn questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> {
-    let Some(folder) = state.folder(&[DEACON])? else { return Ok(Vec::new()) };
+pub fn read_questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> {
+    let Some(folder) = state.open_folder(&[DEACON])? else { return Ok(Vec::new()) };
     let known = read(&folder.held).unwrap_or_default();
-    Ok(known.questions().map(|(agent, question)| (agent.clone(), question.asked_at, question.is_reported)).collect())
+    Ok(known
+        .iter_questions()
+        .map(|(agent, question)| (agent.clone(), question.asked_at, question.is_reported))
+        .collect())
 }
 
 fn read(folder: &HeldFolder) -> io::Result<Deacon> {
@@ -137,11 +140,11 @@ fn read(folder: &HeldFolder) -> io::Result<Deacon> {
 }
 
 /// A deacon at its files.
-struct Patrol {
+struct DeaconPatrol {
     state: StateDir,
     own: AgentId,
     mayor: AgentId,
-    intervals: Intervals,
+    intervals: PatrolIntervals,
     folder: StateFolder,
     /// Held as long as it runs.
     _only_one: File,
@@ -155,19 +158,19 @@ struct Patrol {
 
 type Say<'a> = &'a (dyn Fn(&str, &Value) + Sync);
 
-impl Patrol {
+impl DeaconPatrol {
     /// Becomes the deacon of a state directory.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when there is one already, or its folder cannot be used.
-    fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: Intervals) -> Result<Self> {
+    fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: PatrolIntervals) -> Result<Self> {
         let folder = state.make_folder(&[DEACON])?;
-        let lock = folder.held.lock_file().map_err(|error| unusable(&folder.path, &error))?;
+        let lock = folder.held.lock_file().map_err(|error| unusable_error(&folder.path, &error))?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => {
                 Error::unavailable(format!("A deacon runs for {} already; end that one first.", state.path().display()))
             }
-            fs::TryLockError::Error(error) => unusable(&folder.path, &error),
+            fs::TryLockError::Error(error) => unusable_error(&folder.path, &error),
         })?;
         let known = read(&folder.held).unwrap_or_default();
         let kept = known.clone();
@@ -176,47 +179,49 @@ impl Patrol {
     }
 
     /// The folders in which something can happen that concerns it.
-    fn folders(&self) -> Vec<PathBuf> {
-        let hooks = self.state.folder(&[hook::HOOKS]);
+    fn list_folders(&self) -> Vec<PathBuf> {
+        let hooks = self.state.open_folder(&[hook::HOOKS]);
         [hooks, self.state.of_agent(&self.own)]
             .into_iter()
             .filter_map(|found| found.ok().flatten().map(|folder| folder.path))
             .collect()
     }
 
-    /// Looks once, and does what is due.
-    fn look(&mut self, now: Millis, say: Say<'_>) {
+    /// Looks once, and does the work that is due.
+    fn look_once(&mut self, now: Millis, say: Say<'_>) {
         self.mind_the_clock(now);
-        let seen = self.see(now, say);
+        let seen = self.observe_files(now, say);
         self.tell_trouble("state", seen, say);
-        for (agent, due) in self.known.due(now, |agent| self.intervals.of(agent)) {
+        for (agent, due) in self.known.find_due(now, |agent| self.intervals.find_interval(agent)) {
             let done = match due {
-                Due::Ask { work, active_at } => self.ask(&agent, &work, active_at, now, say),
-                Due::Report { work, asked_at, mail_at } => self.report(&agent, &work, asked_at, mail_at, say),
+                DueAction::Ask { work, active_at } => self.ask_agent(&agent, &work, active_at, now, say),
+                DueAction::Report { work, asked_at, mail_at } => {
+                    self.report_agent(&agent, &work, asked_at, mail_at, say)
+                }
             };
             self.tell_trouble(agent.as_str(), done, say);
         }
-        let kept = self.keep();
+        let kept = self.write_state();
         self.tell_trouble("known", kept, say);
     }
 
     /// Corrects a look that comes hours late, or before the last one: the clock jumped, and no agent was quiet.
     fn mind_the_clock(&mut self, now: Millis) {
         let passed = now - self.last_look.replace(now).unwrap_or(now);
-        if !(0..=LATE_MS + self.intervals.shortest()).contains(&passed) {
-            self.known.shift(passed);
+        if !(0..=LATE_MS + self.intervals.find_shortest()).contains(&passed) {
+            self.known.shift_times(passed);
         }
         self.known.drop_times_ahead(now);
     }
 
-    fn see(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
-        let mut hooks = hook::all(&self.state)?;
+    fn observe_files(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
+        let mut hooks = hook::read_hooks(&self.state)?;
         // It asks neither itself nor the mayor.
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
         let inbox = self.state.inbox(&self.own).read()?.and_then(Result::ok);
         let news = self.known.observe(now, &hooks, inbox.as_ref());
         // Write first, then tell: a reader of the output may end this process.
-        self.keep()?;
+        self.write_state()?;
         for (agent, change) in news {
             let (event, words) = match change {
                 Change::Answered => ("answered", "has answered"),
@@ -228,10 +233,10 @@ impl Patrol {
         Ok(())
     }
 
-    fn ask(&mut self, agent: &AgentId, work: &str, active_at: Millis, now: Millis, say: Say<'_>) -> Result<()> {
+    fn ask_agent(&mut self, agent: &AgentId, work: &str, active_at: Millis, now: Millis, say: Say<'_>) -> Result<()> {
         let order = self.ask_or_wait(agent, work, active_at, now).inspect_err(|_| self.known.not_asked(agent, now))?;
-        self.known.asked(agent, now);
-        self.keep()?;
+        self.known.note_asked(agent, now);
+        self.write_state()?;
         match order {
             None => say(&format!("{agent} shows no activity; it is asked"), &json!({"event": "asked", "agent": agent})),
             Some(Signal { kind, from, .. }) => say(
@@ -253,32 +258,39 @@ impl Patrol {
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
         let message = format!("You have hooked work{work}. Are you working on it?");
         let kind = SignalType::HealthCheck;
-        inbox.send(Draft { from: self.own.clone(), kind, message, requires_response: true }, now)?;
+        inbox.send(SignalDraft { from: self.own.clone(), kind, message, requires_response: true }, now)?;
         Ok(None)
     }
 
-    fn report(&mut self, agent: &AgentId, work: &str, asked_at: Millis, mail_at: Millis, say: Say<'_>) -> Result<()> {
-        self.known.reported(agent, mail_at, false);
-        self.keep()?;
-        Escalation::new(agent, &self.own, &self.mayor, work, asked_at, mail_at).send(&self.state)?;
-        self.known.reported(agent, mail_at, true);
-        self.keep()?;
+    fn report_agent(
+        &mut self,
+        agent: &AgentId,
+        work: &str,
+        asked_at: Millis,
+        mail_at: Millis,
+        say: Say<'_>,
+    ) -> Result<()> {
+        self.known.note_reported(agent, mail_at, false);
+        self.write_state()?;
+        EscalationMail::new(agent, &self.own, &self.mayor, work, asked_at, mail_at).send(&self.state)?;
+        self.known.note_reported(agent, mail_at, true);
+        self.write_state()?;
         let mayor = &self.mayor;
         say(
             &format!("{agent} does not answer; a mail went to {mayor}"),
-            &json!({"event": "escalated", "agent": agent, "to": mayor, "at": rfc3339::text(mail_at)}),
+            &json!({"event": "escalated", "agent": agent, "to": mayor, "at": rfc3339::format_time(mail_at)}),
         );
         Ok(())
     }
 
     /// Writes the state, if it has changed.
-    fn keep(&mut self) -> Result<()> {
+    fn write_state(&mut self) -> Result<()> {
         if self.known == self.kept {
             return Ok(());
         }
         let text = serde_json::to_string(&self.known).map_err(|error| Error::unavailable(format!("{error}.")))?;
-        folder::write(&self.folder.held, KNOWN, &(text + "\n"), Old::Replaced)
-            .map_err(|error| unusable(&self.folder.path.join(KNOWN), &error))?;
+        folder::write(&self.folder.held, KNOWN, &(text + "\n"), OldFile::Replaced)
+            .map_err(|error| unusable_error(&self.folder.path.join(KNOWN), &error))?;
         self.kept = self.known.clone();
         Ok(())
     }

@@ -81,7 +81,7 @@ impl Signal {
         let signal: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { "it does not have the five fields of a signal" } else { "it is not JSON" }
         })?;
-        if stamp::parse(&signal.timestamp).is_none() {
+        if stamp::parse_stamp(&signal.timestamp).is_none() {
             return Err("its timestamp is not ISO 8601");
         }
         Ok(signal)
@@ -91,14 +91,14 @@ impl Signal {
     ///
     /// # Errors
     /// None that a signal can lead to.
-    pub fn text(&self) -> serde_json::Result<String> {
+    pub fn to_text(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
 
 /// A signal that is about to be sent. The time is not known before it is written.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct SignalDraft {
     /// The sender.
     pub from: AgentId,
     /// The type.
@@ -109,24 +109,24 @@ pub struct Draft {
     pub requires_response: bool,
 }
 
-impl Draft {
+impl SignalDraft {
     /// Refuses a message that is empty, too long, or looks like a credential: it would lie in a file that others read.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_message(&self) -> Result<()> {
         if self.message.trim().is_empty() || self.message.len() > MAX_MESSAGE_BYTES {
             return Err(Error::invalid("`message` must have 1 byte to 4 KiB, and say something."));
         }
-        refusal::check(None, &self.message, "message").map_err(|error| {
+        refusal::check_text(None, &self.message, "message").map_err(|error| {
             // The other ways that the guard names are not there for a signal.
             let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
             let message = "`message` looks like a credential, and would lie in a file that others read; say where to find it instead.";
-            Error::new(error.kind(), message).with("rule", rule).with("path", "message")
+            Error::new(error.kind(), message).with_data("rule", rule).with_data("path", "message")
         })
     }
 
-    pub(crate) fn at(self, timestamp: String) -> Signal {
+    pub(crate) fn into_signal(self, timestamp: String) -> Signal {
         let Self { from, kind, message, requires_response } = self;
         Signal { from, message, requires_response, timestamp, kind }
     }
@@ -139,19 +139,19 @@ mod tests {
 
     use super::*;
 
-    fn draft(message: &str) -> Draft {
+    fn draft(message: &str) -> SignalDraft {
         let from = AgentId::parse("witness-d3e4f").unwrap();
-        Draft { from, kind: SignalType::HealthCheck, message: message.into(), requires_response: true }
+        SignalDraft { from, kind: SignalType::HealthCheck, message: message.into(), requires_response: true }
     }
 
     #[test]
     fn exactly_five_fields_in_the_order_of_their_names() {
-        let text = draft("Are you working?").at("2026-03-05T10:35:00.000Z".into()).text().unwrap();
+        let text = draft("Are you working?").into_signal("2026-03-05T10:35:00.000Z".into()).to_text().unwrap();
         let expected = "{\n  \"from\": \"witness-d3e4f\",\n  \"message\": \"Are you working?\",\n  \
                         \"requires_response\": true,\n  \"timestamp\": \"2026-03-05T10:35:00.000Z\",\n  \
                         \"type\": \"health_check\"\n}\n";
         assert_eq!(text, expected);
-        assert_eq!(Signal::parse(&text).unwrap().text().unwrap(), text);
+        assert_eq!(Signal::parse(&text).unwrap().to_text().unwrap(), text);
     }
 
     #[test]
@@ -185,13 +185,13 @@ mod tests {
 
     #[test]
     fn what_may_not_be_sent() {
-        draft("go on").check().unwrap();
-        draft(&"x".repeat(4096)).check().unwrap();
+        draft("go on").check_message().unwrap();
+        draft(&"x".repeat(4096)).check_message().unwrap();
         for bad in ["", " \n", &"x y".repeat(4097)] {
-            assert_eq!(draft(bad).check().unwrap_err().kind(), ErrorKind::Invalid);
+            assert_eq!(draft(bad).check_message().unwrap_err().kind(), ErrorKind::Invalid);
         }
         let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
-        let refused = draft(&format!("use {token}")).check().unwrap_err();
+        let refused = draft(&format!("use {token}")).check_message().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::SecretRejected);
         assert!(!refused.message().contains(&token));
     }

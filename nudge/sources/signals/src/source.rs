@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::context::{EnvNames, ask_env_of};
 use nudge_core::error::Result;
-use nudge_core::once::Once;
-use nudge_core::service::{Caller, Method};
-use nudge_core::settings::{Flag, Kind, Setting};
-use nudge_core::source::{ChangeEvent, ChangeSink, Fence, Host, LongCommand, Source, SourceSpec};
-use nudge_core::suggest::{Offers, SuggestRequest};
-use nudge_core::table::{Table, TableService, schema};
+use nudge_core::once::OnceByKey;
+use nudge_core::service::{Caller, MethodSpec};
+use nudge_core::settings::{ServeFlag, Setting, SettingKind};
+use nudge_core::source::{ChangeEvent, ChangeSink, Fence, LongCommand, Source, SourceHost, SourceSpec};
+use nudge_core::suggest::{SourceOffers, SuggestRequest};
+use nudge_core::table::{MethodTable, TableService, build_schema};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::method::{AGENT_ID, CHECK, Ready, STATE_DIR, Sent, TABLE};
+use crate::method::{AGENT_ID, CHECK, ReadySignal, STATE_DIR, SentSignal, TABLE};
 use crate::state::StateDir;
 use crate::{offer, patrol, watch};
 
@@ -27,9 +27,9 @@ pub static SOURCE: SourceSpec = SourceSpec {
     guide: "Agents beside you: nudge_signals_send tells one to stop or asks if it is alive; answer with nudge_signals_respond.",
     settings: &[Setting {
         name: "signals.on",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "0",
-        flag: Flag::On,
+        flag: ServeFlag::On,
         about: "List the tools of signals before there is a state directory",
     }],
     resources: None,
@@ -38,32 +38,32 @@ pub static SOURCE: SourceSpec = SourceSpec {
     alone: true,
     commands: &[
         LongCommand {
-            row: Method::new(
+            row: MethodSpec::new(
                 "nudge.signals.watch",
                 "Watch signals",
                 "Print each signal as it comes: yours, or those of every agent.",
-                schema::<watch::Params>,
+                build_schema::<watch::WatchParams>,
             )
             .inferred(),
-            run: watch::run,
+            run: watch::run_watch,
         },
         LongCommand {
-            row: Method::new(
+            row: MethodSpec::new(
                 "nudge.signals.deacon",
                 "Ask quiet agents",
                 "Ask agents that have work and show no activity, and mail the mayor who does not answer.",
-                schema::<patrol::Params>,
+                build_schema::<patrol::DeaconParams>,
             )
             .inferred(),
-            run: patrol::run,
+            run: patrol::run_deacon,
         },
     ],
     works: false,
-    open: |host| Ok(Arc::new(Signals::open(host))),
+    open: |host| Ok(Arc::new(SignalsSource::open(host))),
 };
 
 /// The source, open.
-pub struct Signals {
+pub struct SignalsSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
@@ -72,9 +72,9 @@ pub struct Signals {
     sent: AtomicU64,
 }
 
-impl Signals {
-    fn open(host: Host<'_>) -> Self {
-        let Host { clock, fence, changes, settings, .. } = host;
+impl SignalsSource {
+    fn open(host: SourceHost<'_>) -> Self {
+        let SourceHost { clock, fence, changes, settings, .. } = host;
         let cwd = std::env::current_dir().ok();
         let named = std::env::var(STATE_DIR).ok();
         let here = || StateDir::find(named.as_deref(), cwd.as_deref().map(Path::new)).is_ok_and(|state| state.exists());
@@ -87,8 +87,8 @@ impl Signals {
     }
 
     /// Writes a signal and tells of it.
-    pub(crate) fn deliver(&self, by: Caller<'_>, ready: Ready) -> Result<Sent> {
-        let Ready { state, to, draft } = ready;
+    pub(crate) fn deliver(&self, by: Caller<'_>, ready: ReadySignal) -> Result<SentSignal> {
+        let ReadySignal { state, to, draft } = ready;
         let mut written = None;
         self.fence.commit(&mut || {
             written = Some(state.inbox(&to).send(draft.clone(), self.clock.now())?);
@@ -100,35 +100,35 @@ impl Signals {
         self.in_use.store(true, Ordering::Relaxed);
         self.sent.fetch_add(1, Ordering::Relaxed);
         let detail = json!({"agent": to.as_str(), "from": signal.from.as_str(), "type": signal.kind.as_str()});
-        self.changes.tell(&[ChangeEvent {
+        self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what: "send",
-            at: rfc3339::text(self.clock.now()),
+            at: rfc3339::format_time(self.clock.now()),
             by: by.name.into(),
             touched: Vec::new(),
             detail: detail.as_object().cloned().unwrap_or_default(),
         }]);
-        Ok(Sent { agent: to, signal })
+        Ok(SentSignal { agent: to, signal })
     }
 }
 
-impl TableService for Signals {
-    const TABLE: &'static Table<Self> = &TABLE;
+impl TableService for SignalsSource {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
 
     // The last one wins: a signal that is sent a second time says the same.
-    fn once(&self, _: &Method) -> Option<&dyn Once> {
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 
-    fn ask_env(&self, _: &Method, params: &RawValue) -> Result<()> {
+    fn ask_env(&self, _: &MethodSpec, params: &RawValue) -> Result<()> {
         let names = || SOURCE.env.iter().map(|name| (*name).to_owned()).collect();
         ask_env_of(params, false, || EnvNames { names: names(), values: names() })
     }
 }
 
-impl Source for Signals {
-    fn offers(&self, request: &SuggestRequest) -> Offers {
-        let (offers, is_there) = offer::offers(request);
+impl Source for SignalsSource {
+    fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
+        let (offers, is_there) = offer::make_offers(request);
         if is_there {
             self.in_use.store(true, Ordering::Relaxed);
         }
@@ -139,7 +139,7 @@ impl Source for Signals {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    fn status(&self) -> Map<String, Value> {
+    fn report_status(&self) -> Map<String, Value> {
         if !self.in_use() {
             return Map::new();
         }

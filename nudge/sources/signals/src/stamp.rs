@@ -10,11 +10,11 @@ const MAX_AHEAD_MS: Millis = 60_000;
 
 /// Reads a time that is not ahead of `now` by more than a minute.
 pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
-    parse(text).filter(|at| *at <= now.saturating_add(MAX_AHEAD_MS))
+    parse_stamp(text).filter(|at| *at <= now.saturating_add(MAX_AHEAD_MS))
 }
 
 /// Reads a time: RFC 3339, or as programs write it: without offset, which is UTC, or one without its colon.
-pub fn parse(text: &str) -> Option<Millis> {
+pub fn parse_stamp(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {
         return None;
     }
@@ -36,23 +36,23 @@ pub fn parse(text: &str) -> Option<Millis> {
 /// assert_eq!(next(500, Some("1970-01-01T00:00:00Z")), "1970-01-01T00:00:01.000Z");
 /// ```
 pub fn next(now: Millis, stored: Option<&str>) -> String {
-    let usual = rfc3339::text(now);
+    let usual = rfc3339::format_time(now);
     let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
     // Fractions of a millisecond were cut off.
-    let later = if now > at { usual } else { rfc3339::text(at + 1) };
+    let later = if now > at { usual } else { rfc3339::format_time(at + 1) };
     // In another time zone the hours of a text do not show which time is later.
     let local = stored.strip_suffix("+00:00").unwrap_or(stored);
     let in_utc = !local.contains('+') && !local.get(10..).is_some_and(|time| time.contains('-'));
-    let text = if in_utc && *later <= *stored { rfc3339::text((at.div_euclid(1000) + 1) * 1000) } else { later };
+    let text = if in_utc && *later <= *stored { rfc3339::format_time((at.div_euclid(1000) + 1) * 1000) } else { later };
     // The last second of the year 9999 has no later one.
-    if parse(&text).is_some_and(|new| new > at) { text } else { rfc3339::text(now) }
+    if parse_stamp(&text).is_some_and(|new| new > at) { text } else { rfc3339::format_time(now) }
 }
 
 /// Returns true when a signal of the time `timestamp` came after one of the time `last_seen`. At the same millisecond,
 /// another text is another signal, and the file holds the later one. `last_seen` counts for nothing when it is no time,
 /// or is ahead of `now`.
 pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
-    match (parse(timestamp), parse_past(last_seen, now)) {
+    match (parse_stamp(timestamp), parse_past(last_seen, now)) {
         (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),
         _ => timestamp != last_seen,
     }
@@ -77,10 +77,10 @@ mod tests {
             "2026-03-05T12:35:00+0200",
             "2026-03-05T05:35:00-05:00",
         ] {
-            assert_eq!(parse(text), Some(AT), "{text}");
+            assert_eq!(parse_stamp(text), Some(AT), "{text}");
         }
         for text in ["", "now", "2026-03-05", "1772706900", "2026-03-05T25:00:00Z", "é", &"2".repeat(99)] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse_stamp(text), None, "{text}");
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
             assert!(is_newer(&new, stored, now), "{new} after {stored}");
             assert!(*new > *stored, "{new} after {stored}, as texts");
             assert!(
-                parse(&new).unwrap() <= now.max(parse(stored).unwrap() + 1000),
+                parse_stamp(&new).unwrap() <= now.max(parse_stamp(stored).unwrap() + 1000),
                 "{new} is not further than it must be"
             );
         }
@@ -132,7 +132,7 @@ mod tests {
         let ours = next(AT, Some(first));
         assert!(*ours > *first && is_newer(&ours, first, AT));
         // The plain time of a clock with milliseconds does not help: as a text it comes before.
-        assert!(*rfc3339::text(AT + 500) < *first);
+        assert!(*rfc3339::format_time(AT + 500) < *first);
     }
 
     #[test]

@@ -8,12 +8,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nudge_core::context::detect::{Git, GitEnv, git_with};
+use nudge_core::context::detect::{GitAnswer, GitEnv, git_with};
 use nudge_core::error::{Error, Result};
 use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
 
 use crate::agent::AgentId;
-use crate::inbox::Inbox;
+use crate::inbox::SignalInbox;
 
 /// The folder of signals in a state directory.
 const SIGNALS: &str = "nudge";
@@ -65,19 +65,19 @@ impl StateDir {
     }
 
     /// The inbox of an agent.
-    pub fn inbox<'a>(&'a self, agent: &'a AgentId) -> Inbox<'a> {
-        Inbox::new(self, agent)
+    pub fn inbox<'a>(&'a self, agent: &'a AgentId) -> SignalInbox<'a> {
+        SignalInbox::new(self, agent)
     }
 
     /// The agents that have an inbox, by name, and how many more there are than are listed.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when it cannot be looked at.
-    pub fn agents(&self) -> Result<(Vec<AgentId>, usize)> {
-        let Some(folder) = self.folder(&[SIGNALS])? else { return Ok(Default::default()) };
-        let names = folder.held.names().map_err(|error| unusable(&folder.path, &error))?;
+    pub fn list_agents(&self) -> Result<(Vec<AgentId>, usize)> {
+        let Some(folder) = self.open_folder(&[SIGNALS])? else { return Ok(Default::default()) };
+        let names = folder.held.list_names().map_err(|error| unusable_error(&folder.path, &error))?;
         let names = names.iter().filter_map(|name| name.to_str());
-        let is_folder = |name: &&str| folder.held.look(name).is_ok_and(|meta| !meta.is_file());
+        let is_folder = |name: &&str| folder.held.look_up(name).is_ok_and(|meta| !meta.is_file());
         let mut agents: Vec<_> = names.filter(is_folder).filter_map(AgentId::parse).collect();
         agents.sort();
         let more = agents.len().saturating_sub(MAX_AGENTS);
@@ -87,7 +87,7 @@ impl StateDir {
 
     /// The folder of an agent's signal; `None` when it is not there.
     pub(crate) fn of_agent(&self, agent: &AgentId) -> Result<Option<StateFolder>> {
-        self.folder(&[SIGNALS, agent.as_str()])
+        self.open_folder(&[SIGNALS, agent.as_str()])
     }
 
     /// As [`of_agent`](Self::of_agent), and makes it.
@@ -97,13 +97,13 @@ impl StateDir {
 
     /// The folder in which those of the agents are; `None` when it is not there.
     pub(crate) fn of_signals(&self) -> Result<Option<StateFolder>> {
-        self.folder(&[SIGNALS])
+        self.open_folder(&[SIGNALS])
     }
 
-    /// As [`folder`](Self::folder), and makes it.
+    /// As [`open_folder`](Self::open_folder), and makes it.
     pub(crate) fn make_folder(&self, names: &[&str]) -> Result<StateFolder> {
         if self.below.is_empty() {
-            fs::create_dir_all(&self.top).map_err(|error| unusable(&self.top, &error))?;
+            fs::create_dir_all(&self.top).map_err(|error| unusable_error(&self.top, &error))?;
         }
         self.go_down(names, HeldFolder::make_folder)?
             .ok_or_else(|| Error::unavailable(format!("{} was removed meanwhile; do it again.", self.path().display())))
@@ -114,8 +114,8 @@ impl StateDir {
     /// # Errors
     /// `E_INVALID` for a link that leads out, and for a path that is no folder; `E_UNAVAILABLE` when it cannot be
     /// looked at.
-    pub(crate) fn folder(&self, names: &[&str]) -> Result<Option<StateFolder>> {
-        self.go_down(names, HeldFolder::folder)
+    pub(crate) fn open_folder(&self, names: &[&str]) -> Result<Option<StateFolder>> {
+        self.go_down(names, HeldFolder::open_folder)
     }
 
     fn go_down(
@@ -125,7 +125,7 @@ impl StateDir {
     ) -> Result<Option<StateFolder>> {
         let top = match self.top.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            top => top.map_err(|error| unusable(&self.top, &error))?,
+            top => top.map_err(|error| unusable_error(&self.top, &error))?,
         };
         let below: PathBuf = self.below.iter().chain(names).collect();
         let opened = HeldFolder::open(&top).and_then(|held| open(&held, &below, InnerLinks::Within));
@@ -143,7 +143,7 @@ impl StateDir {
                 io::ErrorKind::NotADirectory => {
                     Err(Error::invalid(format!("{} is not a folder; remove it.", path.display())))
                 }
-                _ => Err(unusable(&path, &error)),
+                _ => Err(unusable_error(&path, &error)),
             },
         }
     }
@@ -157,7 +157,7 @@ pub(crate) struct StateFolder {
 }
 
 /// Makes the error for a refusal of the system.
-pub fn unusable(path: &Path, error: &io::Error) -> Error {
+pub fn unusable_error(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("{} cannot be used ({error}); mend it or set NUDGE_STATE_DIR.", path.display()))
 }
 
@@ -166,10 +166,10 @@ fn top_of(cwd: &Path) -> PathBuf {
     // The caller's environment is not this process's, so variables that redirect git are left out.
     let env = GitEnv::from_vars(|name| (!name.starts_with("GIT_")).then(|| std::env::var_os(name)).flatten());
     match git_with(&env, cwd) {
-        Git::Inside(info) => info.root,
-        Git::Outside => cwd.to_owned(),
+        GitAnswer::Inside(info) => info.root,
+        GitAnswer::Outside => cwd.to_owned(),
         // Wherever git's own answer would take a program, its marker says as much as is needed here.
-        Git::Unsure(_) => {
+        GitAnswer::Unsure(_) => {
             let marked = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
             cwd.ancestors().take(MAX_ANCESTORS).find(marked).unwrap_or(cwd).to_owned()
         }
@@ -210,12 +210,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::find(None, Some(folder.path())).unwrap();
         let agent = AgentId::parse("a").unwrap();
-        assert!(!state.exists() && state.agents().unwrap().0.is_empty());
+        assert!(!state.exists() && state.list_agents().unwrap().0.is_empty());
         assert!(state.of_agent(&agent).unwrap().is_none());
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
         state.make_of_agent(&agent).unwrap();
         assert!(state.exists());
-        assert_eq!(state.agents().unwrap(), (vec![agent], 0));
+        assert_eq!(state.list_agents().unwrap(), (vec![agent], 0));
     }
 
     #[cfg(unix)]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 
 /// Longest index that is read: one of half a million files. A longer one counts as unknown.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
@@ -29,7 +29,7 @@ pub fn is_tracked(file: &Path) -> bool {
     folder.ancestors().take(MAX_ANCESTORS).any(|top| {
         let Some(git_dir) = git_dir(top) else { return false };
         let path = file.strip_prefix(top).ok().and_then(Path::to_str).map(|path| path.replace('\\', "/"));
-        path.is_none_or(|path| indexes(&git_dir).iter().any(|index| is_listed(index, &path).unwrap_or(true)))
+        path.is_none_or(|path| read_indexes(&git_dir).iter().any(|index| is_listed(index, &path).unwrap_or(true)))
     })
 }
 
@@ -40,17 +40,17 @@ fn git_dir(top: &Path) -> Option<PathBuf> {
     if meta.is_dir() {
         return Some(git);
     }
-    let text = foreign::read_text(&git, Links::Followed, MAX_POINTER_BYTES).ok();
+    let text = foreign::read_text(&git, LinkPolicy::Followed, MAX_POINTER_BYTES).ok();
     let target = text.as_deref().and_then(|text| text.strip_prefix("gitdir: "));
     Some(target.map_or_else(|| git.clone(), |target| top.join(target.trim_end())))
 }
 
 /// Reads the index, and the shared parts of a split one. An index that exists and cannot be read gives an empty one.
-fn indexes(git_dir: &Path) -> Vec<Vec<u8>> {
+fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     let shared = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let shared = shared.filter(|entry| entry.file_name().to_string_lossy().starts_with("sharedindex."));
     let paths = std::iter::once(git_dir.join("index")).chain(shared.map(|entry| entry.path()).take(MAX_PARTS));
-    let read = |path: PathBuf| match foreign::read(&path, Links::Refused, MAX_INDEX_BYTES) {
+    let read = |path: PathBuf| match foreign::read(&path, LinkPolicy::Refused, MAX_INDEX_BYTES) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         read => Some(read.unwrap_or_default()),
     };
@@ -65,12 +65,13 @@ fn is_listed(index: &[u8], path: &str) -> Option<bool> {
         return None;
     }
     // The index does not say how long its objects are; a wrong length does not lead to its end.
-    let read = |object_bytes| Entries { index, at: 12, object_bytes, version, name: Vec::new() }.find(count, path);
+    let read =
+        |object_bytes| IndexEntries { index, at: 12, object_bytes, version, name: Vec::new() }.find_entry(count, path);
     read(SHA1_BYTES).or_else(|| read(SHA256_BYTES))
 }
 
 /// The entries of an index, one after another.
-struct Entries<'a> {
+struct IndexEntries<'a> {
     index: &'a [u8],
     at: usize,
     object_bytes: usize,
@@ -79,8 +80,8 @@ struct Entries<'a> {
     name: Vec<u8>,
 }
 
-impl Entries<'_> {
-    fn find(mut self, count: u32, path: &str) -> Option<bool> {
+impl IndexEntries<'_> {
+    fn find_entry(mut self, count: u32, path: &str) -> Option<bool> {
         let mut is_listed = false;
         for _ in 0..count {
             self.next()?;

@@ -8,7 +8,7 @@ use nudge_core::clock::Millis;
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::CommandHost;
-use nudge_core::text::{ago, one_line};
+use nudge_core::text::{format_ago, one_line};
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,8 +16,8 @@ use serde_json::json;
 
 use crate::agent::AgentId;
 use crate::method::{AGENT_ID, state_for};
-use crate::news::News;
-use crate::offer::shown;
+use crate::news::FollowedFolders;
+use crate::offer::guard_signal;
 use crate::signal::{Signal, SignalType};
 use crate::stamp;
 use crate::state::StateDir;
@@ -25,7 +25,7 @@ use crate::state::StateDir;
 /// Params of `nudge signals watch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Params {
+pub struct WatchParams {
     /// The agent. Absent: `NUDGE_AGENT_ID`, else every agent.
     #[serde(default, deserialize_with = "wire::given")]
     agent: Option<String>,
@@ -43,22 +43,22 @@ const LOOK: Duration = Duration::from_secs(2);
 const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Runs until it is told to stop.
-pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
-    let Params { agent, last_seen, context } =
+pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
+    let WatchParams { agent, last_seen, context } =
         serde_json::from_str(params.get()).map_err(|error| Error::invalid(format!("{error}.")))?;
     let context = context.build()?;
     let state = state_for(&context)?;
     let own = agent.as_deref().or_else(|| context.env(AGENT_ID).filter(|name| !name.is_empty()));
     let own = own.map(|name| AgentId::new("agent", name)).transpose()?;
-    let mut news = News::new(&host.stop);
+    let mut news = FollowedFolders::new(&host.stop);
     let mut seen: HashMap<AgentId, Option<Signal>> = HashMap::new();
     loop {
         let agents = match &own {
             Some(own) => vec![own.clone()],
-            None => state.agents()?.0,
+            None => state.list_agents()?.0,
         };
         // First followed, then looked at: nothing comes in between.
-        news.follow(folders(&state, &agents).iter().map(PathBuf::as_path));
+        news.follow_folders(list_folders(&state, &agents).iter().map(PathBuf::as_path));
         for agent in agents {
             let found = state.inbox(&agent).read()?.and_then(Result::ok);
             let before = seen.insert(agent.clone(), found.clone());
@@ -66,7 +66,7 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
             else {
                 continue;
             };
-            let signal = shown(&signal);
+            let signal = guard_signal(&signal);
             let is_old =
                 |seen: &String| before.is_none() && !stamp::is_newer(&signal.timestamp, seen, host.clock.now());
             if !last_seen.as_ref().is_some_and(is_old) {
@@ -76,17 +76,17 @@ pub fn run(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Resu
                 {
                     object.extend(fields);
                 }
-                (host.say)(&line(&agent, &signal, host.clock.now()), &object);
+                (host.say)(&format_line(&agent, &signal, host.clock.now()), &object);
             }
         }
-        if news.wait(LOOK) {
+        if news.wait_for_news(LOOK) {
             return Ok(());
         }
     }
 }
 
 /// The folders in which a signal for these agents can come.
-fn folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
+fn list_folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
     let own = agents.iter().map(|agent| state.of_agent(agent));
     std::iter::once(state.of_signals())
         .chain(own)
@@ -94,10 +94,10 @@ fn folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
         .collect()
 }
 
-fn line(agent: &AgentId, signal: &Signal, now: Millis) -> String {
+fn format_line(agent: &AgentId, signal: &Signal, now: Millis) -> String {
     let answer = signal.requires_response && signal.kind != SignalType::NudgeResponse;
     let answer = if answer { " (waits for an answer)" } else { "" };
-    let when = stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |at| ago(at, now));
+    let when = stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |at| format_ago(at, now));
     let said = one_line(&signal.message, MAX_MESSAGE_CHARS);
     format!("{agent}: {} from {}, {when}: {said}{answer}", signal.kind.as_str(), signal.from)
 }

@@ -5,16 +5,16 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nudge_core::clock::{Clock, ManualClock, SystemClock};
-use nudge_signals::{AgentId, Draft, Signal, SignalType, StateDir, is_newer};
+use nudge_signals::{AgentId, Signal, SignalDraft, SignalType, StateDir, is_newer};
 
 const WRITERS: usize = 4;
 const SENDS: usize = 300;
 /// Says to the test `sends_until_it_is_killed` that it is the child of another.
 const CHILD_STATE: &str = "NUDGE_TEST_SIGNALS_STATE";
 
-fn draft(from: &str, message: String) -> Draft {
+fn draft(from: &str, message: String) -> SignalDraft {
     let from = AgentId::parse(from).unwrap();
-    Draft { from, kind: SignalType::HealthCheck, message, requires_response: false }
+    SignalDraft { from, kind: SignalType::HealthCheck, message, requires_response: false }
 }
 
 /// 186 renames failed and 120 reads were torn of as many by the specification's protocol.

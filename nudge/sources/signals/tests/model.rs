@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nudge_core::clock::{Clock, ManualClock, rfc3339};
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Source, SourceHost};
 use nudge_signals::SOURCE;
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
@@ -166,8 +166,8 @@ struct Run {
 }
 
 fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source> {
-    let host = Host::alone(folder.path(), &SOURCE, &[]).unwrap();
-    (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, ..host }).unwrap()
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, &[]).unwrap();
+    (SOURCE.open)(SourceHost { clock: Arc::clone(clock) as Arc<dyn Clock>, ..host }).unwrap()
 }
 
 /// Three texts; the first leaves the message to the type.
@@ -179,7 +179,7 @@ impl Run {
     fn call(&self, verb: &str, mut params: Value) -> Result<Value, String> {
         params["context"] = json!({"env": {"NUDGE_STATE_DIR": self.folder.path().join("state")}});
         let params = RawValue::from_string(params.to_string()).unwrap();
-        let answer = self.signals.call_by(Caller::named("test"), &format!("nudge.signals.{verb}"), &params);
+        let answer = self.signals.call_by(Caller::with_name("test"), &format!("nudge.signals.{verb}"), &params);
         answer.map(|text| serde_json::from_str(text.get()).unwrap()).map_err(|error| error.reason().to_owned())
     }
 
@@ -190,7 +190,7 @@ impl Run {
     /// Whether these five fields are the signal.
     fn assert_is(found: &Value, signal: &Signal) {
         let fields = [&found["from"], &found["type"], &found["requires_response"], &found["timestamp"]];
-        let at = rfc3339::text(signal.at);
+        let at = rfc3339::format_time(signal.at);
         assert_eq!(json!(fields), json!([AGENTS[signal.from], TYPES[signal.kind], signal.requires, at]), "{found}");
         match message(signal.words) {
             Some("stop what you do") => assert_eq!(found["message"], "stop what you do"),
@@ -246,7 +246,7 @@ impl StateMachineTest for Run {
                 }
             }
             Step::Remove { agent } => drop(fs::remove_file(run.path(agent))),
-            Step::Advance(ms) => drop(run.clock.advance(ms)),
+            Step::Advance(ms) => drop(run.clock.advance_by(ms)),
             Step::Restart => {
                 run.signals.close();
                 run.signals = open(&run.folder, &run.clock);

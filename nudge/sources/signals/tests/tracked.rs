@@ -23,7 +23,7 @@ fn git(folder: &Path, args: &[&str]) -> bool {
 
 /// Real indexes of every version and of both kinds of objects.
 #[test]
-fn what_git_tracks_is_known_by_its_index() {
+fn tracked_files_are_known_by_the_index_of_git() {
     for (version, object_format) in [("2", "sha1"), ("3", "sha1"), ("4", "sha1"), ("2", "sha256"), ("4", "sha256")] {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();

@@ -4,17 +4,17 @@ use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 
 use foldhash::fast::RandomState;
-use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, Terms, rarity};
+use nudge_core::explain::ScoreParts;
+use nudge_core::relevance::{CUT, QueryTerms, compute_rarity};
 use nudge_core::shell::{self, Line};
-use nudge_core::suggest::{Moment, SuggestRequest, unproven};
+use nudge_core::suggest::{SuggestMoment, SuggestRequest, unproven};
 
 use super::index::{ByRow, FIX};
-use super::message::Message;
-use super::place::{Around, Place};
-use super::rank::{Ranked, Why, counted, is_behind, standing};
+use super::message::ErrorWords;
+use super::place::{HintPlace, NearbyNames};
+use super::rank::{RankReason, RankedHint, is_behind, weigh_relevance, weigh_score};
 use crate::hint::Hint;
-use crate::store::Found;
+use crate::store::HintHit;
 
 /// Strength of a hint whose command is near the failed one, without and with all of its words.
 const NEAR: f64 = 0.3;
@@ -49,7 +49,7 @@ const NAME_NOT_KNOWN: [&str; 8] = [
 ];
 
 /// A command that failed.
-pub(super) struct Failure<'a> {
+pub(super) struct CommandFailure<'a> {
     line: Option<Line>,
     /// The words of its commands, in order, each once.
     words: Vec<String>,
@@ -60,21 +60,21 @@ pub(super) struct Failure<'a> {
     /// True when the program does not know a name that it got.
     name_not_known: bool,
     request: &'a SuggestRequest,
-    terms: Terms,
+    terms: QueryTerms,
     /// Terms of the error alone.
-    of_error: Terms,
-    message: Message,
+    of_error: QueryTerms,
+    message: ErrorWords,
 }
 
 /// The reason why a hint may mend a failure.
-pub(super) enum Mends {
+pub(super) enum MendReason {
     Near,
     Program(String),
     Message,
     Fix(Vec<Box<str>>),
 }
 
-impl fmt::Display for Mends {
+impl fmt::Display for MendReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Near => f.write_str("it is close to the command that failed"),
@@ -85,12 +85,12 @@ impl fmt::Display for Mends {
     }
 }
 
-impl<'a> Failure<'a> {
+impl<'a> CommandFailure<'a> {
     pub(super) fn new(request: &'a SuggestRequest) -> Self {
         let command = request.command.as_deref().unwrap_or_default();
         let line = shell::parse(command);
         let mut programs: Vec<_> =
-            line.iter().flat_map(Line::heads).map(|command| unwrapped(&command.program)).collect();
+            line.iter().flat_map(Line::heads).map(|command| unwrap_program(&command.program)).collect();
         let error = request.error.to_lowercase();
         let not_found = NOT_FOUND.iter().any(|said| error.contains(said));
         let name_not_known = NAME_NOT_KNOWN.iter().any(|said| error.contains(said));
@@ -102,10 +102,10 @@ impl<'a> Failure<'a> {
         });
         let spoken: Vec<_> =
             [request.error.as_str()].into_iter().chain(programs.iter().map(String::as_str)).chain(folders).collect();
-        let terms = Terms::of_error(&spoken.join("\n"));
-        let of_error = Terms::of_error(&request.error);
-        let message = Message::of_error(&request.error);
-        let words = line.iter().flat_map(words).map(str::to_owned).collect();
+        let terms = QueryTerms::of_error(&spoken.join("\n"));
+        let of_error = QueryTerms::of_error(&request.error);
+        let message = ErrorWords::of_error(&request.error);
+        let words = line.iter().flat_map(collect_words).map(str::to_owned).collect();
         Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message }
     }
 
@@ -118,12 +118,12 @@ impl<'a> Failure<'a> {
     }
 
     /// The words of the error's last lines, and the programs.
-    pub(super) fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &QueryTerms {
         &self.terms
     }
 
     /// Returns false for a hint that surely cannot mend it. This runs for every hint that fits, so it reads none.
-    pub(super) fn concerns(&self, hint: &Hint) -> bool {
+    pub(super) fn may_concern(&self, hint: &Hint) -> bool {
         self.speaks_of_a_program(hint) || is_fix(hint) || self.tells_of_what_is_missing(hint).is_some()
     }
 
@@ -143,7 +143,7 @@ impl<'a> Failure<'a> {
     }
 
     /// Returns true when a word is in the failed command.
-    fn says(&self, word: &str) -> bool {
+    fn has_word(&self, word: &str) -> bool {
         self.words.binary_search_by(|own| own.as_str().cmp(word)).is_ok()
     }
 
@@ -153,45 +153,50 @@ impl<'a> Failure<'a> {
     }
 
     /// Returns the hints that may mend it; `relevant` has the words that they share with it.
-    pub(super) fn mend(&self, around: &Around, found: Vec<Found>, relevant: &mut ByRow<'_>) -> BinaryHeap<Ranked> {
-        let lines = Lines::read(self, &found);
+    pub(super) fn find_mends(
+        &self,
+        around: &NearbyNames,
+        found: Vec<HintHit>,
+        relevant: &mut ByRow<'_>,
+    ) -> BinaryHeap<RankedHint> {
+        let lines = ProgramLines::read(self, &found);
         let mends = found.into_iter().filter_map(|found| {
             let relevant = relevant.remove(&found.row);
-            let place = around.place(&found.hint);
+            let place = around.find_place(&found.hint);
             let relevance = relevant.as_ref().map_or(0.0, |relevant| relevant.relevance);
-            let of_place = around.share(place, Moment::Failure);
-            let named = if is_fix(&found.hint) { self.named(&found, relevance) } else { None };
-            let (shape, why) = match self.shape(&found, &lines) {
+            let of_place = around.weigh_words(place, SuggestMoment::Failure);
+            let named = if is_fix(&found.hint) { self.find_named(&found, relevance) } else { None };
+            let (shape, why) = match self.compare_shape(&found, &lines) {
                 Some((shape, why)) => (shape * of_place, why),
                 None if self.message.is_not_of(&found.hint) => return None,
-                None if let Some(named) = &named => (0.0, named.why()),
+                None if let Some(named) = &named => (0.0, named.to_reason()),
                 None if is_fix(&found.hint) && relevance * of_place >= FIX_FLOOR => {
                     let words = relevant.iter().flat_map(|relevant| &relevant.words);
-                    (0.0, Mends::Fix(words.map(|word| Box::from(*word)).collect()))
+                    (0.0, MendReason::Fix(words.map(|word| Box::from(*word)).collect()))
                 }
                 None => return None,
             };
-            let place_part = if place == Place::Elsewhere { 0.0 } else { 0.1 };
+            let place_part = if place == HintPlace::Elsewhere { 0.0 } else { 0.1 };
             let fix = match named {
-                Some(Named::Message) => FIX_OF_THE_MESSAGE,
-                Some(Named::Error(_)) => FIX_OF_THE_ERROR,
-                Some(Named::Program(_)) => FIX_OF_THE_PROGRAM,
+                Some(FixNaming::Message) => FIX_OF_THE_MESSAGE,
+                Some(FixNaming::Error(_)) => FIX_OF_THE_ERROR,
+                Some(FixNaming::Program(_)) => FIX_OF_THE_PROGRAM,
                 None if is_fix(&found.hint) => A_FIX,
                 None => 0.0,
             };
-            let parts = Parts::from([
+            let parts = ScoreParts::from([
                 ("shape", shape),
-                ("words", counted(relevance, 0.3) * of_place),
+                ("words", weigh_relevance(relevance, 0.3) * of_place),
                 ("fix", fix),
                 ("place", place_part),
-                ("standing", standing(&found, 0.1)),
+                ("standing", weigh_score(&found, 0.1)),
             ]);
-            Some(Ranked::new(found, parts, Why::Mends(why)))
+            Some(RankedHint::new(found, parts, RankReason::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
         // When a fix repeats the message, fixes that only name it are for other errors.
-        if mends.iter().any(|mends| matches!(mends.why, Why::Mends(Mends::Message))) {
-            mends.retain(|mends| !matches!(mends.why, Why::Mends(Mends::Fix(_))));
+        if mends.iter().any(|mends| matches!(mends.why, RankReason::Mends(MendReason::Message))) {
+            mends.retain(|mends| !matches!(mends.why, RankReason::Mends(MendReason::Fix(_))));
         }
         let best = mends.iter().map(|mends| mends.strength).fold(0.0, f64::max);
         mends.retain(|mends| mends.strength >= CUT * best);
@@ -199,10 +204,10 @@ impl<'a> Failure<'a> {
     }
 
     /// Finds the link to a fix: the message, or the component or a tag, which the error or the program names.
-    fn named<'f>(&self, found: &'f Found, relevance: f64) -> Option<Named<'f>> {
+    fn find_named<'f>(&self, found: &'f HintHit, relevance: f64) -> Option<FixNaming<'f>> {
         let hint = &found.hint;
         if self.message.is_repeated_by(hint) {
-            return Some(Named::Message);
+            return Some(FixNaming::Message);
         }
         // A single word among many, which many hints have, names nothing.
         if relevance < NAMED_FLOOR {
@@ -211,36 +216,36 @@ impl<'a> Failure<'a> {
         let names = || std::iter::once(hint.component()).chain(hint.tags().filter(|tag| *tag != FIX));
         // Errors are full of the name of the program that tells of them.
         let is_program = |name: &str| self.programs.iter().any(|program| program.eq_ignore_ascii_case(name));
-        let by_error = names().find(|name| !is_program(name) && self.of_error.name(name)).map(Named::Error);
-        by_error.or_else(|| names().find(|name| self.terms.name(name)).map(Named::Program))
+        let by_error = names().find(|name| !is_program(name) && self.of_error.name(name)).map(FixNaming::Error);
+        by_error.or_else(|| names().find(|name| self.terms.name(name)).map(FixNaming::Program))
     }
 
     /// Compares the hint's command with the one that failed.
-    fn shape(&self, found: &Found, lines: &Lines) -> Option<(f64, Mends)> {
+    fn compare_shape(&self, found: &HintHit, lines: &ProgramLines) -> Option<(f64, MendReason)> {
         if let Some(program) = self.tells_of_what_is_missing(&found.hint) {
-            return Some((PROGRAM, Mends::Program(program.to_owned())));
+            return Some((PROGRAM, MendReason::Program(program.to_owned())));
         }
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
         let hint = lines.by_row.get(&found.row)?;
         let is_behind = is_behind(&found.hint);
-        let of_hint = words(hint);
-        if is_behind && of_hint.iter().all(|word| self.says(word)) {
+        let of_hint = collect_words(hint);
+        if is_behind && of_hint.iter().all(|word| self.has_word(word)) {
             return None;
         }
-        let like = lines.likeness(&self.words, &of_hint);
-        let names = |program: &String| hint.commands.iter().any(|command| unwrapped(&command.program) == *program);
+        let like = lines.compute_likeness(&self.words, &of_hint);
+        let names = |program: &String| hint.commands.iter().any(|command| unwrap_program(&command.program) == *program);
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
             && let Some(program) = self.programs.iter().find(|program| names(program))
             && !begins_alike(failed, hint)
         {
-            return Some((PROGRAM + NEAR_WORDS * like, Mends::Program(program.clone())));
+            return Some((PROGRAM + NEAR_WORDS * like, MendReason::Program(program.clone())));
         }
         let is_nearest = like >= LEAST_LIKENESS.max(CUT * lines.nearest)
             || self.words.iter().all(|word| of_hint.binary_search(&&**word).is_ok());
         let may_be_near = !is_behind || self.name_not_known;
-        (may_be_near && failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, Mends::Near))
+        (may_be_near && failed.is_near(hint) && is_nearest).then_some((NEAR + NEAR_WORDS * like, MendReason::Near))
     }
 }
 
@@ -256,17 +261,17 @@ fn is_fix(hint: &Hint) -> bool {
 }
 
 /// The link to a fix: the message, or a name in the error or program.
-enum Named<'a> {
+enum FixNaming<'a> {
     Message,
     Error(&'a str),
     Program(&'a str),
 }
 
-impl Named<'_> {
-    fn why(&self) -> Mends {
+impl FixNaming<'_> {
+    fn to_reason(&self) -> MendReason {
         match self {
-            Self::Message => Mends::Message,
-            Self::Error(name) | Self::Program(name) => Mends::Fix(vec![(*name).into()]),
+            Self::Message => MendReason::Message,
+            Self::Error(name) | Self::Program(name) => MendReason::Fix(vec![(*name).into()]),
         }
     }
 }
@@ -274,7 +279,7 @@ impl Named<'_> {
 /// The lines of the hints that run a program of the one that failed. Words that many of them have (`build` of `zig`,
 /// `run manage.py` of `uv`) say little about the caller's aim.
 #[derive(Default)]
-struct Lines {
+struct ProgramLines {
     by_row: HashMap<u32, Line, RandomState>,
     /// 1 for a word that one line has, near 0 for one that all have. Hints that stay behind do not count here and
     /// below.
@@ -286,10 +291,10 @@ struct Lines {
     nearest: f64,
 }
 
-impl Lines {
-    fn read(failure: &Failure, found: &[Found]) -> Self {
+impl ProgramLines {
+    fn read(failure: &CommandFailure, found: &[HintHit]) -> Self {
         let Some(failed) = &failure.line else { return Self::default() };
-        let of = |found: &Found| {
+        let of = |found: &HintHit| {
             let text = found.hint.value().command_line().filter(|_| failure.speaks_of_a_program(&found.hint))?;
             Some((found.row, shell::parse(text)?))
         };
@@ -299,22 +304,23 @@ impl Lines {
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
         let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);
         for line in of_others() {
-            for word in words(line) {
+            for word in collect_words(line) {
                 *having.entry(word).or_default() += 1;
             }
             count += 1;
         }
-        let rarities = having.into_iter().map(|(word, having)| (word.to_owned(), rarity(having, count))).collect();
-        (lines.rarities, lines.rarest) = (rarities, rarity(1, count));
+        let rarities =
+            having.into_iter().map(|(word, having)| (word.to_owned(), compute_rarity(having, count))).collect();
+        (lines.rarities, lines.rarest) = (rarities, compute_rarity(1, count));
         let is_known = |line: &Line| failed.heads().any(|mine| line.heads().any(|other| mine.is_same(other)));
         let near = of_others().filter(|line| failed.is_near(line) || is_known(line));
-        let nearest = near.map(|line| lines.likeness(&failure.words, &words(line))).fold(0.0, f64::max);
+        let nearest = near.map(|line| lines.compute_likeness(&failure.words, &collect_words(line))).fold(0.0, f64::max);
         lines.nearest = nearest;
         lines
     }
 
     /// The share of the words of both lines that they have in common, each by its rarity: 0 to 1.
-    fn likeness(&self, a: &[String], b: &[&str]) -> f64 {
+    fn compute_likeness(&self, a: &[String], b: &[&str]) -> f64 {
         let rarity = |word: &str| self.rarities.get(word).copied().unwrap_or(self.rarest);
         let mut common = 0.0;
         let mut all: f64 = b.iter().map(|word| rarity(word)).sum();
@@ -331,7 +337,7 @@ impl Lines {
 }
 
 /// The words of the commands of a line, in order, each once.
-fn words(line: &Line) -> Vec<&str> {
+fn collect_words(line: &Line) -> Vec<&str> {
     let mut words: Vec<_> = line.heads().flat_map(|command| &command.words).map(String::as_str).collect();
     words.sort_unstable();
     words.dedup();
@@ -340,7 +346,7 @@ fn words(line: &Line) -> Vec<&str> {
 
 /// Returns the usual name of a program: without its version (`python3`, `godot4`), and for a wrapper script (`gradlew`)
 /// the name of the program that it runs.
-fn unwrapped(program: &str) -> String {
+fn unwrap_program(program: &str) -> String {
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "gradlew" => "gradle".into(),
         "mvnw" => "mvn".into(),

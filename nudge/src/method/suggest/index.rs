@@ -6,13 +6,13 @@ use std::sync::{Arc, Weak};
 
 use foldhash::fast::RandomState;
 use nudge_core::context::Context;
-use nudge_core::relevance::{Index, Relevant, Terms};
-use nudge_core::steps::Steps;
-use nudge_core::words::identifier;
+use nudge_core::relevance::{QueryTerms, RelevantText, StemIndex};
+use nudge_core::steps::StepBudget;
+use nudge_core::words::fold_identifier;
 
 use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::{Filter, Store};
+use crate::store::{HintFilter, HintStore};
 
 /// The weights of the fields. A word of a key or a tag was chosen to find the hint by; the component is also that of
 /// others, so that it takes another word beside it; one of a command was chosen at least to work.
@@ -33,7 +33,7 @@ pub(super) const FIX: &str = "fix";
 /// none.
 #[derive(Default)]
 pub(crate) struct WordIndex {
-    index: Index,
+    index: StemIndex,
     /// The hint of each row as it was read. It keeps nothing of it alive but its place in memory, by which it is known.
     read: Vec<Weak<Hint>>,
     /// How many hints had left their row when the words of those were forgotten.
@@ -45,11 +45,16 @@ pub(crate) struct WordIndex {
 impl WordIndex {
     /// Returns the words that the question shares with the hints of these rows, by row. Hints that it has not read yet
     /// are read, up to a limit: the others are found the next time.
-    pub(super) fn search<'a>(&mut self, store: &Store, fitting: &[(u32, *const Hint)], terms: &'a Terms) -> ByRow<'a> {
+    pub(super) fn search_terms<'a>(
+        &mut self,
+        store: &HintStore,
+        fitting: &[(u32, *const Hint)],
+        terms: &'a QueryTerms,
+    ) -> ByRow<'a> {
         if terms.is_empty() {
             return ByRow::default();
         }
-        self.follow(store, fitting);
+        self.follow_store(store, fitting);
         let mut fits = vec![false; self.read.len()];
         for (row, hint) in fitting {
             // If the hint is not read yet, the words are another hint's.
@@ -60,17 +65,17 @@ impl WordIndex {
     }
 
     /// Reads hints that it has not read, and forgets the words of those that are gone.
-    fn follow(&mut self, store: &Store, fitting: &[(u32, *const Hint)]) {
+    fn follow_store(&mut self, store: &HintStore, fitting: &[(u32, *const Hint)]) {
         let rows = fitting.iter().map(|(row, _)| *row as usize + 1).max().unwrap_or_default();
         if rows > self.read.len() {
             self.read.resize(rows, Weak::new());
         }
-        let gone = store.gone();
+        let gone = store.count_gone();
         if std::mem::replace(&mut self.gone, gone) != gone {
             for (row, read) in (0..).zip(&mut self.read) {
                 if read.strong_count() == 0 && !read.ptr_eq(&Weak::new()) {
                     *read = Weak::new();
-                    self.index.remove(row);
+                    self.index.remove_text(row);
                 }
             }
         }
@@ -81,7 +86,7 @@ impl WordIndex {
             // Another one may have come there since; a secret one is never told of.
             if !hint.is_secret() {
                 self.read[row as usize] = Arc::downgrade(&hint);
-                self.index.put(row, fields(&hint).iter().map(|(text, weight)| (&**text, *weight)));
+                self.index.set_text(row, weigh_fields(&hint).iter().map(|(text, weight)| (&**text, *weight)));
             }
         }
     }
@@ -92,22 +97,26 @@ impl Nudge {
     pub(crate) fn read_words(&self) {
         if self.words.lock().is_behind {
             let context = Context::default();
-            let all = Filter { include_ineligible: true, no_secrets: true, ..Filter::all(&context, self.now()) };
-            let (fitting, _) = self.store.fitting(&all, Steps::of_a_call());
-            self.words.lock().follow(&self.store, &fitting);
+            let all = HintFilter {
+                include_ineligible: true,
+                no_secrets: true,
+                ..HintFilter::for_context(&context, self.now())
+            };
+            let (fitting, _) = self.store.find_fitting(&all, StepBudget::of_a_call());
+            self.words.lock().follow_store(&self.store, &fitting);
         }
     }
 }
 
 /// The words that a question shares with hints, by the hint's row.
-pub(super) type ByRow<'a> = HashMap<u32, Relevant<'a>, RandomState>;
+pub(super) type ByRow<'a> = HashMap<u32, RelevantText<'a>, RandomState>;
 
 /// The texts of a hint, each with its weight.
-fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
+fn weigh_fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
     let mut fields: Vec<(Cow<'_, str>, f32)> = Vec::new();
     for (name, weight) in [(hint.component(), COMPONENT), (hint.key(), NAME)] {
         fields.push((name.into(), weight));
-        let whole = identifier(name);
+        let whole = fold_identifier(name);
         if whole.len() < name.len() {
             // A user may write `httpproxy` for `http-proxy`.
             fields.push((whole.into(), NAME));
@@ -123,7 +132,7 @@ fn fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
 
 #[cfg(test)]
 mod tests {
-    use nudge_core::suggest::{Suggest, SuggestEvent};
+    use nudge_core::suggest::{SuggestEvent, SuggestParams};
     use serde_json::json;
 
     use crate::{Nudge, SetHint};
@@ -131,7 +140,7 @@ mod tests {
     /// The keys that a prompt brings to mind.
     fn told(store: &Nudge, prompt: &str) -> Vec<String> {
         let params = json!({"event": "prompt", "prompt": prompt});
-        let params: Suggest = serde_json::from_value(params).unwrap();
+        let params: SuggestParams = serde_json::from_value(params).unwrap();
         assert_eq!(params.event, SuggestEvent::Prompt);
         let told = store.suggest(params).unwrap();
         told.suggestions.iter().map(|told| told.item.hint.key().to_owned()).collect()

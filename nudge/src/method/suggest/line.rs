@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
-use nudge_core::text::{age, one_line, visible};
-use nudge_core::words::identifier;
+use nudge_core::text::{format_age, make_visible, one_line};
+use nudge_core::words::fold_identifier;
 
-use crate::hint::{Hint, Source};
+use crate::hint::{Hint, HintOrigin};
 
 /// Longest value in a line; `nudge.get_hint` returns all of it.
 const MAX_VALUE_CHARS: usize = 300;
@@ -16,17 +16,17 @@ const MAX_PLACE_CHARS: usize = 60;
 
 /// The name of a hint in a list.
 pub(super) fn name(hint: &Hint) -> String {
-    format!("{}/{}", visible(hint.component()), visible(hint.key()))
+    format!("{}/{}", make_visible(hint.component()), make_visible(hint.key()))
 }
 
 /// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: the value; its
 /// age, its author, how often it worked; the scope, when that is narrower than the repository; the reason.
-pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
+pub(super) fn format_line(hint: &Hint, context: &Context, now: Millis) -> String {
     let mut line = format!(
         "{}: {} ({}, {}",
         name(hint),
         one_line(hint.text(), MAX_VALUE_CHARS),
-        age(hint.updated_at(), now),
+        format_age(hint.updated_at(), now),
         one_line(source(hint), MAX_REASON_CHARS)
     );
     if hint.failure_count() > 0 {
@@ -34,7 +34,7 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
     } else if hint.use_count() > 0 {
         let _ = write!(line, ", {}x", hint.use_count());
     }
-    for place in narrower(hint, context) {
+    for place in describe_narrower(hint, context) {
         let _ = write!(line, "; {}", one_line(&place, MAX_PLACE_CHARS));
     }
     if let Some(reason) = hint.reason() {
@@ -46,7 +46,7 @@ pub(super) fn line(hint: &Hint, context: &Context, now: Millis) -> String {
 
 /// Returns a hint's author.
 fn source(hint: &Hint) -> &str {
-    let source = hint.added_by().or_else(|| hint.source().map(Source::as_str)).unwrap_or("somebody");
+    let source = hint.added_by().or_else(|| hint.source().map(HintOrigin::as_str)).unwrap_or("somebody");
     source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source)
 }
 
@@ -83,16 +83,18 @@ fn plain_bytes(text: &str, most: usize) -> usize {
 }
 
 /// Describes the scope of a hint, as far as it is narrower than the agent's repository.
-fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
+fn describe_narrower(hint: &Hint, context: &Context) -> Vec<String> {
     let scope = hint.scope().to_spec();
     let mut out = Vec::new();
     if !scope.branch.is_empty() {
         out.push(format!("on {}", scope.branch.join(", ")));
     }
-    let repo = context.repo().map(|repo| identifier(last(&repo)));
+    let repo = context.repo().map(|repo| fold_identifier(last_segment(&repo)));
     let folders: Vec<_> =
         scope.cwd_glob.iter().map(|glob| glob.trim_start_matches("**/").trim_end_matches("/**")).collect();
-    let is_news = |folder: &&str| !folder.starts_with('/') && *folder != "**" && Some(identifier(last(folder))) != repo;
+    let is_news = |folder: &&str| {
+        !folder.starts_with('/') && *folder != "**" && Some(fold_identifier(last_segment(folder))) != repo
+    };
     if !folders.is_empty() && folders.iter().all(is_news) {
         out.push(format!("in {}", folders.join(", ")));
     }
@@ -100,7 +102,7 @@ fn narrower(hint: &Hint, context: &Context) -> Vec<String> {
 }
 
 /// The last segment of a path.
-fn last(path: &str) -> &str {
+fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -127,7 +129,7 @@ mod tests {
             for (text, meta, at_least) in [(text, odd, 0), (plain, usual, counted)] {
                 let store = Nudge::default();
                 let Ok(stored) = store.set(SetHint { meta, ..SetHint::new("api", &*key, text) }) else { continue };
-                let shown = line(&stored.hint, &Context::default(), store.now());
+                let shown = format_line(&stored.hint, &Context::default(), store.now());
                 prop_assert!(!is_longer(&stored.hint, shown.len()), "{shown}");
                 prop_assert!(is_longer(&stored.hint, at_least), "{shown}");
             }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 
 use foldhash::fast::RandomState;
 use nudge_core::context::Context;
-use nudge_core::embed::{Embedder, Model, Models, NoModels, cosine};
-use nudge_core::steps::Steps;
+use nudge_core::embed::{ModelProvider, ModelState, NoModels, TextEmbedder, cosine};
+use nudge_core::steps::StepBudget;
 use nudge_core::suggest::SuggestRequest;
 use nudge_core::sync::Mutex;
 
 use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::Filter;
+use crate::store::HintFilter;
 
 /// Hints that are given vectors at once, and in one turn: some tenths of a second.
 const BATCH: usize = 8;
@@ -21,14 +21,14 @@ const MAX_MADE: usize = 64;
 const MAX_VALUE_BYTES: usize = 400;
 
 /// The meanings of the hints, as far as they are known.
-pub(crate) struct Meanings {
-    models: Arc<dyn Models>,
-    known: Mutex<Known>,
+pub(crate) struct HintMeanings {
+    models: Arc<dyn ModelProvider>,
+    known: Mutex<ModelVectors>,
 }
 
 /// The vectors of one model, by row.
 #[derive(Default)]
-struct Known {
+struct ModelVectors {
     model: Box<str>,
     rows: HashMap<u32, (Weak<Hint>, Vec<f32>), RandomState>,
 }
@@ -36,21 +36,21 @@ struct Known {
 /// The nearness of hints to the question, by row: the cosine.
 pub(super) type NearByRow = HashMap<u32, f64, RandomState>;
 
-impl Default for Meanings {
+impl Default for HintMeanings {
     fn default() -> Self {
-        Self::of(Arc::new(NoModels))
+        Self::new(Arc::new(NoModels))
     }
 }
 
-impl Meanings {
+impl HintMeanings {
     /// None yet; they are made by the model that there is.
-    pub fn of(models: Arc<dyn Models>) -> Self {
+    pub fn new(models: Arc<dyn ModelProvider>) -> Self {
         Self { models, known: Mutex::default() }
     }
 
     /// Returns how near each hint is to the question: none without a model, and no hints that have no vector yet.
-    pub(super) fn near(&self, request: &SuggestRequest) -> NearByRow {
-        let Some((model, thought)) = request.thought() else { return NearByRow::default() };
+    pub(super) fn find_near(&self, request: &SuggestRequest) -> NearByRow {
+        let Some((model, thought)) = request.question_vector() else { return NearByRow::default() };
         let known = self.known.lock();
         if &*known.model != model.id() {
             return NearByRow::default();
@@ -64,14 +64,15 @@ impl Nudge {
     /// Gives vectors to some hints that have none, where a model is loaded. It takes its time, and holds no lock
     /// meanwhile.
     pub(crate) fn read_meanings(&self) {
-        let Model::Ready(model) = self.meanings.models.look() else { return };
+        let ModelState::Ready(model) = self.meanings.models.get_loaded() else { return };
         let context = Context::default();
-        let all = Filter { include_ineligible: true, no_secrets: true, ..Filter::all(&context, self.now()) };
-        let (rows, _) = self.store.fitting(&all, Steps::of_a_call());
-        let missing = self.meanings.missing(&*model, &rows);
+        let all =
+            HintFilter { include_ineligible: true, no_secrets: true, ..HintFilter::for_context(&context, self.now()) };
+        let (rows, _) = self.store.find_fitting(&all, StepBudget::of_a_call());
+        let missing = self.meanings.find_missing(&*model, &rows);
         let hints: Vec<_> = self.store.hints_of(missing).into_iter().filter(|(_, hint)| !hint.is_secret()).collect();
         for batch in hints.chunks(BATCH) {
-            let texts: Vec<_> = batch.iter().map(|(_, hint)| text(hint)).collect();
+            let texts: Vec<_> = batch.iter().map(|(_, hint)| to_text(hint)).collect();
             // A failed batch is tried again.
             let Ok(vectors) = model.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
             let mut known = self.meanings.known.lock();
@@ -82,18 +83,18 @@ impl Nudge {
     }
 
     /// The number of hints that have a vector, for `nudge.status`; `None` without a model.
-    pub(crate) fn understood(&self) -> Option<usize> {
-        let is_there = matches!(self.meanings.models.look(), Model::Ready(_));
+    pub(crate) fn count_understood(&self) -> Option<usize> {
+        let is_there = matches!(self.meanings.models.get_loaded(), ModelState::Ready(_));
         is_there.then(|| self.meanings.known.lock().rows.len())
     }
 }
 
-impl Meanings {
+impl HintMeanings {
     /// Returns the rows whose hint has no vector by this model; forgets vectors of lost hints.
-    fn missing(&self, model: &dyn Embedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
+    fn find_missing(&self, model: &dyn TextEmbedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
         let mut known = self.known.lock();
         if &*known.model != model.id() {
-            *known = Known { model: model.id().into(), rows: HashMap::default() };
+            *known = ModelVectors { model: model.id().into(), rows: HashMap::default() };
         }
         // A deleted hint is still in memory for `undo`.
         let live: HashMap<u32, *const Hint, RandomState> = rows.iter().copied().collect();
@@ -104,7 +105,7 @@ impl Meanings {
 }
 
 /// Writes a hint as a text for the model.
-fn text(hint: &Hint) -> String {
+fn to_text(hint: &Hint) -> String {
     let value = hint.text();
     let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];
     let tags: Vec<_> = hint.tags().collect();
@@ -121,12 +122,12 @@ mod tests {
     use nudge_core::error::Result;
 
     use super::*;
-    use crate::{Delete, Sensitivity, SetHint};
+    use crate::{DeleteHint, Sensitivity, SetHint};
 
     /// Knows how long a text is.
     struct Lengths;
 
-    impl Embedder for Lengths {
+    impl TextEmbedder for Lengths {
         fn id(&self) -> &'static str {
             "lengths"
         }
@@ -139,7 +140,7 @@ mod tests {
             256
         }
 
-        fn count(&self, text: &str) -> usize {
+        fn count_tokens(&self, text: &str) -> usize {
             text.len()
         }
 
@@ -148,19 +149,19 @@ mod tests {
         }
     }
 
-    impl Models for Lengths {
-        fn get(&self, _: Duration) -> Model {
-            Model::Ready(Arc::new(Self))
+    impl ModelProvider for Lengths {
+        fn get(&self, _: Duration) -> ModelState {
+            ModelState::Ready(Arc::new(Self))
         }
 
-        fn look(&self) -> Model {
+        fn get_loaded(&self) -> ModelState {
             self.get(Duration::ZERO)
         }
     }
 
     #[test]
     fn each_hint_but_a_secret_is_given_its_meaning() {
-        assert_eq!(Nudge::default().understood(), None, "without a model");
+        assert_eq!(Nudge::default().count_understood(), None, "without a model");
         let store = Nudge::default().with_models(Arc::new(Lengths));
         let mut secret = SetHint::new("api", "token", "open sesame");
         secret.meta.sensitivity = Some(Sensitivity::Secret);
@@ -168,7 +169,7 @@ mod tests {
         store.set(SetHint::new("api", "build", "make api")).unwrap();
         store.set(SetHint::new("api", "test", "run each of the tests that are about the gateway")).unwrap();
         store.read_meanings();
-        assert_eq!(store.understood(), Some(2));
+        assert_eq!(store.count_understood(), Some(2));
         let vectors = |store: &Nudge| {
             let mut all: Vec<_> = store.meanings.known.lock().rows.values().map(|(_, vector)| vector.clone()).collect();
             all.sort_by(|a, b| a[0].total_cmp(&b[0]));
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(vectors(&store), [[0.0, 1.0], [1.0, 0.0]]);
         // One that is set again is read again, and one that is gone is forgotten.
         store.set(SetHint::new("api", "build", "make each of the parts that the gateway consists of")).unwrap();
-        let gone = Delete { component: "api".into(), key: "test".into(), variant: None, all: false };
+        let gone = DeleteHint { component: "api".into(), key: "test".into(), variant: None, all: false };
         store.delete(&gone).unwrap();
         store.read_meanings();
         assert_eq!(vectors(&store), [[1.0, 0.0]]);
@@ -191,6 +192,6 @@ mod tests {
         let stored = Nudge::default().set(hint).unwrap();
         let value = "m".repeat(MAX_VALUE_BYTES - 1);
         let expected = format!("api gateway build all: {value}. ci, slow. the default is wrong");
-        assert_eq!(text(&stored.hint), expected);
+        assert_eq!(to_text(&stored.hint), expected);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use nudge_core::words::{Weight, Word, words};
+use nudge_core::words::{TextWord, WordWeight, split_words};
 
 use crate::hint::Hint;
 
@@ -14,12 +14,12 @@ const LINES: usize = 12;
 
 /// The words of an error, each with the two behind it.
 #[derive(Default)]
-pub(super) struct Message(HashSet<[Box<str>; ROW], RandomState>);
+pub(super) struct ErrorWords(HashSet<[Box<str>; ROW], RandomState>);
 
-impl Message {
+impl ErrorWords {
     pub(super) fn of_error(error: &str) -> Self {
         let lines: Vec<_> = error.lines().filter(|line| !line.trim().is_empty()).collect();
-        Self(lines.iter().rev().take(LINES).flat_map(|line| rows(line)).collect())
+        Self(lines.iter().rev().take(LINES).flat_map(|line| iter_triples(line)).collect())
     }
 
     /// Returns true for a fix whose value or reason repeats it.
@@ -30,24 +30,24 @@ impl Message {
     /// Returns true for a text that has three words of the error in a row, one of which says something: `psycopg2 or
     /// psycopg`, and not `no such file`.
     fn is_repeated_in(&self, text: &str) -> bool {
-        !self.0.is_empty() && rows(text).any(|row| self.0.contains(&row))
+        !self.0.is_empty() && iter_triples(text).any(|row| self.0.contains(&row))
     }
 
     /// Returns true for a fix that quotes another error.
     pub(super) fn is_not_of(&self, fix: &Hint) -> bool {
         let prose = Some(fix.text()).filter(|_| !fix.value().is_command());
-        prose.into_iter().chain(fix.reason()).any(quotes) && !self.is_repeated_by(fix)
+        prose.into_iter().chain(fix.reason()).any(has_quotes) && !self.is_repeated_by(fix)
     }
 }
 
 /// Returns true for a text that quotes a program's output, three words at least, and not with backticks, which people
 /// put around commands.
-fn quotes(text: &str) -> bool {
-    ['"', '\''].iter().any(|quote| quoted(text, *quote).any(|quoted| words(quoted).len() >= ROW))
+fn has_quotes(text: &str) -> bool {
+    ['"', '\''].iter().any(|quote| find_quoted(text, *quote).any(|quoted| split_words(quoted).len() >= ROW))
 }
 
 /// Finds texts in quotes of one kind. An apostrophe stands between letters.
-fn quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
+fn find_quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     let stands_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut from = None;
     text.match_indices(quote).filter_map(move |(at, _)| {
@@ -67,14 +67,17 @@ fn quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
 }
 
 /// Each three neighbouring words of a text, where one says something.
-fn rows(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
-    let words = words(text);
-    let rows: Vec<_> =
-        words.windows(ROW).filter(|row| row.iter().any(|word| word.weight() == Weight::Full)).map(row).collect();
+fn iter_triples(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
+    let words = split_words(text);
+    let rows: Vec<_> = words
+        .windows(ROW)
+        .filter(|row| row.iter().any(|word| word.weight() == WordWeight::Full))
+        .map(make_triple)
+        .collect();
     rows.into_iter()
 }
 
-fn row(words: &[Word]) -> [Box<str>; ROW] {
+fn make_triple(words: &[TextWord]) -> [Box<str>; ROW] {
     std::array::from_fn(|at| words[at].folded.clone())
 }
 
@@ -93,7 +96,7 @@ mod tests {
             ("say `just dev and wait`", false),
             ("it's 'never closed, and that is all", false),
         ] {
-            assert_eq!(quotes(text), quotes_one, "{text}");
+            assert_eq!(has_quotes(text), quotes_one, "{text}");
         }
     }
 
@@ -107,9 +110,9 @@ mod tests {
             ("exit code 1 means nothing", false),
             ("", false),
         ] {
-            assert_eq!(Message::of_error(error).is_repeated_in(text), repeats, "{text}");
+            assert_eq!(ErrorWords::of_error(error).is_repeated_in(text), repeats, "{text}");
         }
-        assert!(!Message::of_error("x.c:1: No such file or directory").is_repeated_in("no such file or directory"));
-        assert!(!Message::of_error("").is_repeated_in("a b c"));
+        assert!(!ErrorWords::of_error("x.c:1: No such file or directory").is_repeated_in("no such file or directory"));
+        assert!(!ErrorWords::of_error("").is_repeated_in("a b c"));
     }
 }

@@ -13,7 +13,7 @@ const INTERPRETERS: [&str; 9] = ["bash", "sh", "zsh", "python", "python3", "node
 
 /// Returns the relative paths in a value that are surely meant as such: those with a file's ending or `./` before them,
 /// a program with its folder, and a script that an interpreter runs. `cd X` before a command counts as its folder.
-pub(crate) fn named(value: &HintValue) -> Vec<String> {
+pub(crate) fn find_paths(value: &HintValue) -> Vec<String> {
     let Some(text) = value.command_line() else { return Vec::new() };
     let text = &text[..text.floor_char_boundary(MAX_VALUE_BYTES.min(text.len()))];
     let mut paths: Vec<String> = Vec::new();
@@ -91,9 +91,9 @@ mod tests {
             (".venv/bin/pytest -q", ".venv/bin/pytest"),
             ("pnpm add @scope/a.b and/or", ""),
         ] {
-            assert_eq!(named(&HintValue::command(command)).join(" "), paths, "{command}");
+            assert_eq!(find_paths(&HintValue::command(command)).join(" "), paths, "{command}");
         }
         let text = HintValue::Text("edit config/flags.dev.json; see notes/x.md. 24/7, w/o http://a/b.c".into());
-        assert_eq!(named(&text).join(" "), "config/flags.dev.json notes/x.md");
+        assert_eq!(find_paths(&text).join(" "), "config/flags.dev.json notes/x.md");
     }
 }

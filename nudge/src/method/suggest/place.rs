@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use nudge_core::shell;
-use nudge_core::suggest::{Moment, SuggestRequest};
-use nudge_core::words::identifier;
+use nudge_core::suggest::{SuggestMoment, SuggestRequest};
+use nudge_core::words::fold_identifier;
 
 use crate::hint::Hint;
 
 /// The place of a hint that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum HintPlace {
     /// The scope names no place, and the component is no name of the agent's place.
     Elsewhere,
     /// The component names the repository, a folder that the agent is in, or a path in the text.
@@ -21,9 +21,9 @@ pub(super) enum Place {
     Here,
 }
 
-impl Place {
+impl HintPlace {
     /// The reason for telling it that lies in its place.
-    pub(super) fn why(self) -> &'static str {
+    pub(super) fn to_reason(self) -> &'static str {
         match self {
             Self::Here => "it applies here",
             Self::Near => "it is of this place",
@@ -33,7 +33,7 @@ impl Place {
 }
 
 /// The names of where the agent is, and of the paths that are spoken of.
-pub(super) struct Around {
+pub(super) struct NearbyNames {
     /// The repository, and the folders that the agent is in.
     names: Names,
     spoken_of: Names,
@@ -46,24 +46,24 @@ pub(super) struct Around {
 
 type Names = HashSet<String, RandomState>;
 
-impl Around {
+impl NearbyNames {
     pub(super) fn new(request: &SuggestRequest) -> Self {
         let mut names: Names = HashSet::default();
         let repo = request.context.repo();
-        let repo = repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(identifier);
+        let repo = repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(fold_identifier);
         if let Some(cwd) = request.context.cwd() {
-            names.extend(below(cwd, repo.as_deref()).map(identifier));
+            names.extend(folders_below(cwd, repo.as_deref()).map(fold_identifier));
         }
         names.extend(repo);
         let command = request.command.as_deref().unwrap_or_default();
         let mut spoken_of: Names = HashSet::default();
         for text in [&*request.text, command, &*request.error] {
-            spoken_of.extend(paths(text).flat_map(segments).map(identifier));
-            spoken_of.extend(identifiers(text).map(identifier));
+            spoken_of.extend(find_paths(text).flat_map(split_segments).map(fold_identifier));
+            spoken_of.extend(find_identifiers(text).map(fold_identifier));
         }
         for command in shell::parse(command).iter().flat_map(|line| &line.commands) {
             if let shell::Folder::At(folder) = &command.folder {
-                spoken_of.extend(segments(folder).map(identifier));
+                spoken_of.extend(split_segments(folder).map(fold_identifier));
             }
         }
         names.remove("");
@@ -74,14 +74,14 @@ impl Around {
 
     /// Returns true when the prompt, the command or the error speaks of a component as of a path or an identifier.
     pub(super) fn speak_of(&self, component: &str) -> bool {
-        !self.spoken_of.is_empty() && self.spoken_of.contains(&identifier(component))
+        !self.spoken_of.is_empty() && self.spoken_of.contains(&fold_identifier(component))
     }
 
     fn look_up(&self, component: &str) -> (bool, bool) {
         if let Some(known) = self.known.borrow().get(component) {
             return *known;
         }
-        let name = identifier(component);
+        let name = fold_identifier(component);
         let found = (self.names.contains(&name), self.spoken_of.contains(&name));
         self.known.borrow_mut().insert(component.into(), found);
         found
@@ -89,40 +89,40 @@ impl Around {
 
     /// Returns the share that words count for a hint in a place. An accidental word says little about a hint from
     /// elsewhere, unless the caller asks on purpose, or has no place.
-    pub(super) fn share(&self, place: Place, moment: Moment) -> f64 {
+    pub(super) fn weigh_words(&self, place: HintPlace, moment: SuggestMoment) -> f64 {
         match (place, moment) {
-            (Place::Here, _) => 1.0,
-            (Place::Near, _) => 0.95,
-            (Place::Elsewhere, Moment::Recall) => 0.8,
-            (Place::Elsewhere, _) if self.is_nowhere => 0.95,
-            (Place::Elsewhere, Moment::Failure) => 0.7,
-            (Place::Elsewhere, _) => 0.45,
+            (HintPlace::Here, _) => 1.0,
+            (HintPlace::Near, _) => 0.95,
+            (HintPlace::Elsewhere, SuggestMoment::Recall) => 0.8,
+            (HintPlace::Elsewhere, _) if self.is_nowhere => 0.95,
+            (HintPlace::Elsewhere, SuggestMoment::Failure) => 0.7,
+            (HintPlace::Elsewhere, _) => 0.45,
         }
     }
 
-    pub(super) fn place(&self, hint: &Hint) -> Place {
+    pub(super) fn find_place(&self, hint: &Hint) -> HintPlace {
         let scope = hint.scope();
         if scope.names_a_place() {
-            Place::Here
+            HintPlace::Here
         } else if let (true, _) | (_, true) = self.look_up(hint.component()) {
-            Place::Near
+            HintPlace::Near
         } else {
-            Place::Elsewhere
+            HintPlace::Elsewhere
         }
     }
 }
 
 /// Returns the folders of a cwd below the repository's top, the last folder with its name. Without one, only the last
 /// folder: those above may be anything.
-fn below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
+fn folders_below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
     let folders: Vec<_> = cwd.split(['/', '\\']).filter(|folder| !folder.is_empty()).collect();
-    let top = folders.iter().rposition(|folder| Some(&*identifier(folder)) == repo);
+    let top = folders.iter().rposition(|folder| Some(&*fold_identifier(folder)) == repo);
     let from = top.map_or(folders.len().saturating_sub(1), |top| top + 1);
     folders.into_iter().skip(from)
 }
 
 /// The words of a text that are paths.
-fn paths(text: &str) -> impl Iterator<Item = &str> {
+fn find_paths(text: &str) -> impl Iterator<Item = &str> {
     let quotes = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;=|".contains(c);
     text.split(quotes)
         .map(|word| word.trim_start_matches('@').trim_end_matches(['.', ':', '?', '!']))
@@ -130,7 +130,7 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The words of a text that only a program is called by: `search_service`, `HttpProxy`, `http-proxy`.
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+fn find_identifiers(text: &str) -> impl Iterator<Item = &str> {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.split(move |c| !inside(c)).filter(|word| {
         let mut pairs = word.chars().zip(word.chars().skip(1));
@@ -139,7 +139,7 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Splits a path into its folders and its file, also without the part after the first dot.
-fn segments(path: &str) -> impl Iterator<Item = &str> {
+fn split_segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !matches!(*segment, "" | "." | "..")).flat_map(|segment| {
         let stem = segment.split_once('.').map_or("", |(stem, _)| stem);
         [segment, stem]
@@ -161,13 +161,13 @@ mod tests {
             ("C:\\work\\Minerva\\api", Some("minerva"), "api"),
             ("/", None, ""),
         ] {
-            assert_eq!(below(cwd, repo).collect::<Vec<_>>().join(" "), told, "{cwd}");
+            assert_eq!(folders_below(cwd, repo).collect::<Vec<_>>().join(" "), told, "{cwd}");
         }
     }
 
     #[test]
     fn paths_of_a_text() {
-        let named = |text: &str| paths(text).flat_map(segments).collect::<Vec<_>>().join(" ");
+        let named = |text: &str| find_paths(text).flat_map(split_segments).collect::<Vec<_>>().join(" ");
         assert_eq!(named("look at @services/http-proxy/main.go:12, please"), "services  http-proxy  main.go:12 main");
         assert_eq!(named("see https://example.com/x and ./ios/Podfile."), "ios  Podfile ");
         assert_eq!(named("yes and no"), "");

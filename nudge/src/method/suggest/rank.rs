@@ -4,20 +4,20 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-use nudge_core::explain::Parts;
-use nudge_core::relevance::{CUT, FLOOR, Relevant, Terms};
-use nudge_core::steps::Steps;
-use nudge_core::suggest::{Moment, SuggestRequest};
-use nudge_core::words::{Language, words};
+use nudge_core::explain::ScoreParts;
+use nudge_core::relevance::{CUT, FLOOR, QueryTerms, RelevantText};
+use nudge_core::steps::StepBudget;
+use nudge_core::suggest::{SuggestMoment, SuggestRequest};
+use nudge_core::words::{SentenceLanguage, split_words};
 use smallvec::SmallVec;
 
-use super::failure::{Failure, Mends};
+use super::failure::{CommandFailure, MendReason};
 use super::index::ByRow;
 use super::meaning::NearByRow;
-use super::place::{Around, Place};
+use super::place::{HintPlace, NearbyNames};
 use crate::cache::Nudge;
-use crate::hint::{Hint, Source};
-use crate::store::{Filter, Found, Only};
+use crate::hint::{Hint, HintOrigin};
+use crate::store::{HintFilter, HintHit, Only};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
 const IMPORTANT: u8 = 8;
@@ -50,43 +50,43 @@ const NEAR_A_QUESTION: f64 = 0.25;
 const MAX_WORDS: usize = 3;
 
 /// A hint that is worth telling.
-pub(super) struct Ranked {
-    pub found: Found,
+pub(super) struct RankedHint {
+    pub found: HintHit,
     /// The addends of its strength; `None` for those of its place.
-    parts: Option<Box<Parts>>,
+    parts: Option<Box<ScoreParts>>,
     pub strength: f64,
     /// [`is_behind`], where that decides.
     is_behind: bool,
-    pub why: Why,
+    pub why: RankReason,
 }
 
 /// The reason why a hint is worth telling.
-pub(super) enum Why {
-    Place(Place),
+pub(super) enum RankReason {
+    Place(HintPlace),
     /// Words that it shares with the question, and the meaning if that counted.
     Words {
-        moment: Moment,
+        moment: SuggestMoment,
         words: Vec<Box<str>>,
         cosine: Option<f64>,
-        place: Place,
+        place: HintPlace,
     },
-    Mends(Mends),
+    Mends(MendReason),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for RankReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // At a start that is why it is told all the same.
-            Self::Place(Place::Elsewhere) => f.write_str("it applies everywhere and has a high priority"),
-            Self::Place(place) => f.write_str(place.why()),
+            Self::Place(HintPlace::Elsewhere) => f.write_str("it applies everywhere and has a high priority"),
+            Self::Place(place) => f.write_str(place.to_reason()),
             Self::Words { moment, words, cosine, place } => {
-                let who = if *moment == Moment::Recall { "question" } else { "prompt" };
+                let who = if *moment == SuggestMoment::Recall { "question" } else { "prompt" };
                 match (&words[..words.len().min(MAX_WORDS)], cosine) {
                     ([], Some(cosine)) => write!(f, "the {who} means much the same (similarity {cosine:.2})")?,
                     ([], None) => write!(f, "the {who} speaks of its component")?,
                     (words, _) => write!(f, "the {who} mentions {}", words.join(", "))?,
                 }
-                write!(f, "; {}", place.why())
+                write!(f, "; {}", place.to_reason())
             }
             Self::Mends(mends) => mends.fmt(f),
         }
@@ -96,56 +96,62 @@ impl fmt::Display for Why {
 impl Nudge {
     /// Returns the hints that are worth telling, best first, and the number of those that take too long to compare.
     /// Doubtful hints always come last.
-    pub(super) fn rank(&self, request: &SuggestRequest) -> (BinaryHeap<Ranked>, usize) {
-        let around = Around::new(request);
-        let failure = (request.moment == Moment::Failure).then(|| Failure::new(request));
+    pub(super) fn rank_hints(&self, request: &SuggestRequest) -> (BinaryHeap<RankedHint>, usize) {
+        let around = NearbyNames::new(request);
+        let failure = (request.moment == SuggestMoment::Failure).then(|| CommandFailure::new(request));
         // Hints that are of no use here do not make words common, either.
         let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
         let only = may_need.as_ref().map(|only| only as &Only<'_>);
         let no_unproven = failure.is_none();
-        let filter = Filter { no_secrets: true, no_unproven, only, ..Filter::all(&request.context, request.now) };
-        let found = |filter: &Filter<'_>| {
-            let (found, undecided) = self.store.best_first(filter, Steps::of_a_call());
+        let filter = HintFilter {
+            no_secrets: true,
+            no_unproven,
+            only,
+            ..HintFilter::for_context(&request.context, request.now)
+        };
+        let found = |filter: &HintFilter<'_>| {
+            let (found, undecided) = self.store.best_first(filter, StepBudget::of_a_call());
             (found.into_vec(), undecided)
         };
         match request.moment {
-            Moment::Start => {
-                let is_worth_it = |_, hint: &Hint| around.place(hint) != Place::Elsewhere || is_important(hint);
-                let (found, undecided) = found(&Filter { only: Some(&is_worth_it), ..filter });
+            SuggestMoment::Start => {
+                let is_worth_it =
+                    |_, hint: &Hint| around.find_place(hint) != HintPlace::Elsewhere || is_important(hint);
+                let (found, undecided) = found(&HintFilter { only: Some(&is_worth_it), ..filter });
                 (of_start(&around, found), undecided)
             }
-            Moment::Prompt | Moment::Recall => {
-                let (mut relevant, undecided) = self.relevant(&request.terms, &filter);
-                let near = self.meanings.near(request);
+            SuggestMoment::Prompt | SuggestMoment::Recall => {
+                let (mut relevant, undecided) = self.find_relevant(&request.terms, &filter);
+                let near = self.meanings.find_near(request);
                 // A hint that is a little less near decides if the nearest one counts.
-                let least = if request.moment == Moment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
+                let least = if request.moment == SuggestMoment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
                 rows.extend(self.store.rows_of(|component| around.speak_of(component)));
                 rows.sort_unstable();
                 rows.dedup();
-                let (found, _) = found(&Filter { rows: Some(&rows), ..filter });
+                let (found, _) = found(&HintFilter { rows: Some(&rows), ..filter });
                 (of_words(request, &around, found, &mut relevant, &near), undecided)
             }
-            Moment::Tool | Moment::Stop => (BinaryHeap::new(), 0),
-            Moment::Failure => {
+            SuggestMoment::Tool | SuggestMoment::Stop => (BinaryHeap::new(), 0),
+            SuggestMoment::Failure => {
                 let Some(failure) = &failure else { return (BinaryHeap::new(), 0) };
-                let (mut relevant, undecided) = self.relevant(failure.terms(), &filter);
-                let concerns = |_, hint: &Hint| failure.may_need(hint) && failure.concerns(hint);
-                let (found, more) = found(&Filter { only: Some(&concerns), ..filter });
-                (failure.mend(&around, found, &mut relevant), undecided.max(more))
+                let (mut relevant, undecided) = self.find_relevant(failure.terms(), &filter);
+                let concerns = |_, hint: &Hint| failure.may_need(hint) && failure.may_concern(hint);
+                let (found, more) = found(&HintFilter { only: Some(&concerns), ..filter });
+                (failure.find_mends(&around, found, &mut relevant), undecided.max(more))
             }
         }
     }
 
     /// Returns the words that a filter's hints share with the terms, and the number of hints that take too long to
     /// compare.
-    fn relevant<'a>(&self, terms: &'a Terms, filter: &Filter<'_>) -> (ByRow<'a>, usize) {
+    fn find_relevant<'a>(&self, terms: &'a QueryTerms, filter: &HintFilter<'_>) -> (ByRow<'a>, usize) {
         if terms.is_empty() {
             return (ByRow::default(), 0);
         }
-        let (fitting, undecided) = self.store.fitting(filter, Steps::of_a_call());
-        (self.words.lock().search(&self.store, &fitting, terms), undecided)
+        let (fitting, undecided) = self.store.find_fitting(filter, StepBudget::of_a_call());
+        (self.words.lock().search_terms(&self.store, &fitting, terms), undecided)
     }
 }
 
@@ -156,30 +162,30 @@ fn is_important(hint: &Hint) -> bool {
 /// Returns true when a hint stays behind the users' own: an unused command that a file names anyway, as `nudge seed`
 /// stores it.
 pub(super) fn is_behind(hint: &Hint) -> bool {
-    hint.source() == Some(Source::FileImport)
+    hint.source() == Some(HintOrigin::FileImport)
         && hint.use_count() == 0
         && hint.priority().is_some_and(|priority| priority <= BEHIND)
 }
 
-impl Ranked {
-    pub(super) fn new(found: Found, parts: Parts, why: Why) -> Self {
-        Self { strength: parts.sum(), parts: Some(parts.into()), is_behind: false, found, why }
+impl RankedHint {
+    pub(super) fn new(found: HintHit, parts: ScoreParts, why: RankReason) -> Self {
+        Self { strength: parts.total(), parts: Some(parts.into()), is_behind: false, found, why }
     }
 
     /// Makes an entry for a start: few of many are told, so the parts are computed only for those.
-    fn of_place(found: Found, place: Place) -> Self {
-        Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: Why::Place(place) }
+    fn of_place(found: HintHit, place: HintPlace) -> Self {
+        Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: RankReason::Place(place) }
     }
 
     /// The addends of its strength.
-    pub(super) fn parts(&self) -> Parts {
+    pub(super) fn to_parts(&self) -> ScoreParts {
         let by_place = || {
             let place = match self.why {
-                Why::Place(Place::Near) => -0.05,
-                Why::Place(Place::Elsewhere) => -0.15,
+                RankReason::Place(HintPlace::Near) => -0.05,
+                RankReason::Place(HintPlace::Elsewhere) => -0.15,
                 _ => 0.0,
             };
-            let mut parts = Parts::from([("standing", standing(&self.found, 1.0)), ("place", place)]);
+            let mut parts = ScoreParts::from([("standing", weigh_score(&self.found, 1.0)), ("place", place)]);
             if self.is_behind {
                 parts.push("behind", BEHIND_AT_A_START);
             }
@@ -193,7 +199,7 @@ impl Ranked {
     fn compare(&self, other: &Self) -> Ordering {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
-                (Why::Place(place), Why::Place(other_place)) => {
+                (RankReason::Place(place), RankReason::Place(other_place)) => {
                     other.is_behind.cmp(&self.is_behind).then_with(|| place.cmp(other_place))
                 }
                 _ => self.strength.total_cmp(&other.strength),
@@ -202,66 +208,66 @@ impl Ranked {
     }
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for RankedHint {
     fn eq(&self, other: &Self) -> bool {
         self.compare(other).is_eq()
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedHint {}
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedHint {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedHint {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other)
     }
 }
 
 /// Returns the part of the score, at most `most`.
-pub(super) fn standing(found: &Found, most: f64) -> f64 {
+pub(super) fn weigh_score(found: &HintHit, most: f64) -> f64 {
     most * found.rank.score / (found.rank.score + HALF_SCORE)
 }
 
 /// Returns the words' part, at most `most`.
-pub(super) fn counted(relevance: f64, most: f64) -> f64 {
+pub(super) fn weigh_relevance(relevance: f64, most: f64) -> f64 {
     most * relevance / (relevance + HALF_RELEVANCE)
 }
 
-fn of_start(around: &Around, found: Vec<Found>) -> BinaryHeap<Ranked> {
+fn of_start(around: &NearbyNames, found: Vec<HintHit>) -> BinaryHeap<RankedHint> {
     let placed = found.into_iter().map(|found| {
-        let place = around.place(&found.hint);
-        Ranked::of_place(found, place)
+        let place = around.find_place(&found.hint);
+        RankedHint::of_place(found, place)
     });
     placed.collect()
 }
 
 fn of_words(
     request: &SuggestRequest,
-    around: &Around,
-    found: Vec<Found>,
+    around: &NearbyNames,
+    found: Vec<HintHit>,
     relevant: &mut ByRow<'_>,
     near: &NearByRow,
-) -> BinaryHeap<Ranked> {
+) -> BinaryHeap<RankedHint> {
     let moment = request.moment;
-    let nearest = nearest(moment, &found, near);
-    let says_much = moment == Moment::Prompt && request.terms.say_much();
+    let nearest = find_nearest(moment, &found, near);
+    let says_much = moment == SuggestMoment::Prompt && request.terms.say_much();
     let weighed = found.into_iter().map(|found| {
-        let Relevant { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
+        let RelevantText { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
         let spoken_of = if around.speak_of(found.hint.component()) { SPOKEN_OF } else { 0.0 };
-        let place = around.place(&found.hint);
-        let share = around.share(place, moment);
+        let place = around.find_place(&found.hint);
+        let share = around.weigh_words(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
         let is_lone = says_much && words.len() == 1 && !is_in_another_language(&found.hint);
-        let accidental = is_lone || moment == Moment::Prompt && in_code && words.len() <= FEW;
+        let accidental = is_lone || moment == SuggestMoment::Prompt && in_code && words.len() <= FEW;
         let chance = if accidental && spoken_of == 0.0 { BY_CHANCE } else { 1.0 };
-        let behind = if is_behind(&found.hint) && moment == Moment::Prompt { BEHIND_BY_WORDS } else { 1.0 };
+        let behind = if is_behind(&found.hint) && moment == SuggestMoment::Prompt { BEHIND_BY_WORDS } else { 1.0 };
         let by_words = (relevance + spoken_of) * chance * share * behind;
-        Weighed {
+        WeighedHint {
             by_words,
             by_meaning: MEANING * cosine.unwrap_or_default().max(0.0) * share,
             found,
@@ -271,69 +277,70 @@ fn of_words(
         }
     });
     let weighed: Vec<_> = weighed.collect();
-    let best = weighed.iter().map(Weighed::sum).fold(0.0, f64::max);
-    let least = if moment == Moment::Recall { 0.0 } else { FLOOR.max(CUT * best) };
+    let best = weighed.iter().map(WeighedHint::sum).fold(0.0, f64::max);
+    let least = if moment == SuggestMoment::Recall { 0.0 } else { FLOOR.max(CUT * best) };
     let told = weighed.into_iter().filter(|weighed| weighed.sum() >= least);
     told.map(|weighed| {
         let sum = weighed.sum();
-        let Weighed { by_words, by_meaning, found, place, words, cosine } = weighed;
+        let WeighedHint { by_words, by_meaning, found, place, words, cosine } = weighed;
         let place_part = match place {
-            Place::Here => 0.1,
-            Place::Near => 0.08,
-            Place::Elsewhere => 0.0,
+            HintPlace::Here => 0.1,
+            HintPlace::Near => 0.08,
+            HintPlace::Elsewhere => 0.0,
         };
-        let all = counted(sum, 0.7);
+        let all = weigh_relevance(sum, 0.7);
         let of_words = if sum > 0.0 { all * by_words / sum } else { 0.0 };
-        let mut parts = Parts::from([("words", of_words), ("place", place_part), ("standing", standing(&found, 0.1))]);
+        let mut parts =
+            ScoreParts::from([("words", of_words), ("place", place_part), ("standing", weigh_score(&found, 0.1))]);
         if by_meaning > 0.0 {
             parts.push("meaning", all - of_words);
         }
         let cosine = cosine.filter(|_| by_meaning > 0.0);
         let words = words.into_iter().map(Box::from).collect();
-        Ranked::new(found, parts, Why::Words { moment, words, cosine, place })
+        RankedHint::new(found, parts, RankReason::Words { moment, words, cosine, place })
     })
     .collect()
 }
 
 /// Returns true for a hint that is not in English: it cannot have more than one word of an English prompt.
 fn is_in_another_language(hint: &Hint) -> bool {
-    let mut language = Language::default();
+    let mut language = SentenceLanguage::default();
     let text = hint.text();
     let text = &text[..text.floor_char_boundary(LANGUAGE_BYTES.min(text.len()))];
     let told = [text, hint.reason().unwrap_or_default()];
-    told.iter().flat_map(|text| words(text)).for_each(|word| language.hear(&word));
+    told.iter().flat_map(|text| split_words(text)).for_each(|word| language.hear_word(&word));
     language.is_english() == Some(false)
 }
 
 /// A hint with its strength by words and by meaning.
-struct Weighed<'a> {
+struct WeighedHint<'a> {
     by_words: f64,
     by_meaning: f64,
-    found: Found,
-    place: Place,
+    found: HintHit,
+    place: HintPlace,
     words: SmallVec<[&'a str; 4]>,
     cosine: Option<f64>,
 }
 
-impl Weighed<'_> {
+impl WeighedHint<'_> {
     fn sum(&self) -> f64 {
         self.by_words + self.by_meaning
     }
 }
 
 /// Returns the row whose meaning alone counts; `None` when that of all counts. Variants of one key count as one.
-fn nearest(moment: Moment, found: &[Found], near: &NearByRow) -> Option<u32> {
-    if moment == Moment::Recall {
+fn find_nearest(moment: SuggestMoment, found: &[HintHit], near: &NearByRow) -> Option<u32> {
+    if moment == SuggestMoment::Recall {
         return None;
     }
     let nobody = Some(u32::MAX);
     if near.is_empty() {
         return nobody;
     }
-    let cosine = |found: &Found| near.get(&found.row).copied().unwrap_or_default();
+    let cosine = |found: &HintHit| near.get(&found.row).copied().unwrap_or_default();
     let Some(first) = found.iter().max_by(|a, b| cosine(a).total_cmp(&cosine(b))) else { return nobody };
     let is_other =
-        |other: &&Found| (other.hint.component(), other.hint.key()) != (first.hint.component(), first.hint.key());
+        |other: &&HintHit| (other.hint.component(), other.hint.key()) != (first.hint.component(), first.hint.key());
     let next = found.iter().filter(is_other).map(cosine).fold(0.0, f64::max);
     (cosine(first) >= NEAR && cosine(first) - next >= NEARER).then_some(first.row).or(nobody)
 }

@@ -10,16 +10,16 @@ use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
 
-use super::super::Verdicts;
-use super::{Glance, Row, Rows, index, to_f32};
+use super::super::SearchVerdicts;
+use super::{HintGlance, HintRows, RankRow, index, to_f32};
 use crate::hint::Hint;
-use crate::scoring::{self, Rank};
+use crate::scoring::{self, ScoreRank};
 
 /// A criterion by a row's number and its hint.
 pub(crate) type Only<'a> = dyn Fn(u32, &Hint) -> bool + 'a;
 
 /// The criteria of a search; empty lists accept anything.
-pub(crate) struct Filter<'a> {
+pub(crate) struct HintFilter<'a> {
     /// The only rows that are looked at, ascending; `None` for all.
     pub rows: Option<&'a [u32]>,
     pub component: Option<&'a str>,
@@ -38,9 +38,9 @@ pub(crate) struct Filter<'a> {
     pub now: Millis,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> HintFilter<'a> {
     /// Accepts every hint that fits a context.
-    pub fn all(context: &'a Context, now: Millis) -> Self {
+    pub fn for_context(context: &'a Context, now: Millis) -> Self {
         Self {
             rows: None,
             component: None,
@@ -58,70 +58,76 @@ impl<'a> Filter<'a> {
 
 /// A hint that a search found, with its rank; greater is better.
 #[derive(Clone)]
-pub(crate) struct Found<H = Arc<Hint>> {
+pub(crate) struct HintHit<H = Arc<Hint>> {
     pub hint: H,
     /// The number of its row, which is its own as long as it is stored.
     pub row: u32,
     pub eligible: bool,
-    pub rank: Rank,
+    pub rank: ScoreRank,
 }
 
 /// A found hint, borrowed under the lock.
-type Candidate<'a> = Found<&'a Arc<Hint>>;
+type Candidate<'a> = HintHit<&'a Arc<Hint>>;
 
 impl Candidate<'_> {
-    fn take(self) -> Found {
-        Found { hint: Arc::clone(self.hint), row: self.row, eligible: self.eligible, rank: self.rank }
+    fn into_hit(self) -> HintHit {
+        HintHit { hint: Arc::clone(self.hint), row: self.row, eligible: self.eligible, rank: self.rank }
     }
 }
 
-impl<H: AsRef<Hint>> Found<H> {
-    fn compare<O: AsRef<Hint>>(&self, other: &Found<O>) -> Ordering {
+impl<H: AsRef<Hint>> HintHit<H> {
+    fn compare<O: AsRef<Hint>>(&self, other: &HintHit<O>) -> Ordering {
         (self.eligible.cmp(&other.eligible))
             .then_with(|| self.rank.compare(&other.rank))
             .then_with(|| scoring::compare_names(self.hint.as_ref(), other.hint.as_ref()))
     }
 }
 
-impl<H: AsRef<Hint>> PartialEq for Found<H> {
+impl<H: AsRef<Hint>> PartialEq for HintHit<H> {
     fn eq(&self, other: &Self) -> bool {
         self.compare(other).is_eq()
     }
 }
 
-impl<H: AsRef<Hint>> Eq for Found<H> {}
+impl<H: AsRef<Hint>> Eq for HintHit<H> {}
 
-impl<H: AsRef<Hint>> PartialOrd for Found<H> {
+impl<H: AsRef<Hint>> PartialOrd for HintHit<H> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<H: AsRef<Hint>> Ord for Found<H> {
+impl<H: AsRef<Hint>> Ord for HintHit<H> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other)
     }
 }
 
-impl Rows {
+impl HintRows {
     /// Returns the `limit` best hints that pass `filter` and come after `after`, best first.
-    pub fn top(&self, filter: &Filter<'_>, verdicts: &mut Verdicts, after: Option<&Found>, limit: usize) -> Vec<Found> {
-        verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, verdicts, after, limit);
-        self.postings(filter).for_each(self, |id| search.visit(id));
-        let mut found: Vec<_> = search.best.into_iter().map(|Reverse(candidate)| candidate.take()).collect();
+    pub fn search_top(
+        &self,
+        filter: &HintFilter<'_>,
+        verdicts: &mut SearchVerdicts,
+        after: Option<&HintHit>,
+        limit: usize,
+    ) -> Vec<HintHit> {
+        verdicts.renew_epoch(self.epoch);
+        let mut search = HintSearch::new(self, filter, verdicts, after, limit);
+        self.choose_postings(filter).for_each(self, |id| search.visit(id));
+        let mut found: Vec<_> = search.best.into_iter().map(|Reverse(candidate)| candidate.into_hit()).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
         found
     }
 
     /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
-    pub fn best_first(&self, filter: &Filter<'_>, verdicts: &mut Verdicts) -> BinaryHeap<Found> {
-        verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, verdicts, None, usize::MAX);
+    pub fn best_first(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> BinaryHeap<HintHit> {
+        verdicts.renew_epoch(self.epoch);
+        let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
         let mut found = Vec::new();
-        self.postings(filter).for_each(self, |id| {
-            if let Some(glance) = search.glance(id) {
-                found.extend(search.candidate(id, glance).map(Candidate::take));
+        self.choose_postings(filter).for_each(self, |id| {
+            if let Some(glance) = search.read_glance(id) {
+                found.extend(search.make_candidate(id, glance).map(Candidate::into_hit));
             }
         });
         found.into()
@@ -129,12 +135,12 @@ impl Rows {
 
     /// Returns the rows of every hint that passes `filter`, each with the place in memory by which the hint is known. The
     /// hints are not copied out, nor scored.
-    pub fn fitting(&self, filter: &Filter<'_>, verdicts: &mut Verdicts) -> Vec<(u32, *const Hint)> {
-        verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, verdicts, None, usize::MAX);
+    pub fn find_fitting(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> Vec<(u32, *const Hint)> {
+        verdicts.renew_epoch(self.epoch);
+        let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
         let mut found = Vec::new();
-        self.postings(filter).for_each(self, |id| {
-            if let Some((_, hint, _)) = search.glance(id).and_then(|glance| search.passes(id, glance)) {
+        self.choose_postings(filter).for_each(self, |id| {
+            if let Some((_, hint, _)) = search.read_glance(id).and_then(|glance| search.pass_filter(id, glance)) {
                 found.push((id, Arc::as_ptr(hint)));
             }
         });
@@ -142,20 +148,20 @@ impl Rows {
     }
 
     /// Returns the hint of a row.
-    pub fn hint(&self, row: u32) -> Option<Arc<Hint>> {
+    pub fn find_hint(&self, row: u32) -> Option<Arc<Hint>> {
         self.hints.get(row as usize)?.clone()
     }
 
     /// Returns the distinct scopes of the hints that pass `filter`; its context is ignored.
-    pub fn scopes(&self, filter: &Filter<'_>) -> Vec<Arc<Scope>> {
-        let mut verdicts = Verdicts::of_nowhere();
-        verdicts.renew(self.epoch);
-        let mut search = Search::new(self, filter, &mut verdicts, None, usize::MAX);
+    pub fn list_scopes(&self, filter: &HintFilter<'_>) -> Vec<Arc<Scope>> {
+        let mut verdicts = SearchVerdicts::of_nowhere();
+        verdicts.renew_epoch(self.epoch);
+        let mut search = HintSearch::new(self, filter, &mut verdicts, None, usize::MAX);
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
-        self.postings(filter).for_each(self, |id| {
-            let Some(glance) = search.glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
+        self.choose_postings(filter).for_each(self, |id| {
+            let Some(glance) = search.read_glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
             // Scope numbers identify scopes here, as every stored scope has one.
-            if let Some((_, hint, _)) = search.passes(id, glance) {
+            if let Some((_, hint, _)) = search.pass_filter(id, glance) {
                 seen.insert(glance.scope);
                 found.push(Arc::clone(&hint.scope));
             }
@@ -170,22 +176,24 @@ impl Rows {
     }
 
     /// Returns the smallest set of rows that covers the filter's rows, component or tags.
-    fn postings<'a>(&'a self, filter: &'a Filter<'_>) -> Postings<'a> {
+    fn choose_postings<'a>(&'a self, filter: &'a HintFilter<'_>) -> RowPostings<'a> {
         if let Some(rows) = filter.rows {
-            return Postings::One(rows);
+            return RowPostings::One(rows);
         }
         if let Some(name) = filter.component {
-            return Postings::One(self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows));
+            return RowPostings::One(
+                self.component_ids.get(name).map_or(&[], |&id| &self.components[id as usize].rows),
+            );
         }
         match filter.tags {
-            [] => Postings::All,
-            [tag] => Postings::One(self.tags.get(tag.as_str()).map_or(&[], Vec::as_slice)),
+            [] => RowPostings::All,
+            [tag] => RowPostings::One(self.tags.get(tag.as_str()).map_or(&[], Vec::as_slice)),
             tags => {
                 let mut rows: Vec<_> =
                     tags.iter().filter_map(|tag| self.tags.get(tag.as_str())).flatten().copied().collect();
                 rows.sort_unstable();
                 rows.dedup();
-                Postings::Many(rows)
+                RowPostings::Many(rows)
             }
         }
     }
@@ -200,25 +208,25 @@ impl Rows {
 }
 
 /// The state of a search.
-struct Search<'a, 'b> {
-    rows: &'a Rows,
-    filter: &'b Filter<'b>,
-    verdicts: &'b mut Verdicts,
+struct HintSearch<'a, 'b> {
+    rows: &'a HintRows,
+    filter: &'b HintFilter<'b>,
+    verdicts: &'b mut SearchVerdicts,
     /// The components that have an open file.
     open: Vec<u32>,
-    after: Option<&'b Found>,
+    after: Option<&'b HintHit>,
     limit: usize,
     best: BinaryHeap<Reverse<Candidate<'a>>>,
     /// Lower bound of the score: a hint that cannot reach it cannot be among the best any more.
     floor: f32,
 }
 
-impl<'a, 'b> Search<'a, 'b> {
+impl<'a, 'b> HintSearch<'a, 'b> {
     fn new(
-        rows: &'a Rows,
-        filter: &'b Filter<'b>,
-        verdicts: &'b mut Verdicts,
-        after: Option<&'b Found>,
+        rows: &'a HintRows,
+        filter: &'b HintFilter<'b>,
+        verdicts: &'b mut SearchVerdicts,
+        after: Option<&'b HintHit>,
         limit: usize,
     ) -> Self {
         let open = rows.open_components(filter.context);
@@ -227,24 +235,25 @@ impl<'a, 'b> Search<'a, 'b> {
 
     #[inline]
     fn visit(&mut self, id: u32) {
-        if let Some(glance) = self.glance(id) {
-            self.weigh(id, glance);
+        if let Some(glance) = self.read_glance(id) {
+            self.weigh_hint(id, glance);
         }
     }
 
     /// Returns the row's glance, unless that rules the hint out.
     #[inline]
-    fn glance(&self, id: u32) -> Option<Glance> {
+    fn read_glance(&self, id: u32) -> Option<HintGlance> {
         let glance = self.rows.glances[id as usize];
         let out = glance.most < self.floor
-            || (!self.filter.include_ineligible && self.verdicts.known(self.rows.epoch, glance.scope) == Some(false));
+            || (!self.filter.include_ineligible
+                && self.verdicts.find_cached(self.rows.epoch, glance.scope) == Some(false));
         (!out).then_some(glance)
     }
 
     /// Keeps the hint if it is among the best so far.
     #[inline(never)]
-    fn weigh(&mut self, id: u32, glance: Glance) {
-        let Some(candidate) = self.candidate(id, glance) else { return };
+    fn weigh_hint(&mut self, id: u32, glance: HintGlance) {
+        let Some(candidate) = self.make_candidate(id, glance) else { return };
         if self.after.is_some_and(|after| candidate.compare(after).is_ge()) {
             return;
         }
@@ -267,7 +276,7 @@ impl<'a, 'b> Search<'a, 'b> {
     }
 
     /// Returns the row's data when its hint passes the filter.
-    fn passes(&mut self, id: u32, glance: Glance) -> Option<(&'a Row, &'a Arc<Hint>, bool)> {
+    fn pass_filter(&mut self, id: u32, glance: HintGlance) -> Option<(&'a RankRow, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
         if filter.now >= row.expires_at || (filter.no_secrets && row.secret) || (filter.no_unproven && row.unproven) {
@@ -284,7 +293,7 @@ impl<'a, 'b> Search<'a, 'b> {
         if !filter.keys.is_empty() && !filter.keys.iter().any(|key| **key == *hint.key) {
             return None;
         }
-        let known = self.verdicts.known(rows.epoch, glance.scope);
+        let known = self.verdicts.find_cached(rows.epoch, glance.scope);
         let verdict = known.or_else(|| self.verdicts.allows(&hint.scope, filter.context));
         if verdict == Some(false) && !filter.include_ineligible {
             return None;
@@ -299,8 +308,8 @@ impl<'a, 'b> Search<'a, 'b> {
         Some((row, hint, eligible))
     }
 
-    fn candidate(&mut self, id: u32, glance: Glance) -> Option<Candidate<'a>> {
-        let (row, hint, eligible) = self.passes(id, glance)?;
+    fn make_candidate(&mut self, id: u32, glance: HintGlance) -> Option<Candidate<'a>> {
+        let (row, hint, eligible) = self.pass_filter(id, glance)?;
         let filter = self.filter;
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
@@ -309,26 +318,27 @@ impl<'a, 'b> Search<'a, 'b> {
             return None;
         }
         let frecency = scoring::frecency(row.use_count, last_used_at, filter.now);
-        let mut score = scoring::total(row.fixed, frecency, recency);
+        let mut score = scoring::sum_score(row.fixed, frecency, recency);
         if self.open.contains(&row.component) {
             score += scoring::files_open(score);
         }
-        let rank = Rank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
+        let rank =
+            ScoreRank { doubtful: row.doubtful, score, specificity: row.specificity, updated_at: row.updated_at };
         Some(Candidate { hint, row: id, eligible, rank })
     }
 }
 
-enum Postings<'a> {
+enum RowPostings<'a> {
     All,
     One(&'a [u32]),
     Many(Vec<u32>),
 }
 
-impl Postings<'_> {
+impl RowPostings<'_> {
     /// Visits the rows backwards: the newest mostly score best, and the sooner the best are found, the more of the
     /// others can be skipped.
     #[inline]
-    fn for_each(self, rows: &Rows, mut visit: impl FnMut(u32)) {
+    fn for_each(self, rows: &HintRows, mut visit: impl FnMut(u32)) {
         match self {
             Self::All => (0..index(rows.details.len())).rev().for_each(visit),
             Self::One(rows) => rows.iter().rev().for_each(|&id| visit(id)),

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{Known, Words, quoted, texts};
+use super::{QuestionWords, TextIndexCache, count_texts, quote_word};
 
 /// Letters of a text after its title that are indexed: each costs eight times as much as a stem.
 const HEAD_CHARS: usize = 500;
@@ -47,19 +47,19 @@ pub fn head(title: &str, body: &str) -> String {
 pub fn trigrams(
     c: &Connection,
     table: &'static str,
-    words: &Words,
-    known: &Known,
+    words: &QuestionWords,
+    known: &TextIndexCache,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
     let mut grams: Vec<String> = Vec::new();
     for word in words.pieces() {
         let letters: Vec<char> = word.to_lowercase().chars().collect();
-        for gram in letters.windows(3).map(|gram| quoted(&gram.iter().collect::<String>())) {
+        for gram in letters.windows(3).map(|gram| quote_word(&gram.iter().collect::<String>())) {
             if grams.len() < MAX_GRAMS && !grams.contains(&gram) {
                 grams.push(gram);
             }
         }
     }
-    let total = texts(c, table)?;
+    let total = count_texts(c, table)?;
     let mut rare = Vec::new();
     for gram in grams {
         if !known.is_common(c, table, &gram, total)? {

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::near::{self, Spelt};
+use super::near::{self, SpeltTerm};
 use super::{COMMON_SHARE, FullText, MIN_TEXTS};
 
 /// Most words and trigrams that are remembered.
@@ -28,17 +28,17 @@ const MAX_LISTED_BYTES: usize = 4_000_000;
 /// fewer: a word that is common today was nearly so yesterday. Terms, texts and weights are current: after each change
 /// of the index they are read again.
 #[derive(Debug, Default)]
-pub struct Known {
-    counted: Mutex<Counted>,
-    spelt: Mutex<Vocabulary>,
-    listed: Mutex<Listed>,
+pub struct TextIndexCache {
+    counted: Mutex<CachedCounts>,
+    spelt: Mutex<IndexVocabulary>,
+    listed: Mutex<CachedLists>,
 }
 
 /// The cached results of queries, each for a word or for the words near it.
 type ByQuery<T> = HashMap<String, Arc<[T]>, RandomState>;
 
 #[derive(Debug, Default)]
-struct Listed {
+struct CachedLists {
     /// The version of the index.
     version: Vec<u8>,
     /// The texts that match.
@@ -50,7 +50,7 @@ struct Listed {
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct CachedCounts {
     /// The number of texts when the first of these was counted.
     texts: usize,
     /// By the table, too: three letters may be a word.
@@ -58,22 +58,22 @@ struct Counted {
 }
 
 #[derive(Debug, Default)]
-struct Vocabulary {
+struct IndexVocabulary {
     /// The version of the index.
     version: Vec<u8>,
     /// By their first letter.
-    terms: HashMap<char, Arc<[Spelt]>, RandomState>,
+    terms: HashMap<char, Arc<[SpeltTerm]>, RandomState>,
     /// The terms of scripts without spaces, all of them, once they were asked for.
     clauses: Option<Arc<[Box<str>]>>,
 }
 
-impl Known {
+impl TextIndexCache {
     /// Forgets all of it, when another file took the place of the one that it is of: the versions of two indexes may be the
     /// same.
     pub fn forget(&self) {
-        *self.counted.lock() = Counted::default();
-        *self.spelt.lock() = Vocabulary::default();
-        *self.listed.lock() = Listed::default();
+        *self.counted.lock() = CachedCounts::default();
+        *self.spelt.lock() = IndexVocabulary::default();
+        *self.listed.lock() = CachedLists::default();
     }
 
     /// Returns true when more than a third of all texts match, and there are so many that it matters.
@@ -91,7 +91,7 @@ impl Known {
         {
             let mut counted = self.counted.lock();
             if counted.texts.abs_diff(texts) * 10 > texts || counted.is_common.len() >= MAX_COUNTED {
-                *counted = Counted { texts, ..Counted::default() };
+                *counted = CachedCounts { texts, ..CachedCounts::default() };
             }
             if let Some(is_common) = counted.is_common.get(&key) {
                 return Ok(*is_common);
@@ -107,18 +107,24 @@ impl Known {
     }
 
     /// The texts that match; as they were weighed, if they were.
-    pub(super) fn matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[i64]>> {
-        let version = version(c, of)?;
-        if let Some(weights) = self.current(&version).weights.get(query) {
+    pub(super) fn find_matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[i64]>> {
+        let version = read_version(c, of)?;
+        if let Some(weights) = self.lock_current(&version).weights.get(query) {
             return Ok(weights.iter().map(|(row, _)| *row).collect());
         }
-        self.listed(&version, query, |listed| &mut listed.matching, || super::matching(c, of, query))
+        self.find_or_read(&version, query, |listed| &mut listed.matching, || super::find_matching(c, of, query))
     }
 
     /// Returns the texts that match, and the weight of the query's words in each.
-    pub(super) fn weights(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[(i64, f64)]>> {
-        let version = version(c, of)?;
-        let weights = self.listed(&version, query, |listed| &mut listed.weights, || super::weights(c, of, query))?;
+    pub(super) fn find_weights(
+        &self,
+        c: &Connection,
+        of: &FullText,
+        query: &str,
+    ) -> rusqlite::Result<Arc<[(i64, f64)]>> {
+        let version = read_version(c, of)?;
+        let weights =
+            self.find_or_read(&version, query, |listed| &mut listed.weights, || super::read_weights(c, of, query))?;
         // These tell which texts match, too.
         let mut listed = self.listed.lock();
         if let Some(rows) = listed.matching.remove(query) {
@@ -128,23 +134,23 @@ impl Known {
     }
 
     /// The lists of this version, none if those that are remembered are of another one, or too many.
-    fn current(&self, version: &[u8]) -> MutexGuard<'_, Listed> {
+    fn lock_current(&self, version: &[u8]) -> MutexGuard<'_, CachedLists> {
         let mut listed = self.listed.lock();
         if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
-            *listed = Listed { version: version.to_owned(), ..Listed::default() };
+            *listed = CachedLists { version: version.to_owned(), ..CachedLists::default() };
         }
         listed
     }
 
     /// A list as it was read since the last change of the index, or read now.
-    fn listed<T>(
+    fn find_or_read<T>(
         &self,
         version: &[u8],
         query: &str,
-        place: fn(&mut Listed) -> &mut ByQuery<T>,
+        place: fn(&mut CachedLists) -> &mut ByQuery<T>,
         read: impl FnOnce() -> rusqlite::Result<Vec<T>>,
     ) -> rusqlite::Result<Arc<[T]>> {
-        if let Some(list) = place(&mut self.current(version)).get(query) {
+        if let Some(list) = place(&mut self.lock_current(version)).get(query) {
             return Ok(Arc::clone(list));
         }
         let list: Arc<[T]> = read()?.into();
@@ -158,42 +164,42 @@ impl Known {
     }
 
     /// The terms that begin with a letter; none without a vocabulary.
-    pub(super) fn terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[Spelt]>> {
-        self.remembered(
+    pub(super) fn find_terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[SpeltTerm]>> {
+        self.remember_terms(
             c,
             of,
             |spelt| spelt.terms.get(&first).map(Arc::clone),
-            |vocabulary| near::terms(c, vocabulary, first),
+            |vocabulary| near::read_terms(c, vocabulary, first),
             |spelt, terms| drop(spelt.terms.insert(first, terms)),
         )
     }
 
     /// The terms of scripts without spaces; none without a vocabulary.
-    pub(super) fn clauses(&self, c: &Connection, of: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
-        self.remembered(
+    pub(super) fn find_clauses(&self, c: &Connection, of: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
+        self.remember_terms(
             c,
             of,
             |spelt| spelt.clauses.clone(),
-            |vocabulary| near::clauses(c, vocabulary),
+            |vocabulary| near::read_clauses(c, vocabulary),
             |spelt, clauses| spelt.clauses = Some(clauses),
         )
     }
 
     /// Terms as they were read since the last change of the index, or read now.
-    fn remembered<T>(
+    fn remember_terms<T>(
         &self,
         c: &Connection,
         of: &FullText,
-        find: impl Fn(&Vocabulary) -> Option<Arc<[T]>>,
+        find: impl Fn(&IndexVocabulary) -> Option<Arc<[T]>>,
         read: impl FnOnce(&str) -> rusqlite::Result<Vec<T>>,
-        keep: impl FnOnce(&mut Vocabulary, Arc<[T]>),
+        keep: impl FnOnce(&mut IndexVocabulary, Arc<[T]>),
     ) -> rusqlite::Result<Arc<[T]>> {
         let Some(vocabulary) = of.vocabulary else { return Ok(Arc::new([])) };
-        let version = version(c, of)?;
+        let version = read_version(c, of)?;
         {
             let mut spelt = self.spelt.lock();
             if spelt.version != version || spelt.len() > MAX_TERMS {
-                *spelt = Vocabulary { version: version.clone(), ..Vocabulary::default() };
+                *spelt = IndexVocabulary { version: version.clone(), ..IndexVocabulary::default() };
             }
             if let Some(terms) = find(&spelt) {
                 return Ok(terms);
@@ -210,14 +216,14 @@ impl Known {
 }
 
 /// The version of an index.
-fn version(c: &Connection, of: &FullText) -> rusqlite::Result<Vec<u8>> {
+fn read_version(c: &Connection, of: &FullText) -> rusqlite::Result<Vec<u8>> {
     let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
     let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
     // The name, as two indexes of one database may have the same.
     Ok([of.table.as_bytes(), &version.unwrap_or_default()].concat())
 }
 
-impl Vocabulary {
+impl IndexVocabulary {
     /// The number of terms that are remembered.
     fn len(&self) -> usize {
         let clauses = self.clauses.as_ref().map_or(0, |clauses| clauses.len());
@@ -239,10 +245,10 @@ mod tests {
              INSERT INTO note VALUES('one word'), ('another word');",
         )
         .unwrap();
-        let known = Known::default();
-        let weights = || known.weights(&c, &NOTES, "word").unwrap();
-        let matching = || known.matching(&c, &NOTES, "word").unwrap();
-        let terms = || known.terms(&c, &NOTES, 'w').unwrap();
+        let known = TextIndexCache::default();
+        let weights = || known.find_weights(&c, &NOTES, "word").unwrap();
+        let matching = || known.find_matching(&c, &NOTES, "word").unwrap();
+        let terms = || known.find_terms(&c, &NOTES, 'w').unwrap();
         let found = matching();
         assert!(Arc::ptr_eq(&found, &matching()) && found[..] == [1, 2]);
         let (first, of_w) = (weights(), terms());

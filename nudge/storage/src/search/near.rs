@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use nudge_core::words::{is_cjk, words};
+use nudge_core::words::{is_cjk, split_words};
 use rusqlite::Connection;
 
-use super::{FullText, Known};
+use super::{FullText, TextIndexCache};
 
 /// Letters of a word from which one or two may be wrong. Shorter words are like too many others.
 const MIN_ONE_WRONG: usize = 4;
@@ -19,7 +19,7 @@ const MAX_CLAUSES: usize = 64;
 const MAX_UNKNOWN: usize = 8;
 
 /// A part of a word, which is compared by itself.
-struct Part {
+struct WordPart {
     /// The number of its word.
     word: usize,
     folded: String,
@@ -35,14 +35,14 @@ struct Part {
 
 /// A term, and its facts to compare first.
 #[derive(Debug)]
-pub(super) struct Spelt {
+pub(super) struct SpeltTerm {
     term: Box<str>,
     chars: usize,
     letters: u32,
 }
 
 /// The terms that begin with a letter.
-pub(super) fn terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<Spelt>> {
+pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<SpeltTerm>> {
     let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
     let next = char::from_u32(u32::from(first) + 1).unwrap_or(char::MAX);
     let mut statement = c.prepare_cached(&sql)?;
@@ -50,14 +50,14 @@ pub(super) fn terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::
     let mut terms = Vec::new();
     while let Some(row) = rows.next()? {
         let term = row.get_ref(0)?.as_str()?;
-        terms.push(Spelt { term: term.into(), chars: term.chars().count(), letters: letters(term) });
+        terms.push(SpeltTerm { term: term.into(), chars: term.chars().count(), letters: letter_bits(term) });
     }
     Ok(terms)
 }
 
 /// Returns the terms of scripts without spaces. FTS5 takes the text between two signs for one word, so each is a
 /// clause.
-pub(super) fn clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
+pub(super) fn read_clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
     let mut statement = c.prepare_cached(&format!("SELECT term FROM {vocabulary}"))?;
     let mut rows = statement.query([])?;
     let mut clauses = Vec::new();
@@ -76,26 +76,32 @@ pub(super) fn is_part_of_clauses(word: &str) -> bool {
 }
 
 /// The clauses that hold a word.
-pub(super) fn holding(c: &Connection, of: &FullText, known: &Known, word: &str) -> rusqlite::Result<Vec<String>> {
-    let clauses = known.clauses(c, of)?;
+pub(super) fn find_holding(
+    c: &Connection,
+    of: &FullText,
+    known: &TextIndexCache,
+    word: &str,
+) -> rusqlite::Result<Vec<String>> {
+    let clauses = known.find_clauses(c, of)?;
     let holding = clauses.iter().filter(|clause| clause.contains(word)).take(MAX_CLAUSES);
     Ok(holding.map(ToString::to_string).collect())
 }
 
 /// Returns for each word the terms near to it, nearest first; for those beyond the first eight, none. The first letter
 /// of a word is right, or has changed places with the second: to go through all terms takes ten times as long.
-pub(super) fn near(
+pub(super) fn find_near(
     c: &Connection,
     of: &FullText,
-    known: &Known,
+    known: &TextIndexCache,
     unknown: &[&str],
 ) -> rusqlite::Result<Vec<Vec<String>>> {
     let mut near: Vec<Vec<(usize, String)>> = vec![Vec::new(); unknown.len()];
-    let parts: Vec<_> = unknown.iter().take(MAX_UNKNOWN).enumerate().flat_map(|(at, word)| parts(at, word)).collect();
+    let parts: Vec<_> =
+        unknown.iter().take(MAX_UNKNOWN).enumerate().flat_map(|(at, word)| split_parts(at, word)).collect();
     let firsts: BTreeSet<char> = parts.iter().flat_map(|part| part.folded.chars().take(2)).collect();
     for first in firsts {
         let parts: Vec<_> = parts.iter().filter(|part| part.folded.chars().take(2).any(|c| c == first)).collect();
-        for spelt in &*known.terms(c, of, first)? {
+        for spelt in &*known.find_terms(c, of, first)? {
             for part in &parts {
                 if let Some(wrong) = part.wrong_letters(spelt) {
                     near[part.word].push((wrong, spelt.term.to_string()));
@@ -114,7 +120,7 @@ pub(super) fn near(
 }
 
 /// The parts of a word that are spelt, and so can be misspelt.
-fn parts(word: usize, text: &str) -> impl Iterator<Item = Part> {
+fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| part.chars().all(char::is_alphabetic));
     parts.filter_map(move |part| {
         let folded = part.to_lowercase();
@@ -123,9 +129,9 @@ fn parts(word: usize, text: &str) -> impl Iterator<Item = Part> {
         if wrong == 0 {
             return None;
         }
-        let stem = words(&folded).into_iter().next().map(|word| word.stem).unwrap_or_default();
-        let letters = letters(&folded) | letters(&stem);
-        Some(Part { word, folded, starts, stem, letters, wrong })
+        let stem = split_words(&folded).into_iter().next().map(|word| word.stem).unwrap_or_default();
+        let letters = letter_bits(&folded) | letter_bits(&stem);
+        Some(WordPart { word, folded, starts, stem, letters, wrong })
     })
 }
 
@@ -139,14 +145,14 @@ fn may_be_wrong(letters: usize) -> usize {
 }
 
 /// Returns the bytes that a word has, one bit each, so that most unlike words are passed over at once.
-fn letters(word: &str) -> u32 {
+fn letter_bits(word: &str) -> u32 {
     word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32))
 }
 
-impl Part {
+impl WordPart {
     /// How many letters are wrong, if few are. Terms are stems, so endings do not count.
-    fn wrong_letters(&self, spelt: &Spelt) -> Option<usize> {
-        let Spelt { ref term, chars, letters } = *spelt;
+    fn wrong_letters(&self, spelt: &SpeltTerm) -> Option<usize> {
+        let SpeltTerm { ref term, chars, letters } = *spelt;
         // Each letter too many is a wrong one, and has four bytes at most.
         let too_many = (letters & !self.letters).count_ones() as usize;
         if chars < MIN_ONE_WRONG - 1 || too_many > self.wrong * if term.is_ascii() { 1 } else { 4 } {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nudge_core::words::{Weight, is_cjk, words};
+use nudge_core::words::{WordWeight, is_cjk, split_words};
 
 /// Most words that are weighed: the first and the last ones, which say how the text between them is meant.
 const MAX_WEIGHED: usize = 32;
@@ -22,16 +22,16 @@ const MAX_WORD_BYTES: usize = 100;
 /// assert!(Words::of("what is this about?").is_empty());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct QuestionWords {
     words: Vec<String>,
     /// As they are written between spaces, for their trigrams.
     pieces: Vec<String>,
 }
 
-impl Words {
+impl QuestionWords {
     /// Takes the words of a text that is said to an agent. It may have none; then nothing is asked.
-    pub fn of(text: &str) -> Self {
-        Self::new(text, Weight::Little)
+    pub fn from_text(text: &str) -> Self {
+        Self::new(text, WordWeight::Little)
     }
 
     /// Takes the words of a search on purpose: if there are no others, it takes those that only hold sentences
@@ -43,16 +43,16 @@ impl Words {
     /// assert_eq!(Words::of_query("how to").iter().collect::<Vec<_>>(), ["how", "to"]);
     /// ```
     pub fn of_query(text: &str) -> Self {
-        let words = Self::of(text);
-        if words.is_empty() { Self::new(text, Weight::Nothing) } else { words }
+        let words = Self::from_text(text);
+        if words.is_empty() { Self::new(text, WordWeight::Nothing) } else { words }
     }
 
-    fn new(text: &str, least: Weight) -> Self {
+    fn new(text: &str, least: WordWeight) -> Self {
         let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         let pieces = text.split(|c| !is_inside(c)).map(|piece| piece.trim_matches(|c: char| !c.is_alphanumeric()));
         let (mut known, mut found) = (HashSet::new(), Self::default());
         for piece in pieces.filter(|piece| !piece.is_empty() && piece.len() <= MAX_WORD_BYTES) {
-            let parts = words(piece);
+            let parts = split_words(piece);
             // Forms of one word are one.
             let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
             let is_weak = parts.iter().all(|part| part.weight() < least);
@@ -131,9 +131,9 @@ mod tests {
             ("null\0byte", "null byte"),
             ("is it many_to_one in 3.4.x?", "many_to_one 3.4.x"),
         ] {
-            assert_eq!(Words::of(text).iter().collect::<Vec<_>>().join(" "), expected, "{text:?}");
+            assert_eq!(QuestionWords::from_text(text).iter().collect::<Vec<_>>().join(" "), expected, "{text:?}");
         }
-        assert!(Words::of(&"x".repeat(MAX_WORD_BYTES + 1)).is_empty());
+        assert!(QuestionWords::from_text(&"x".repeat(MAX_WORD_BYTES + 1)).is_empty());
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn of_a_long_text_the_ends_count() {
         let text: Vec<_> = (0..500).map(|at| format!("w{at}x")).collect();
-        let words = Words::of(&text.join(" "));
+        let words = QuestionWords::from_text(&text.join(" "));
         let all: Vec<_> = words.iter().collect();
         assert_eq!((all.len(), all[0], all[15], all[16], all[31]), (32, "w0x", "w15x", "w484x", "w499x"));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nudge_core::clock::ManualClock;
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
-use nudge_storage::{App, COMPACTION, Db, KEYS, Kept, Opening};
+use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, DatabaseOpening, Db, KEYS};
 
 pub const FIRST: &str = "
 CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
@@ -20,17 +20,17 @@ CREATE TRIGGER note_ad AFTER DELETE ON note BEGIN
   INSERT INTO note_fts(note_fts, rowid, title, body) VALUES('delete', old.id, old.title, old.body); END;";
 
 /// The first version.
-pub static OLD: App = app(&[KEYS, FIRST], Kept::Data);
+pub static OLD: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Data);
 /// The second one.
-pub static NEW: App =
-    app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], Kept::Data);
+pub static NEW: DatabaseKind =
+    app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], DataRetention::Data);
 /// As the first, with deletions for ever.
-pub static FORGETTING: App = app(&[KEYS, FIRST, COMPACTION], Kept::Data);
+pub static FORGETTING: DatabaseKind = app(&[KEYS, FIRST, COMPACTION], DataRetention::Data);
 /// As the first, but it can be made again.
-pub static CACHE: App = app(&[KEYS, FIRST], Kept::Cache);
+pub static CACHE: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Cache);
 
-pub const fn app(migrations: &'static [&'static str], kept: Kept) -> App {
-    App { name: "notes", migrations, full_text: &["note_fts"], kept }
+pub const fn app(migrations: &'static [&'static str], kept: DataRetention) -> DatabaseKind {
+    DatabaseKind { name: "notes", migrations, full_text: &["note_fts"], kept }
 }
 
 /// 23 November 2026, noon.
@@ -53,15 +53,15 @@ impl Desk {
         Self { folder, clock: Arc::new(ManualClock::new(NOON)), place }
     }
 
-    pub fn opening(&self, app: &'static App) -> Opening<'_> {
-        Opening { clock: self.clock.clone(), ..Opening::new(&self.folder, app) }
+    pub fn opening(&self, app: &'static DatabaseKind) -> DatabaseOpening<'_> {
+        DatabaseOpening { clock: self.clock.clone(), ..DatabaseOpening::new(&self.folder, app) }
     }
 
-    pub fn try_open(&self, app: &'static App) -> Result<Db> {
+    pub fn try_open(&self, app: &'static DatabaseKind) -> Result<Db> {
         Db::open(&self.opening(app))
     }
 
-    pub fn open(&self, app: &'static App) -> Db {
+    pub fn open(&self, app: &'static DatabaseKind) -> Db {
         self.try_open(app).unwrap()
     }
 

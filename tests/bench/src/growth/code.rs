@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_code::SOURCE;
-use nudge_core::source::{DataDir, Host, SessionIdentity, Source};
+use nudge_core::source::{DataDir, SessionIdentity, Source, SourceHost};
 use serde_json::{Value, json};
 
 use super::{answer, call, of};
 use crate::project::{FUNCTIONS, Project};
 
 fn opened(folder: &Path) -> Arc<dyn Source> {
-    let host = Host::alone(folder, &SOURCE, &[]).expect("the defaults are allowed");
+    let host = SourceHost::new_alone(folder, &SOURCE, &[]).expect("the defaults are allowed");
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };
-    (SOURCE.open)(Host { cache: DataDir::new(folder.join("caches")), session, ..host }).expect("the folder is there")
+    (SOURCE.open)(SourceHost { cache: DataDir::new(folder.join("caches")), session, ..host })
+        .expect("the folder is there")
 }
 
 /// Asks until all of the project is read.

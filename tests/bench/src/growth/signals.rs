@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Source, SourceHost};
 use nudge_signals::SOURCE;
 use serde_json::json;
 
 use super::{call, of};
 
 fn opened(folder: &Path) -> Arc<dyn Source> {
-    let host = Host::alone(&folder.join("data"), &SOURCE, &[]).expect("the defaults are allowed");
+    let host = SourceHost::new_alone(&folder.join("data"), &SOURCE, &[]).expect("the defaults are allowed");
     (SOURCE.open)(host).expect("the folder is there")
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use nudge::context::detect::{Detector, Git};
+use nudge::context::detect::{GitAnswer, GitDetector};
 use nudge::{Nudge, Service as _, SetHint};
 
 use rmcp::model::{
@@ -22,21 +22,21 @@ pub const ECHO_TOOL: &str = "--echo-tool";
 
 struct Echo {
     store: Nudge,
-    detector: Mutex<Detector>,
+    detector: Mutex<GitDetector>,
 }
 
 impl Echo {
     fn new() -> Self {
         let store = Nudge::default();
         store.set(SetHint::new(KEY.0, KEY.1, VALUE)).expect("it is a hint");
-        Self { store, detector: Mutex::new(Detector::new()) }
+        Self { store, detector: Mutex::new(GitDetector::new()) }
     }
 
     /// The hint, for the context that was given, or else for this process's folder.
     fn get(&self, mut arguments: Map<String, Value>) -> Value {
         if !arguments.contains_key("context") {
             let cwd = std::env::current_dir().expect("it is in a folder");
-            let Git::Inside(info) = self.detector.lock().expect("nothing has panicked").git(&cwd) else {
+            let GitAnswer::Inside(info) = self.detector.lock().expect("nothing has panicked").detect(&cwd) else {
                 panic!("the folder is in a repository")
             };
             arguments.insert("context".into(), json!({"cwd": cwd, "repo": info.remote, "branch": info.branch}));

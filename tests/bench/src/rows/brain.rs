@@ -5,10 +5,10 @@ use std::fs;
 use std::hint::black_box;
 use std::process::Command;
 
-use nudge_brain::chunk::chunks;
-use nudge_brain::outline::Outline;
+use nudge_brain::chunk::chunk_text;
+use nudge_brain::outline::TextOutline;
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::{COMMON_SHARE, Words};
+use nudge_storage::search::{COMMON_SHARE, QuestionWords};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ pub fn cutting(scale: &Scale) -> Vec<Line> {
     let times = interleave(
         turns,
         &mut [
-            work(|_| all.iter().for_each(|text| drop(black_box(chunks(text, &Outline::of(text)))))),
+            work(|_| all.iter().for_each(|text| drop(black_box(chunk_text(text, &TextOutline::parse(text)))))),
             work(|_| {
                 for text in &all {
                     pulldown_cmark::Parser::new(text).for_each(|event| drop(black_box(event)));
@@ -169,7 +169,7 @@ fn asked(c: &Connection, question: &str) -> String {
             .unwrap_or_default()
     };
     let total = count("SELECT count(*) FROM chunk", "");
-    let words = Words::of_query(question);
+    let words = QuestionWords::of_query(question);
     let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let of = |word: &String| count("SELECT count(*) FROM chunk_fts WHERE chunk_fts MATCH ?1", word);
     let rare: Vec<_> = words.into_iter().filter(|word| (1..=total / COMMON_SHARE).contains(&of(word))).collect();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nudge::Export;
+use nudge::ExportHints;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -105,8 +105,10 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
         // As many as fit beside the one that is asked for.
-        let payload =
-            data::store(&data::seeds(scale.small - 1)).export(&Export::default()).expect("the whole store").payload;
+        let payload = data::store(&data::seeds(scale.small - 1))
+            .export(&ExportHints::default())
+            .expect("the whole store")
+            .payload;
         server.mcp.send(&tool_call("nudge_import", &json!({"payload": payload, "mode": "replace"})));
         assert!(server.mcp.receive().contains("imported"), "the store is filled");
         let hint = json!({"component": KEY.0, "key": KEY.1, "value": VALUE, "meta": {"tags": [KEY.1]}});

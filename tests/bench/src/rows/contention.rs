@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nudge::{Nudge, Query, View};
+use nudge::{Nudge, QueryHints, View};
 
 use crate::data::{self, Random, Seed};
 use crate::measure::{median, percentile};
@@ -60,7 +60,7 @@ fn while_busy<T>(nudge: &Nudge, seeds: &[Seed], measure: impl FnOnce() -> T) -> 
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                let query = Query { context: data::place(), ..Query::default() };
+                let query = QueryHints { context: data::place(), ..QueryHints::default() };
                 std::hint::black_box(nudge.query(query).expect("the query is valid"));
             }
         });

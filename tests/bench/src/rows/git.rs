@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use nudge::context::detect::{Detector, Git};
+use nudge::context::detect::{GitAnswer, GitDetector};
 use tempfile::TempDir;
 
 use crate::measure::{interleave_processes, work};
@@ -20,23 +20,23 @@ pub fn context(scale: &Scale) -> Vec<Line> {
     let Ok(here) = repository(&temp) else {
         return vec![line("no git here", (None, String::new()))];
     };
-    let Git::Inside(info) = Detector::new().git(&here) else {
+    let GitAnswer::Inside(info) = GitDetector::new().detect(&here) else {
         panic!("our reader does not know an ordinary repository")
     };
     let told = QUESTIONS.map(|question| git(&here, question).expect("git answers"));
     assert_eq!([info.branch, info.remote].map(Option::unwrap_or_default), told.map(|text| text.trim().to_owned()));
 
-    let (mut kept, mut looking) = (Detector::new(), Detector::new());
+    let (mut kept, mut looking) = (GitDetector::new(), GitDetector::new());
     let files = files(&here);
     let times = interleave_processes(
         scale.turns,
         &mut [
-            work(|_| Detector::new().git(&here)),
-            work(|_| kept.git(&here)),
+            work(|_| GitDetector::new().detect(&here)),
+            work(|_| kept.detect(&here)),
             work(|_| QUESTIONS.map(|question| git(&here, question).expect("git answers"))),
             work(|_| {
                 let read: Vec<_> = files.iter().map(|file| fs::read(file).expect("it is there")).collect();
-                (looking.git(&here), read)
+                (looking.detect(&here), read)
             }),
         ],
     );

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use nudge::Query;
+use nudge::QueryHints;
 
 use super::contention::count;
 use crate::data;
@@ -12,7 +12,7 @@ use crate::table::{Line, Scale};
 pub fn probe(hints: usize, queries: usize) {
     let nudge = data::store(&data::seeds(hints));
     for _ in 0..queries {
-        let query = Query { context: data::place(), ..Query::default() };
+        let query = QueryHints { context: data::place(), ..QueryHints::default() };
         std::hint::black_box(nudge.query(query).expect("the query is valid"));
     }
 }

@@ -1,6 +1,6 @@
 //! Searches.
 
-use nudge::{Nudge, Query};
+use nudge::{Nudge, QueryHints};
 
 use super::contention::count;
 use crate::data::{self, SCOPES};
@@ -12,8 +12,8 @@ const TOP: usize = 10;
 /// On one hint in 8 or so, the commonest.
 const TAG: &str = "tag-00";
 
-fn ask(tag: Option<&str>) -> Query {
-    Query { context: data::place(), tags: tag.into_iter().map(Into::into).collect(), ..Query::default() }
+fn ask(tag: Option<&str>) -> QueryHints {
+    QueryHints { context: data::place(), tags: tag.into_iter().map(Into::into).collect(), ..QueryHints::default() }
 }
 
 /// The first ten names must be the same on both sides: else they do not do the same work.

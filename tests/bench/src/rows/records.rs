@@ -6,8 +6,8 @@ use std::path::Path;
 use nudge::SecretGuard;
 use nudge_core::embed::cosine;
 use nudge_storage::rusqlite::{Connection, TransactionBehavior, params};
-use nudge_storage::search::{COMMON_SHARE, Words};
-use nudge_storage::vectors::Vectors;
+use nudge_storage::search::{COMMON_SHARE, QuestionWords};
+use nudge_storage::vectors::VectorIndex;
 use serde_json::json;
 
 use crate::data::Random;
@@ -39,7 +39,7 @@ fn is_rare(c: &Connection, table: &str, query: &str, total: usize) -> bool {
 
 impl Asked {
     fn of(c: &Connection, question: &str, total: usize) -> Self {
-        let words = Words::of_query(question);
+        let words = QuestionWords::of_query(question);
         let quoted = |text: &str| format!("\"{text}\"");
         let stems = words.iter().map(quoted).filter(|word| is_rare(c, "record_fts", word, total));
         let stems: Vec<_> = stems.collect();
@@ -154,7 +154,7 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     let mut random = Random(11);
     let vectors: Vec<_> = (0..count).map(|_| vector_of(random.next())).collect();
     let asked: Vec<_> = (0..QUESTIONS).map(|_| vector_of(random.next())).collect();
-    let mut ours = Vectors::new("bench", DIMS);
+    let mut ours = VectorIndex::new("bench", DIMS);
     for (vector, id) in vectors.iter().zip(1..) {
         ours.upsert(id, 0, vector);
     }

@@ -1,7 +1,7 @@
 //! Import and export of a large store, beside `serde_json` on plain structs of the same fields. The
 //! guard is off: its time over the same strings is a row of its own.
 
-use nudge::{Export, Import, ImportMode, Nudge};
+use nudge::{ExportHints, ImportHints, ImportMode, Nudge};
 use serde_json::value::RawValue;
 
 use super::contention::count;
@@ -14,7 +14,7 @@ use crate::table::{Line, Scale, versus};
 const TURNS: [usize; 6] = [0, 1, 0, 2, 1, 2];
 
 fn exported(nudge: &Nudge) -> String {
-    let export = nudge.export(&Export::default()).expect("the whole store");
+    let export = nudge.export(&ExportHints::default()).expect("the whole store");
     serde_json::to_string(&export.payload).expect("an export is JSON")
 }
 
@@ -55,7 +55,7 @@ pub fn import(scale: &Scale) -> Vec<Line> {
 
 fn import_own(text: &str, hints: usize) -> f64 {
     let payload = RawValue::from_string(text.to_owned()).expect("the export is JSON");
-    let params = Import { payload, mode: ImportMode::Merge, allow_secret: false };
+    let params = ImportHints { payload, mode: ImportMode::Merge, allow_secret: false };
     let nudge = Nudge::new(data::config());
     let (done, ns) = timed(|| nudge.import(&params).expect("the export can be imported"));
     assert_eq!((done.imported, done.skipped), (hints, 0), "not everything was imported");

@@ -3,7 +3,7 @@
 //! `git rev-parse` runs every entry through `git_default_config`, `git remote` through `handle_config`. When a value is
 //! not plainly one they accept, the reader returns `Unsure`: git may refuse the value.
 
-use super::config::Entry;
+use super::config::ConfigEntry;
 use super::refs::valid_name;
 
 /// Keys read as booleans.
@@ -103,8 +103,8 @@ const STRICT: &[&[u8]] = &[
 const REMOTE_BOOLEANS: &[&[u8]] = &[b"mirror", b"prune", b"prunetags", b"skipdefaultupdate", b"skipfetchall"];
 
 /// Returns true when git certainly accepts this entry.
-pub(super) fn acceptable(entry: &Entry) -> bool {
-    let Some((section, sub, key)) = entry.parts() else {
+pub(super) fn is_acceptable(entry: &ConfigEntry) -> bool {
+    let Some((section, sub, key)) = entry.split_name() else {
         return false;
     };
     let value = entry.value.as_deref();
@@ -115,26 +115,26 @@ pub(super) fn acceptable(entry: &Entry) -> bool {
         return false;
     }
     if section == b"advice" || (section == b"color" && entry.name.starts_with(b"color.advice")) {
-        return boolean(value).is_some();
+        return parse_boolean(value).is_some();
     }
     let Ok(name) = str::from_utf8(&entry.name) else {
         return value.is_some() || !STRICT.contains(&section);
     };
     if BOOLEANS.contains(&name) {
-        return boolean(value).is_some();
+        return parse_boolean(value).is_some();
     }
     if name == "color.pager" || name == "pager.color" {
-        return boolean(value).is_some();
+        return parse_boolean(value).is_some();
     }
     let Some(value) = value else {
         return !STRICT.contains(&section);
     };
     if let Some(&(_, least, most)) = NUMBERS.iter().find(|row| row.0 == name) {
-        return number(value).is_some_and(|n| (least..=most).contains(&n));
+        return parse_number(value).is_some_and(|n| (least..=most).contains(&n));
     }
     if let Some((_, words)) = WORDS.iter().find(|row| row.0 == name) {
         let word = |w: &&str| w.as_bytes() == value;
-        return words.iter().any(word) || (words[0] == "true" && boolean(Some(value)).is_some());
+        return words.iter().any(word) || (words[0] == "true" && parse_boolean(Some(value)).is_some());
     }
     if PATHS.contains(&name) {
         return !value.starts_with(b"~") && !value.starts_with(b"%(") && !value.starts_with(b":")
@@ -148,17 +148,17 @@ pub(super) fn acceptable(entry: &Entry) -> bool {
 
 fn remote_acceptable(key: &[u8], value: Option<&[u8]>) -> bool {
     if REMOTE_BOOLEANS.contains(&key) {
-        return boolean(value).is_some();
+        return parse_boolean(value).is_some();
     }
     match (key, value) {
         (_, None) => false,
-        (b"fetch" | b"push", Some(spec)) => refspec(spec),
+        (b"fetch" | b"push", Some(spec)) => is_plain_refspec(spec),
         _ => true,
     }
 }
 
 /// Returns true when `spec` is a refspec of the everyday kind.
-fn refspec(spec: &[u8]) -> bool {
+fn is_plain_refspec(spec: &[u8]) -> bool {
     let Ok(spec) = str::from_utf8(spec) else {
         return false;
     };
@@ -180,7 +180,7 @@ fn refspec(spec: &[u8]) -> bool {
 }
 
 /// git's reading of a boolean; `None` where git would die.
-pub(super) fn boolean(value: Option<&[u8]>) -> Option<bool> {
+pub(super) fn parse_boolean(value: Option<&[u8]>) -> Option<bool> {
     let Some(value) = value else {
         return Some(true);
     };
@@ -191,12 +191,12 @@ pub(super) fn boolean(value: Option<&[u8]>) -> Option<bool> {
     if [&b""[..], b"false", b"no", b"off"].iter().any(is) {
         return Some(false);
     }
-    number(value).map(|n| n != 0)
+    parse_number(value).map(|n| n != 0)
 }
 
 /// A plain decimal number with git's `k`, `m`, `g`. Octal, hexadecimal and
 /// padded forms, which git takes too, are left to git.
-pub(super) fn number(value: &[u8]) -> Option<i64> {
+pub(super) fn parse_number(value: &[u8]) -> Option<i64> {
     let text = str::from_utf8(value).ok()?;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -216,21 +216,21 @@ pub(super) fn number(value: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::parse;
-    use super::{acceptable, boolean, number};
+    use super::super::config::parse_config;
+    use super::{is_acceptable, parse_boolean, parse_number};
 
     #[test]
     fn scalars() {
-        assert_eq!(boolean(None), Some(true));
-        assert_eq!(boolean(Some(b"")), Some(false));
-        assert_eq!(boolean(Some(b"YES")), Some(true));
-        assert_eq!(boolean(Some(b"0")), Some(false));
-        assert_eq!(boolean(Some(b"2")), Some(true));
-        assert_eq!(boolean(Some(b"maybe")), None);
-        assert_eq!(number(b"1k"), Some(1024));
-        assert_eq!(number(b"-1"), Some(-1));
+        assert_eq!(parse_boolean(None), Some(true));
+        assert_eq!(parse_boolean(Some(b"")), Some(false));
+        assert_eq!(parse_boolean(Some(b"YES")), Some(true));
+        assert_eq!(parse_boolean(Some(b"0")), Some(false));
+        assert_eq!(parse_boolean(Some(b"2")), Some(true));
+        assert_eq!(parse_boolean(Some(b"maybe")), None);
+        assert_eq!(parse_number(b"1k"), Some(1024));
+        assert_eq!(parse_number(b"-1"), Some(-1));
         for bad in [&b"010"[..], b"", b"k", b"1x", b"+1", b"-", b"99999999999999999999", b"3g"] {
-            assert_eq!(number(bad), None, "{}", String::from_utf8_lossy(bad));
+            assert_eq!(parse_number(bad), None, "{}", String::from_utf8_lossy(bad));
         }
     }
 
@@ -259,9 +259,9 @@ mod tests {
             ("[core]compression=11", false),
         ];
         for (text, expected) in table {
-            let entries = parse(text.as_bytes()).unwrap_or_default();
+            let entries = parse_config(text.as_bytes()).unwrap_or_default();
             assert_eq!(entries.len(), 1, "{text}");
-            assert_eq!(acceptable(&entries[0]), expected, "{text}");
+            assert_eq!(is_acceptable(&entries[0]), expected, "{text}");
         }
     }
 }

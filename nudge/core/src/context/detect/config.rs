@@ -10,7 +10,7 @@
 /// `name` is flat, as git keeps it: `section.key` or `section.sub.key`, with
 /// section and key in lower case and the subsection as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ConfigEntry {
     pub(super) name: Vec<u8>,
     /// `None` for a key without `=`, which git reads as true where a boolean
     /// is wanted and refuses elsewhere.
@@ -18,13 +18,13 @@ pub(super) struct Entry {
 }
 
 /// Section, subsection (`None` where there is none, which differs from an
-/// empty one) and key of an [`Entry`].
+/// empty one) and key of an [`ConfigEntry`].
 pub(super) type Parts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
-impl Entry {
+impl ConfigEntry {
     /// Takes the flat name apart (git's `parse_config_key`). `None` when it
     /// has no section, which the parser never lets through.
-    pub(super) fn parts(&self) -> Option<Parts<'_>> {
+    pub(super) fn split_name(&self) -> Option<Parts<'_>> {
         let first = self.name.iter().position(|&b| b == b'.')?;
         let last = self.name.iter().rposition(|&b| b == b'.')?;
         let sub = self.name.get(first + 1..last);
@@ -34,7 +34,7 @@ impl Entry {
 
 /// The file does not parse; git would die of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedConfig;
 
 /// Is true for a space in git's sense (`sane_ctype`): no vertical tab, no form feed.
 pub(super) const fn is_space(byte: u8) -> bool {
@@ -49,41 +49,41 @@ const fn is_key_byte(byte: u8) -> bool {
 ///
 /// A NUL byte anywhere is refused: git's own answer depends on C strings that
 /// end at it.
-pub(super) fn parse(text: &[u8]) -> Result<Vec<Entry>, Malformed> {
+pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedConfig> {
     if text.contains(&0) {
-        return Err(Malformed);
+        return Err(MalformedConfig);
     }
-    let mut source = Source::new(text)?;
+    let mut source = ConfigText::new(text)?;
     let mut entries = Vec::new();
     let mut section = Vec::new();
     while let Some(byte) = source.next() {
         match byte {
             b'#' | b';' => source.skip_line(),
-            b'[' => section = source.section()?,
+            b'[' => section = source.read_section()?,
             byte if is_space(byte) => {}
             byte if byte.is_ascii_alphabetic() && !section.is_empty() => {
-                entries.push(source.entry(&section, byte)?);
+                entries.push(source.read_entry(&section, byte)?);
             }
-            _ => return Err(Malformed),
+            _ => return Err(MalformedConfig),
         }
     }
     Ok(entries)
 }
 
 /// The bytes of a file with git's idea of line ends.
-struct Source<'a> {
+struct ConfigText<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ConfigText<'a> {
     /// Skips a byte order mark; part of one is an error.
-    fn new(text: &'a [u8]) -> Result<Self, Malformed> {
+    fn new(text: &'a [u8]) -> Result<Self, MalformedConfig> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let at = if text.starts_with(MARK) {
             MARK.len()
         } else if text.first() == MARK.first() {
-            return Err(Malformed);
+            return Err(MalformedConfig);
         } else {
             0
         };
@@ -111,20 +111,20 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the text after `[`, up to and with `]`, as `section.` or `section.sub.`.
-    fn section(&mut self) -> Result<Vec<u8>, Malformed> {
+    fn read_section(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut name = Vec::new();
         loop {
-            match self.next().ok_or(Malformed)? {
-                b']' if name.is_empty() => return Err(Malformed),
+            match self.next().ok_or(MalformedConfig)? {
+                b']' if name.is_empty() => return Err(MalformedConfig),
                 b']' => break,
                 byte if is_space(byte) => {
-                    self.subsection(&mut name, byte)?;
+                    self.read_subsection(&mut name, byte)?;
                     break;
                 }
                 byte if is_key_byte(byte) || byte == b'.' => {
                     name.push(byte.to_ascii_lowercase());
                 }
-                _ => return Err(Malformed),
+                _ => return Err(MalformedConfig),
             }
         }
         name.push(b'.');
@@ -132,16 +132,16 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the quoted part of `[section "sub"]`; `space` is the byte before it.
-    fn subsection(&mut self, name: &mut Vec<u8>, space: u8) -> Result<(), Malformed> {
+    fn read_subsection(&mut self, name: &mut Vec<u8>, space: u8) -> Result<(), MalformedConfig> {
         let mut byte = space;
         while is_space(byte) {
             if byte == b'\n' {
-                return Err(Malformed);
+                return Err(MalformedConfig);
             }
             byte = self.next_or_newline();
         }
         if byte != b'"' {
-            return Err(Malformed);
+            return Err(MalformedConfig);
         }
         name.push(b'.');
         loop {
@@ -153,15 +153,15 @@ impl<'a> Source<'a> {
                 byte = self.next_or_newline();
             }
             if byte == b'\n' {
-                return Err(Malformed);
+                return Err(MalformedConfig);
             }
             name.push(byte);
         }
-        if self.next() == Some(b']') { Ok(()) } else { Err(Malformed) }
+        if self.next() == Some(b']') { Ok(()) } else { Err(MalformedConfig) }
     }
 
     /// A key that starts with `first`, and its value.
-    fn entry(&mut self, section: &[u8], first: u8) -> Result<Entry, Malformed> {
+    fn read_entry(&mut self, section: &[u8], first: u8) -> Result<ConfigEntry, MalformedConfig> {
         let mut name = section.to_vec();
         name.push(first.to_ascii_lowercase());
         let mut byte = self.next_or_newline();
@@ -174,14 +174,14 @@ impl<'a> Source<'a> {
         }
         let value = match byte {
             b'\n' => None,
-            b'=' => Some(self.value()?),
-            _ => return Err(Malformed),
+            b'=' => Some(self.read_value()?),
+            _ => return Err(MalformedConfig),
         };
-        Ok(Entry { name, value })
+        Ok(ConfigEntry { name, value })
     }
 
     /// Reads the text after `=`: quotes, escapes, comments, continued lines.
-    fn value(&mut self) -> Result<Vec<u8>, Malformed> {
+    fn read_value(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut value: Vec<u8> = Vec::new();
         // Length up to the trailing white space that may have to go.
         let mut trim: Option<usize> = None;
@@ -189,7 +189,7 @@ impl<'a> Source<'a> {
         loop {
             let byte = self.next_or_newline();
             match byte {
-                b'\n' if quoted => return Err(Malformed),
+                b'\n' if quoted => return Err(MalformedConfig),
                 b'\n' => break,
                 byte if is_space(byte) && !quoted => {
                     if !value.is_empty() {
@@ -212,7 +212,7 @@ impl<'a> Source<'a> {
                     b'b' => value.push(b'\x08'),
                     b'n' => value.push(b'\n'),
                     escaped @ (b'\\' | b'"') => value.push(escaped),
-                    _ => return Err(Malformed),
+                    _ => return Err(MalformedConfig),
                 },
                 b'"' => quoted = !quoted,
                 byte => value.push(byte),
@@ -227,10 +227,10 @@ impl<'a> Source<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Malformed, parse};
+    use super::{MalformedConfig, parse_config};
 
-    fn shown(text: &[u8]) -> Result<String, Malformed> {
-        let lines: Vec<String> = parse(text)?
+    fn shown(text: &[u8]) -> Result<String, MalformedConfig> {
+        let lines: Vec<String> = parse_config(text)?
             .iter()
             .map(|entry| {
                 let name = String::from_utf8_lossy(&entry.name);
@@ -302,7 +302,7 @@ mod tests {
             b"\xff\xfe[\0a\0]\0",
         ];
         for text in table {
-            let expected = if *text == b"[a]b=\\" { Ok("a.b=".to_owned()) } else { Err(Malformed) };
+            let expected = if *text == b"[a]b=\\" { Ok("a.b=".to_owned()) } else { Err(MalformedConfig) };
             assert_eq!(shown(text), expected, "{}", String::from_utf8_lossy(text));
         }
     }
@@ -313,21 +313,21 @@ mod tests {
     fn hostile_files() {
         let text: &[u8] = b"\xef\xbb\xbf# c\r\n[a.B \"c\\\"d\"] e = \"f\\n\" g ; h\n\tI\\\n[j]\nk=l\\\nm";
         for end in 0..text.len() {
-            let _ = parse(&text[..end]);
+            let _ = parse_config(&text[..end]);
             for byte in [0, b'\n', b'\r', b'"', b'\\', b'[', b']', b'=', b'.', 0xff] {
                 let mut copy = text.to_vec();
                 copy[end] = byte;
-                let _ = parse(&copy);
+                let _ = parse_config(&copy);
             }
         }
-        let _ = parse(&vec![b'['; 1 << 20]);
-        let _ = parse(&b"[a]b=\\\n".repeat(1 << 16));
+        let _ = parse_config(&vec![b'['; 1 << 20]);
+        let _ = parse_config(&b"[a]b=\\\n".repeat(1 << 16));
     }
 
     #[test]
     fn names_come_apart() {
-        let entries = parse(b"[a]b=1\n[a \"\"]b=2\n[a \"x.y\"]b=3").unwrap_or_default();
-        let parts: Vec<_> = entries.iter().filter_map(super::Entry::parts).collect();
+        let entries = parse_config(b"[a]b=1\n[a \"\"]b=2\n[a \"x.y\"]b=3").unwrap_or_default();
+        let parts: Vec<_> = entries.iter().filter_map(super::ConfigEntry::split_name).collect();
         let (a, b): (&[u8], &[u8]) = (b"a", b"b");
         assert_eq!(parts, [(a, None, b), (a, Some(&b""[..]), b), (a, Some(&b"x.y"[..]), b)]);
     }

@@ -3,15 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::check::{boolean, number};
-use super::config::{Entry, is_space};
+use super::check::{parse_boolean, parse_number};
+use super::config::{ConfigEntry, is_space};
 use super::env::GitEnv;
-use super::layers::{Layers, Scope, read_config};
+use super::layers::{ConfigLayers, ConfigScope, read_config};
 use super::main_worktree;
-use super::probe::{FILE_MAX_BYTES, Kind, Probe, Res, Sight, Stamp, Stop, Text, effective_uid};
+use super::probe::{
+    DetectStop, FILE_MAX_BYTES, FileProbe, FileText, PathKind, PathSight, PathStamp, Res, effective_uid,
+};
 
 /// A repository that git would work in.
-pub(super) struct Repo {
+pub(super) struct FoundRepo {
     /// Top of the work tree; `None` in a bare repository or inside `.git`.
     pub(super) top: Option<PathBuf>,
     /// Top of the main worktree, in a linked one.
@@ -26,14 +28,14 @@ pub(super) struct Repo {
     pub(super) common: PathBuf,
     pub(super) hex_len: usize,
     /// The repository's configuration file.
-    pub(super) config: Vec<Entry>,
+    pub(super) config: Vec<ConfigEntry>,
     /// `config.worktree`, where the repository asks for it.
-    pub(super) worktree_config: Vec<Entry>,
+    pub(super) worktree_config: Vec<ConfigEntry>,
 }
 
 /// How the repository was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum RepoKind {
     /// A folder called `.git`.
     Folder,
     /// A file called `.git` that names the folder.
@@ -43,16 +45,16 @@ enum Found {
 }
 
 /// A place that looks like a repository.
-struct Place {
-    found: Found,
+struct RepoCandidate {
+    found: RepoKind,
     /// The folder of the walk where it was found.
     dir: PathBuf,
     git_dir: PathBuf,
-    common: Common,
+    common: CommonFolder,
 }
 
 /// The folder the worktrees share.
-struct Common {
+struct CommonFolder {
     path: PathBuf,
     /// There is a `commondir` file: this is a linked worktree.
     linked: bool,
@@ -60,11 +62,11 @@ struct Common {
 
 /// Finds the repository of `cwd`, a path without links. `linked_cwd` says that
 /// the caller's spelling had some.
-pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: bool) -> Res<Repo> {
-    let place = walk(probe, env, cwd)?;
+pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path, linked_cwd: bool) -> Res<FoundRepo> {
+    let place = find_candidate(probe, env, cwd)?;
     let config_path = place.common.path.join("config");
-    let config = read_config(probe, &config_path, Scope::Repository)?.unwrap_or_default();
-    let mut format = Format::read(&config)?;
+    let config = read_config(probe, &config_path, ConfigScope::Repository)?.unwrap_or_default();
+    let mut format = RepoFormat::read(&config)?;
     // The `work_tree` there names the submodule's folder; its repository is elsewhere.
     let main = match (place.common.linked, &format.work_tree) {
         (false, _) => None,
@@ -74,7 +76,7 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
     let mut worktree_config = Vec::new();
     if format.worktree_config {
         let path = place.git_dir.join("config.worktree");
-        worktree_config = read_config(probe, &path, Scope::Repository)?.unwrap_or_default();
+        worktree_config = read_config(probe, &path, ConfigScope::Repository)?.unwrap_or_default();
         format.read_place(&worktree_config)?;
     } else if place.common.linked {
         format.bare = false;
@@ -82,21 +84,21 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
     }
     let at_cwd = place.dir == cwd;
     let git_dir_as_given = match place.found {
-        Found::Folder => place.dir.join(".git"),
-        Found::Itself if at_cwd => place.dir.join("."),
+        RepoKind::Folder => place.dir.join(".git"),
+        RepoKind::Itself if at_cwd => place.dir.join("."),
         _ => place.git_dir.clone(),
     };
     let unusual = linked_cwd || format.work_tree.is_some();
     let top = match (format.work_tree, format.bare) {
-        (Some(_), true) => return Err(Stop::Unsure("core.bare and core.worktree")),
+        (Some(_), true) => return Err(DetectStop::Unsure("core.bare and core.worktree")),
         (Some(path), false) => Some(work_tree(probe, &place.git_dir, &path)?),
-        (None, false) if place.found != Found::Itself => Some(place.dir),
+        (None, false) if place.found != RepoKind::Itself => Some(place.dir),
         (None, _) => None,
     };
-    Ok(Repo {
+    Ok(FoundRepo {
         top,
         main,
-        other_spellings: unusual && at_cwd && place.found != Found::File,
+        other_spellings: unusual && at_cwd && place.found != RepoKind::File,
         git_dir: place.git_dir,
         git_dir_as_given,
         common: place.common.path,
@@ -107,110 +109,110 @@ pub(super) fn discover(probe: &mut Probe, env: &GitEnv, cwd: &Path, linked_cwd: 
 }
 
 /// The work tree `core.worktree` names.
-fn work_tree(probe: &mut Probe, git_dir: &Path, value: &[u8]) -> Res<PathBuf> {
-    let odd = Stop::Unsure("core.worktree leads nowhere");
+fn work_tree(probe: &mut FileProbe, git_dir: &Path, value: &[u8]) -> Res<PathBuf> {
+    let odd = DetectStop::Unsure("core.worktree leads nowhere");
     let path = str::from_utf8(value).map_err(|_| odd)?;
     if path.is_empty() {
         return Err(odd);
     }
-    let path = probe.real(&git_dir.join(path)).ok_or(odd)?;
-    if probe.stat(&path).kind() == Some(Kind::Dir) { Ok(path) } else { Err(odd) }
+    let path = probe.resolve_path(&git_dir.join(path)).ok_or(odd)?;
+    if probe.stat(&path).kind() == Some(PathKind::Dir) { Ok(path) } else { Err(odd) }
 }
 
 /// git's `setup_git_directory_gently_1`.
-fn walk(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Res<Place> {
+fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCandidate> {
     let device = match probe.lstat(cwd) {
-        Sight::There(stamp) if stamp.kind == Kind::Dir => stamp.device,
-        Sight::There(_) | Sight::Absent | Sight::NotDir => return Err(Stop::Outside),
-        Sight::Denied | Sight::Broken => return Err(Stop::Unsure("the folder cannot be seen")),
+        PathSight::There(stamp) if stamp.kind == PathKind::Dir => stamp.device,
+        PathSight::There(_) | PathSight::Absent | PathSight::NotDir => return Err(DetectStop::Outside),
+        PathSight::Denied | PathSight::Broken => return Err(DetectStop::Unsure("the folder cannot be seen")),
     };
-    let ceiling = ceiling(probe, env, cwd);
+    let ceiling = find_ceiling(probe, env, cwd);
     for (level, dir) in cwd.ancestors().enumerate() {
         if level > 0 {
             if ceiling.as_deref() == Some(dir) {
-                return Err(Stop::Outside);
+                return Err(DetectStop::Outside);
             }
             match probe.lstat(dir) {
-                Sight::There(stamp) if stamp.device == device || env.across_filesystems => {}
-                Sight::There(_) => return Err(Stop::Outside),
-                _ => return Err(Stop::Unsure("a folder cannot be seen")),
+                PathSight::There(stamp) if stamp.device == device || env.across_filesystems => {}
+                PathSight::There(_) => return Err(DetectStop::Outside),
+                _ => return Err(DetectStop::Unsure("a folder cannot be seen")),
             }
         }
         if let Some(place) = dot_git(probe, env, dir)? {
             return Ok(place);
         }
         if let Some(common) = git_directory(probe, dir)? {
-            let Sight::There(stamp) = probe.lstat(dir) else {
-                return Err(Stop::Unsure("a folder changed while read"));
+            let PathSight::There(stamp) = probe.lstat(dir) else {
+                return Err(DetectStop::Unsure("a folder changed while read"));
             };
             check_bare_allowed(probe, env, dir)?;
             check_owner(probe, env, dir, &[stamp])?;
             let dir = dir.to_owned();
-            return Ok(Place { found: Found::Itself, git_dir: dir.clone(), dir, common });
+            return Ok(RepoCandidate { found: RepoKind::Itself, git_dir: dir.clone(), dir, common });
         }
     }
-    Err(Stop::Outside)
+    Err(DetectStop::Outside)
 }
 
 /// `.git` in `dir`, if it leads to a repository.
-fn dot_git(probe: &mut Probe, env: &GitEnv, dir: &Path) -> Res<Option<Place>> {
+fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCandidate>> {
     let path = dir.join(".git");
-    let Sight::There(own) = probe.lstat(&path) else {
+    let PathSight::There(own) = probe.lstat(&path) else {
         return Ok(None);
     };
-    let target = if own.kind == Kind::Link { probe.stat(&path) } else { Sight::There(own) };
+    let target = if own.kind == PathKind::Link { probe.stat(&path) } else { PathSight::There(own) };
     let (found, git_dir, common) = match target {
-        Sight::There(stamp) if stamp.kind == Kind::File => {
+        PathSight::There(stamp) if stamp.kind == PathKind::File => {
             let named = git_file(probe, dir, &path, &stamp)?;
             // git dies of a `.git` file that leads to no repository.
-            let common = git_directory(probe, &named)?.ok_or(Stop::Outside)?;
-            let named = probe.real(&named).ok_or(Stop::Outside)?;
-            (Found::File, named, common)
+            let common = git_directory(probe, &named)?.ok_or(DetectStop::Outside)?;
+            let named = probe.resolve_path(&named).ok_or(DetectStop::Outside)?;
+            (RepoKind::File, named, common)
         }
-        Sight::There(stamp) if stamp.kind == Kind::Dir => {
+        PathSight::There(stamp) if stamp.kind == PathKind::Dir => {
             let Some(common) = git_directory(probe, &path)? else {
                 return Ok(None);
             };
             let real = match own.kind {
-                Kind::Link => probe.real(&path),
+                PathKind::Link => probe.resolve_path(&path),
                 _ => Some(path.clone()),
             };
-            let real = real.ok_or(Stop::Unsure("a link changed while read"))?;
-            (Found::Folder, real, common)
+            let real = real.ok_or(DetectStop::Unsure("a link changed while read"))?;
+            (RepoKind::Folder, real, common)
         }
         _ => return Ok(None),
     };
     let mut owned = vec![own];
     let mut others = vec![dir];
-    if found == Found::File {
+    if found == RepoKind::File {
         others.push(&git_dir);
     }
     for other in others {
         match probe.lstat(other) {
-            Sight::There(stamp) => owned.push(stamp),
-            _ => return Err(Stop::Unsure("a folder changed while read")),
+            PathSight::There(stamp) => owned.push(stamp),
+            _ => return Err(DetectStop::Unsure("a folder changed while read")),
         }
     }
     check_owner(probe, env, dir, &owned)?;
     let common = match (common.linked, found) {
         (true, _) => common,
-        (false, _) => Common { path: git_dir.clone(), linked: false },
+        (false, _) => CommonFolder { path: git_dir.clone(), linked: false },
     };
-    Ok(Some(Place { found, dir: dir.to_owned(), git_dir, common }))
+    Ok(Some(RepoCandidate { found, dir: dir.to_owned(), git_dir, common }))
 }
 
 /// The folder a `.git` file names. git dies of one it cannot read.
-fn git_file(probe: &mut Probe, dir: &Path, path: &Path, stamp: &Stamp) -> Res<PathBuf> {
-    let Text::Bytes(bytes) = probe.read_seen(path, stamp, FILE_MAX_BYTES)? else {
-        return Err(Stop::Unsure("a .git file that cannot be read"));
+fn git_file(probe: &mut FileProbe, dir: &Path, path: &Path, stamp: &PathStamp) -> Res<PathBuf> {
+    let FileText::Bytes(bytes) = probe.read_seen(path, stamp, FILE_MAX_BYTES)? else {
+        return Err(DetectStop::Unsure("a .git file that cannot be read"));
     };
     let Some(target) = bytes.strip_prefix(b"gitdir: ") else {
-        return Err(Stop::Outside);
+        return Err(DetectStop::Outside);
     };
     let end = target.iter().rposition(|&b| b != b'\n' && b != b'\r');
     let target = target.get(..end.map_or(0, |last| last + 1)).unwrap_or(&[]);
     if target.is_empty() {
-        return Err(Stop::Outside);
+        return Err(DetectStop::Outside);
     }
     path_of(target).map(|target| dir.join(target))
 }
@@ -218,23 +220,23 @@ fn git_file(probe: &mut Probe, dir: &Path, path: &Path, stamp: &Stamp) -> Res<Pa
 /// Bytes of one of git's files as a path.
 fn path_of(bytes: &[u8]) -> Res<&Path> {
     if bytes.contains(&0) {
-        return Err(Stop::Unsure("a NUL byte in a path"));
+        return Err(DetectStop::Unsure("a NUL byte in a path"));
     }
     match str::from_utf8(bytes) {
         Ok(text) => Ok(Path::new(text)),
-        Err(_) => Err(Stop::Unsure("a path that is not UTF-8")),
+        Err(_) => Err(DetectStop::Unsure("a path that is not UTF-8")),
     }
 }
 
 /// git's `is_git_directory`: a `HEAD` that could be one, `objects`, `refs`.
-fn git_directory(probe: &mut Probe, dir: &Path) -> Res<Option<Common>> {
+fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>> {
     let head = dir.join("HEAD");
     let valid = match probe.lstat(&head) {
-        Sight::There(stamp) if stamp.kind == Kind::Link => Probe::link(&head)?.starts_with("refs/"),
-        Sight::There(stamp) if stamp.kind == Kind::Dir => false,
-        Sight::There(stamp) => match probe.read_seen(&head, &stamp, FILE_MAX_BYTES)? {
-            Text::Bytes(bytes) => valid_head(&bytes),
-            Text::Absent | Text::Denied => false,
+        PathSight::There(stamp) if stamp.kind == PathKind::Link => FileProbe::read_link(&head)?.starts_with("refs/"),
+        PathSight::There(stamp) if stamp.kind == PathKind::Dir => false,
+        PathSight::There(stamp) => match probe.read_seen(&head, &stamp, FILE_MAX_BYTES)? {
+            FileText::Bytes(bytes) => valid_head(&bytes),
+            FileText::Absent | FileText::Denied => false,
         },
         _ => false,
     };
@@ -244,17 +246,17 @@ fn git_directory(probe: &mut Probe, dir: &Path) -> Res<Option<Common>> {
     let common = common_dir(probe, dir)?;
     for name in ["objects", "refs"] {
         match probe.stat(&common.path.join(name)) {
-            Sight::There(stamp) if stamp.kind == Kind::Dir && stamp.open_to_all => {}
-            Sight::There(stamp) if stamp.kind == Kind::Dir => {
+            PathSight::There(stamp) if stamp.kind == PathKind::Dir && stamp.open_to_all => {}
+            PathSight::There(stamp) if stamp.kind == PathKind::Dir => {
                 // Searchable for some: for this user if it is the owner's own
                 // usual 0700, else git has to say.
                 let mine = effective_uid().is_some_and(|uid| uid == 0 || uid == stamp.uid);
                 if !(mine && stamp.open_to_owner) {
-                    return Err(Stop::Unsure("a folder of git's may be closed"));
+                    return Err(DetectStop::Unsure("a folder of git's may be closed"));
                 }
             }
-            Sight::Absent | Sight::NotDir => return Ok(None),
-            _ => return Err(Stop::Unsure("a folder of git's cannot be seen")),
+            PathSight::Absent | PathSight::NotDir => return Ok(None),
+            _ => return Err(DetectStop::Unsure("a folder of git's cannot be seen")),
         }
     }
     Ok(Some(common))
@@ -273,28 +275,28 @@ fn valid_head(bytes: &[u8]) -> bool {
 }
 
 /// git's `get_common_dir`.
-fn common_dir(probe: &mut Probe, dir: &Path) -> Res<Common> {
+fn common_dir(probe: &mut FileProbe, dir: &Path) -> Res<CommonFolder> {
     let file = dir.join("commondir");
-    if !matches!(probe.lstat(&file), Sight::There(_)) {
-        return Ok(Common { path: dir.to_owned(), linked: false });
+    if !matches!(probe.lstat(&file), PathSight::There(_)) {
+        return Ok(CommonFolder { path: dir.to_owned(), linked: false });
     }
-    let Text::Bytes(bytes) = probe.read(&file, FILE_MAX_BYTES)? else {
-        return Err(Stop::Unsure("a commondir file that cannot be read"));
+    let FileText::Bytes(bytes) = probe.read(&file, FILE_MAX_BYTES)? else {
+        return Err(DetectStop::Unsure("a commondir file that cannot be read"));
     };
     let end = bytes.iter().rposition(|&b| b != b'\n' && b != b'\r');
     let text = &bytes[..end.map_or(0, |last| last + 1)];
     if text.is_empty() {
-        return Err(Stop::Unsure("an empty commondir file"));
+        return Err(DetectStop::Unsure("an empty commondir file"));
     }
-    match probe.real(&dir.join(path_of(text)?)) {
-        Some(path) => Ok(Common { path, linked: true }),
-        None => Err(Stop::Unsure("a commondir file that leads nowhere")),
+    match probe.resolve_path(&dir.join(path_of(text)?)) {
+        Some(path) => Ok(CommonFolder { path, linked: true }),
+        None => Err(DetectStop::Unsure("a commondir file that leads nowhere")),
     }
 }
 
 /// The deepest of `GIT_CEILING_DIRECTORIES` above `cwd`; the walk ends before
 /// it. An empty entry means that those after it are taken as they are.
-fn ceiling(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
+fn find_ceiling(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
     let list = env.ceiling_directories.as_deref()?;
     let mut as_given = false;
     let mut deepest: Option<PathBuf> = None;
@@ -314,7 +316,7 @@ fn ceiling(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
             let same = text.is_empty() || plain.as_os_str().as_encoded_bytes() == text;
             same.then_some(plain)
         } else {
-            probe.real(&entry)
+            probe.resolve_path(&entry)
         };
         let above = path.filter(|path| cwd != path && cwd.starts_with(path));
         if let Some(path) = above
@@ -327,17 +329,17 @@ fn ceiling(probe: &mut Probe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
 }
 
 /// `safe.bareRepository=explicit` forbids bare repositories found by walking.
-fn check_bare_allowed(probe: &mut Probe, env: &GitEnv, dir: &Path) -> Res<()> {
+fn check_bare_allowed(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<()> {
     let text = dir.as_os_str().to_string_lossy().replace('\\', "/");
     let mut verdict = Ok(());
-    for (_, entry) in protected(probe, env)? {
+    for (_, entry) in read_protected(probe, env)? {
         if entry.name == b"safe.barerepository" {
             verdict = match entry.value.as_deref() {
                 Some(b"all") => Ok(()),
-                Some(b"explicit") => Err(Stop::Outside),
-                _ => Err(Stop::Unsure("an unknown safe.bareRepository")),
+                Some(b"explicit") => Err(DetectStop::Outside),
+                _ => Err(DetectStop::Unsure("an unknown safe.bareRepository")),
             };
-            if matches!(verdict, Err(Stop::Unsure(_))) {
+            if matches!(verdict, Err(DetectStop::Unsure(_))) {
                 return verdict;
             }
         }
@@ -348,27 +350,27 @@ fn check_bare_allowed(probe: &mut Probe, env: &GitEnv, dir: &Path) -> Res<()> {
 }
 
 /// The configuration that a repository cannot set.
-fn protected(probe: &mut Probe, env: &GitEnv) -> Res<Vec<(Scope, Entry)>> {
-    let mut layers = Layers::new(env, None);
+fn read_protected(probe: &mut FileProbe, env: &GitEnv) -> Res<Vec<(ConfigScope, ConfigEntry)>> {
+    let mut layers = ConfigLayers::new(env, None);
     layers.add_outer(probe)?;
     Ok(layers.entries)
 }
 
 /// git's `ensure_valid_ownership`; `dir` names the repository in
 /// `safe.directory`.
-fn check_owner(probe: &mut Probe, env: &GitEnv, dir: &Path, parts: &[Stamp]) -> Res<()> {
+fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathStamp]) -> Res<()> {
     if env.assume_owned {
         return Ok(());
     }
     let Some(uid) = effective_uid() else {
-        return Err(Stop::Unsure("the standard library cannot tell the owner here"));
+        return Err(DetectStop::Unsure("the standard library cannot tell the owner here"));
     };
     let sudo = match env.sudo_uid.as_deref().map(|text| text.to_str()) {
         Some(Some(text)) if uid == 0 && !text.is_empty() => match text.parse::<u32>() {
             Ok(sudo) => Some(sudo),
-            Err(_) => return Err(Stop::Unsure("an odd SUDO_UID")),
+            Err(_) => return Err(DetectStop::Unsure("an odd SUDO_UID")),
         },
-        Some(None) if uid == 0 => return Err(Stop::Unsure("an odd SUDO_UID")),
+        Some(None) if uid == 0 => return Err(DetectStop::Unsure("an odd SUDO_UID")),
         _ => None,
     };
     if parts.iter().all(|part| part.uid == uid || Some(part.uid) == sudo) {
@@ -376,7 +378,7 @@ fn check_owner(probe: &mut Probe, env: &GitEnv, dir: &Path, parts: &[Stamp]) -> 
     }
     let mut safe = false;
     let mut doubtful = false;
-    for (_, entry) in protected(probe, env)? {
+    for (_, entry) in read_protected(probe, env)? {
         if entry.name != b"safe.directory" {
             continue;
         }
@@ -390,57 +392,57 @@ fn check_owner(probe: &mut Probe, env: &GitEnv, dir: &Path, parts: &[Stamp]) -> 
     }
     match (safe, doubtful) {
         (true, _) => Ok(()),
-        (false, true) => Err(Stop::Unsure("a safe.directory that is not a plain path")),
-        (false, false) => Err(Stop::Outside),
+        (false, true) => Err(DetectStop::Unsure("a safe.directory that is not a plain path")),
+        (false, false) => Err(DetectStop::Outside),
     }
 }
 
 /// The format of a repository, by its configuration (git's `check_repository_format_gently`; includes do not count
 /// here).
-struct Format {
+struct RepoFormat {
     bare: bool,
     work_tree: Option<Vec<u8>>,
     worktree_config: bool,
     hex_len: usize,
 }
 
-impl Format {
-    fn read(config: &[Entry]) -> Res<Self> {
+impl RepoFormat {
+    fn read(config: &[ConfigEntry]) -> Res<Self> {
         let mut format = Self { bare: false, work_tree: None, worktree_config: false, hex_len: 40 };
         let mut version = None;
         let mut needs_version_one = false;
         let mut extended = false;
         for entry in config {
-            let Some((section, sub, key)) = entry.parts() else {
+            let Some((section, sub, key)) = entry.split_name() else {
                 continue;
             };
             let value = entry.value.as_deref();
             if entry.name == b"core.repositoryformatversion" {
-                let number = value.and_then(number).filter(|n| (0..=1).contains(n));
-                version = Some(number.ok_or(Stop::Unsure("an unknown repository format"))?);
+                let number = value.and_then(parse_number).filter(|n| (0..=1).contains(n));
+                version = Some(number.ok_or(DetectStop::Unsure("an unknown repository format"))?);
             } else if section == b"extensions" {
                 extended = true;
-                needs_version_one |= format.extension(sub, key, value)?;
+                needs_version_one |= format.apply_extension(sub, key, value)?;
             }
         }
         format.read_place(config)?;
         match version {
-            Some(0) if needs_version_one => Err(Stop::Unsure("an extension its repository format forbids")),
+            Some(0) if needs_version_one => Err(DetectStop::Unsure("an extension its repository format forbids")),
             // git then overlooks these, at least in some versions.
             None if extended || format.bare || format.work_tree.is_some() => {
-                Err(Stop::Unsure("no repositoryformatversion"))
+                Err(DetectStop::Unsure("no repositoryformatversion"))
             }
             _ => Ok(format),
         }
     }
 
     /// Takes one extension; says whether it needs format 1.
-    fn extension(&mut self, sub: Option<&[u8]>, key: &[u8], value: Option<&[u8]>) -> Res<bool> {
-        let unknown = Err(Stop::Unsure("an extension that is not read"));
+    fn apply_extension(&mut self, sub: Option<&[u8]>, key: &[u8], value: Option<&[u8]>) -> Res<bool> {
+        let unknown = Err(DetectStop::Unsure("an extension that is not read"));
         match (sub, key, value) {
             (None, b"noop", _) | (None, b"partialclone", Some(_)) => Ok(false),
-            (None, b"preciousobjects", value) if boolean(value).is_some() => Ok(false),
-            (None, b"worktreeconfig", value) => match boolean(value) {
+            (None, b"preciousobjects", value) if parse_boolean(value).is_some() => Ok(false),
+            (None, b"worktreeconfig", value) => match parse_boolean(value) {
                 Some(on) => {
                     self.worktree_config = on;
                     Ok(false)
@@ -456,19 +458,19 @@ impl Format {
                 Ok(true)
             }
             (None, b"noop-v1", _) | (None, b"refstorage", Some(b"files")) => Ok(true),
-            (None, b"refstorage", _) => Err(Stop::Unsure("refs not kept as files")),
+            (None, b"refstorage", _) => Err(DetectStop::Unsure("refs not kept as files")),
             _ => unknown,
         }
     }
 
     /// `core.bare` and `core.worktree`.
-    fn read_place(&mut self, config: &[Entry]) -> Res<()> {
+    fn read_place(&mut self, config: &[ConfigEntry]) -> Res<()> {
         for entry in config {
             let value = entry.value.as_deref();
             if entry.name == b"core.bare" {
-                self.bare = boolean(value).ok_or(Stop::Unsure("an odd core.bare"))?;
+                self.bare = parse_boolean(value).ok_or(DetectStop::Unsure("an odd core.bare"))?;
             } else if entry.name == b"core.worktree" {
-                let value = value.ok_or(Stop::Unsure("an odd core.worktree"))?;
+                let value = value.ok_or(DetectStop::Unsure("an odd core.worktree"))?;
                 self.work_tree = Some(value.to_vec());
             }
         }

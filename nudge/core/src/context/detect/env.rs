@@ -39,7 +39,7 @@ pub struct GitEnv {
     pub config_system: Option<PathBuf>,
     /// System-wide files that some builds of git read and others do not. When
     /// one of them says anything that could change the answer, the answer is
-    /// [`super::Git::Unsure`].
+    /// [`super::GitAnswer::Unsure`].
     pub config_maybe_system: Vec<PathBuf>,
     /// `GIT_CEILING_DIRECTORIES` as given, in the platform's list syntax.
     pub ceiling_directories: Option<OsString>,
@@ -49,11 +49,11 @@ pub struct GitEnv {
     pub sudo_uid: Option<OsString>,
     /// A variable is set that redirects git (`GIT_DIR`, `GIT_WORK_TREE`,
     /// `GIT_CONFIG_COUNT`, ...); it is named here and always means
-    /// [`super::Git::Unsure`].
+    /// [`super::GitAnswer::Unsure`].
     pub redirected_by: Option<&'static str>,
     /// Takes every repository for the user's own instead of comparing owners.
     /// Off Unix the standard library cannot tell the owner, and without this
-    /// every repository is [`super::Git::Unsure`] there.
+    /// every repository is [`super::GitAnswer::Unsure`] there.
     pub assume_owned: bool,
 }
 
@@ -82,7 +82,7 @@ impl GitEnv {
         let mut flag = |name: &'static str| match var_os(name) {
             None => false,
             Some(value) => {
-                let known = value.to_str().and_then(|v| super::check::boolean(Some(v.as_bytes())));
+                let known = value.to_str().and_then(|v| super::check::parse_boolean(Some(v.as_bytes())));
                 if known.is_none() {
                     redirected_by = Some(name);
                 }
@@ -99,7 +99,7 @@ impl GitEnv {
             }
         }
         Self {
-            home: home(&var_os),
+            home: find_home(&var_os),
             xdg_config_home: path("XDG_CONFIG_HOME").filter(|p| !p.as_os_str().is_empty()),
             config_global: path("GIT_CONFIG_GLOBAL"),
             config_system,
@@ -114,7 +114,7 @@ impl GitEnv {
 }
 
 /// Returns `HOME`; git for Windows builds one from other variables.
-fn home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn find_home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var_os("HOME").map(PathBuf::from);
     if home.is_some() || !cfg!(windows) {
         return home;

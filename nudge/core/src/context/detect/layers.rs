@@ -3,18 +3,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::check::acceptable;
-use super::config::{Entry, parse};
+use super::check::is_acceptable;
+use super::config::{ConfigEntry, parse_config};
 use super::env::GitEnv;
 use super::glob;
-use super::probe::{FILE_MAX_BYTES, Probe, Res, Stop, Text};
-use super::refs::Refs;
+use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, Res};
+use super::refs::RepoRefs;
 
 /// git's `MAX_INCLUDE_DEPTH`; it dies past it.
 const INCLUDE_DEPTH_MAX: usize = 10;
 
 /// The facts that the conditions of `includeIf` are tested against.
-pub(super) struct Subject<'a> {
+pub(super) struct IncludeSubject<'a> {
     /// The repository's folder, without links.
     pub(super) git_dir: &'a Path,
     /// The same as git would spell it when the first does not match.
@@ -27,31 +27,31 @@ pub(super) struct Subject<'a> {
 
 /// The origin of an entry: the repository's own files, or others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum ConfigScope {
     Outer,
     Repository,
 }
 
 /// Collects the entries of all files, in git's order.
-pub(super) struct Layers<'a> {
+pub(super) struct ConfigLayers<'a> {
     env: &'a GitEnv,
-    subject: Option<Subject<'a>>,
-    pub(super) entries: Vec<(Scope, Entry)>,
+    subject: Option<IncludeSubject<'a>>,
+    pub(super) entries: Vec<(ConfigScope, ConfigEntry)>,
 }
 
-impl<'a> Layers<'a> {
+impl<'a> ConfigLayers<'a> {
     /// `subject` is `None` for the protected configuration, where every
     /// condition on the repository is false.
-    pub(super) fn new(env: &'a GitEnv, subject: Option<Subject<'a>>) -> Self {
+    pub(super) fn new(env: &'a GitEnv, subject: Option<IncludeSubject<'a>>) -> Self {
         Self { env, subject, entries: Vec::new() }
     }
 
     /// The files outside the repository.
-    pub(super) fn add_outer(&mut self, probe: &mut Probe) -> Res<()> {
+    pub(super) fn add_outer(&mut self, probe: &mut FileProbe) -> Res<()> {
         for path in &self.env.config_maybe_system {
-            let file = read_config(probe, path, Scope::Outer)?;
-            if file.is_some_and(|entries| entries.iter().any(matters)) {
-                return Err(Stop::Unsure("a system-wide file git may or may not read"));
+            let file = read_config(probe, path, ConfigScope::Outer)?;
+            if file.is_some_and(|entries| entries.iter().any(may_matter)) {
+                return Err(DetectStop::Unsure("a system-wide file git may or may not read"));
             }
         }
         let mut paths: Vec<PathBuf> = self.env.config_system.iter().cloned().collect();
@@ -70,10 +70,10 @@ impl<'a> Layers<'a> {
                 continue;
             }
             if !path.is_absolute() {
-                return Err(Stop::Unsure("a relative path to a configuration file"));
+                return Err(DetectStop::Unsure("a relative path to a configuration file"));
             }
-            if let Some(entries) = read_config(probe, &path, Scope::Outer)? {
-                self.add(probe, Scope::Outer, &path, entries, 0)?;
+            if let Some(entries) = read_config(probe, &path, ConfigScope::Outer)? {
+                self.add_file(probe, ConfigScope::Outer, &path, entries, 0)?;
             }
         }
         Ok(())
@@ -81,41 +81,41 @@ impl<'a> Layers<'a> {
 
     /// Adds one file's entries, each include right after the entry that asks
     /// for it.
-    pub(super) fn add(
+    pub(super) fn add_file(
         &mut self,
-        probe: &mut Probe,
-        scope: Scope,
+        probe: &mut FileProbe,
+        scope: ConfigScope,
         path: &Path,
-        entries: Vec<Entry>,
+        entries: Vec<ConfigEntry>,
         depth: usize,
     ) -> Res<()> {
         for entry in entries {
-            if !acceptable(&entry) {
-                return Err(Stop::Unsure("a configuration value git may refuse"));
+            if !is_acceptable(&entry) {
+                return Err(DetectStop::Unsure("a configuration value git may refuse"));
             }
-            let wanted = self.included(probe, path, &entry)?;
+            let wanted = self.find_included(probe, path, &entry)?;
             self.entries.push((scope, entry));
             let Some(wanted) = wanted else {
                 continue;
             };
             if depth >= INCLUDE_DEPTH_MAX {
-                return Err(Stop::Unsure("includes nest too deep"));
+                return Err(DetectStop::Unsure("includes nest too deep"));
             }
-            if let Some(entries) = read_config(probe, &wanted, Scope::Repository)? {
-                self.add(probe, scope, &wanted, entries, depth + 1)?;
+            if let Some(entries) = read_config(probe, &wanted, ConfigScope::Repository)? {
+                self.add_file(probe, scope, &wanted, entries, depth + 1)?;
             }
         }
         Ok(())
     }
 
     /// The file an entry includes, if it does and its condition holds.
-    fn included(&self, probe: &mut Probe, from: &Path, entry: &Entry) -> Res<Option<PathBuf>> {
-        let Some((section, sub, key)) = entry.parts() else {
+    fn find_included(&self, probe: &mut FileProbe, from: &Path, entry: &ConfigEntry) -> Res<Option<PathBuf>> {
+        let Some((section, sub, key)) = entry.split_name() else {
             return Ok(None);
         };
         let applies = match (section, sub) {
             (b"include", None) => key == b"path",
-            (b"includeif", Some(condition)) => key == b"path" && self.condition(probe, from, condition)?,
+            (b"includeif", Some(condition)) => key == b"path" && self.condition_holds(probe, from, condition)?,
             _ => false,
         };
         match entry.value.as_deref() {
@@ -125,9 +125,9 @@ impl<'a> Layers<'a> {
     }
 
     fn include_path(&self, from: &Path, value: &[u8]) -> Res<PathBuf> {
-        let text = str::from_utf8(value).map_err(|_| Stop::Unsure("an include is not UTF-8"))?;
+        let text = str::from_utf8(value).map_err(|_| DetectStop::Unsure("an include is not UTF-8"))?;
         if text.is_empty() || text.starts_with("%(") || text.starts_with(':') {
-            return Err(Stop::Unsure("an include whose path git makes up"));
+            return Err(DetectStop::Unsure("an include whose path git makes up"));
         }
         let path = match text.strip_prefix('~') {
             None => PathBuf::from(text),
@@ -136,7 +136,7 @@ impl<'a> Layers<'a> {
         if path.is_absolute() {
             return Ok(path);
         }
-        let dir = from.parent().ok_or(Stop::Unsure("an include without a folder"))?;
+        let dir = from.parent().ok_or(DetectStop::Unsure("an include without a folder"))?;
         Ok(dir.join(path))
     }
 
@@ -144,12 +144,12 @@ impl<'a> Layers<'a> {
     fn home_for(&self, rest: &str) -> Res<&Path> {
         match &self.env.home {
             Some(home) if home.is_absolute() && (rest.is_empty() || rest.starts_with('/')) => Ok(home),
-            _ => Err(Stop::Unsure("a path of another user's home")),
+            _ => Err(DetectStop::Unsure("a path of another user's home")),
         }
     }
 
-    fn condition(&self, probe: &mut Probe, from: &Path, condition: &[u8]) -> Res<bool> {
-        let text = str::from_utf8(condition).map_err(|_| Stop::Unsure("a condition is not UTF-8"))?;
+    fn condition_holds(&self, probe: &mut FileProbe, from: &Path, condition: &[u8]) -> Res<bool> {
+        let text = str::from_utf8(condition).map_err(|_| DetectStop::Unsure("a condition is not UTF-8"))?;
         if let Some(pattern) = text.strip_prefix("gitdir:") {
             return self.matches_git_dir(probe, from, pattern, false);
         }
@@ -159,32 +159,32 @@ impl<'a> Layers<'a> {
         if let Some(pattern) = text.strip_prefix("onbranch:") {
             return self.matches_branch(probe, pattern);
         }
-        Err(Stop::Unsure("an includeIf condition that is not read"))
+        Err(DetectStop::Unsure("an includeIf condition that is not read"))
     }
 
-    fn matches_git_dir(&self, probe: &mut Probe, from: &Path, pattern: &str, fold_case: bool) -> Res<bool> {
+    fn matches_git_dir(&self, probe: &mut FileProbe, from: &Path, pattern: &str, fold_case: bool) -> Res<bool> {
         let Some(subject) = &self.subject else {
             return Ok(false);
         };
         if cfg!(windows) {
-            return Err(Stop::Unsure("includeIf gitdir on Windows"));
+            return Err(DetectStop::Unsure("includeIf gitdir on Windows"));
         }
         if pattern.starts_with("%(") || pattern.starts_with(':') {
-            return Err(Stop::Unsure("a condition whose path git makes up"));
+            return Err(DetectStop::Unsure("a condition whose path git makes up"));
         }
         let mut pattern = match pattern.strip_prefix('~') {
             None => pattern.to_owned(),
             Some(rest) => {
-                let home = probe.real(self.home_for(rest)?);
+                let home = probe.resolve_path(self.home_for(rest)?);
                 let home = home.as_deref().and_then(Path::to_str);
-                format!("{}{rest}", home.ok_or(Stop::Unsure("the home folder is odd"))?)
+                format!("{}{rest}", home.ok_or(DetectStop::Unsure("the home folder is odd"))?)
             }
         };
         let mut literal = 0;
         if pattern.starts_with("./") {
-            let from = probe.real(from);
+            let from = probe.resolve_path(from);
             let dir = from.as_deref().and_then(Path::parent).and_then(Path::to_str);
-            let dir = dir.ok_or(Stop::Unsure("a condition in an odd place"))?;
+            let dir = dir.ok_or(DetectStop::Unsure("a condition in an odd place"))?;
             let dir = dir.trim_end_matches('/');
             pattern.replace_range(..1, dir);
             literal = dir.len() + 1;
@@ -201,25 +201,27 @@ impl<'a> Layers<'a> {
             };
             let (start, rest) = pattern.as_bytes().split_at(literal);
             let same = start == head || (fold_case && start.eq_ignore_ascii_case(head));
-            if same { glob::matches(rest, tail, fold_case) } else { Some(false) }
+            if same { glob::match_glob(rest, tail, fold_case) } else { Some(false) }
         };
         let found = match matches(subject.git_dir) {
             Some(false) => matches(subject.git_dir_as_given),
             decided => decided,
         };
         match found {
-            None => Err(Stop::Unsure("a condition that is costly to match")),
-            Some(false) if subject.other_spellings => Err(Stop::Unsure("a condition on a folder reached by a link")),
+            None => Err(DetectStop::Unsure("a condition that is costly to match")),
+            Some(false) if subject.other_spellings => {
+                Err(DetectStop::Unsure("a condition on a folder reached by a link"))
+            }
             Some(found) => Ok(found),
         }
     }
 
-    fn matches_branch(&self, probe: &mut Probe, pattern: &str) -> Res<bool> {
+    fn matches_branch(&self, probe: &mut FileProbe, pattern: &str) -> Res<bool> {
         let Some(subject) = &self.subject else {
             return Ok(false);
         };
-        let mut refs = Refs::new(subject.git_dir, subject.common, subject.hex_len);
-        let head = refs.resolve(probe, "HEAD")?.filter(|head| head.symbolic);
+        let mut refs = RepoRefs::new(subject.git_dir, subject.common, subject.hex_len);
+        let head = refs.resolve_ref(probe, "HEAD")?.filter(|head| head.symbolic);
         let Some(branch) = head.as_ref().and_then(|h| h.name.strip_prefix("refs/heads/")) else {
             return Ok(false);
         };
@@ -227,8 +229,8 @@ impl<'a> Layers<'a> {
         if pattern.ends_with('/') {
             pattern.push_str("**");
         }
-        glob::matches(pattern.as_bytes(), branch.as_bytes(), false)
-            .ok_or(Stop::Unsure("a condition that is costly to match"))
+        glob::match_glob(pattern.as_bytes(), branch.as_bytes(), false)
+            .ok_or(DetectStop::Unsure("a condition that is costly to match"))
     }
 }
 
@@ -241,22 +243,22 @@ fn join_text(base: &Path, rest: &str) -> PathBuf {
 
 /// The entries of a file; `None` where there is none. A file outside the
 /// repository that may not be read is skipped, as git does; any other stops.
-pub(super) fn read_config(probe: &mut Probe, path: &Path, scope: Scope) -> Res<Option<Vec<Entry>>> {
+pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope) -> Res<Option<Vec<ConfigEntry>>> {
     match probe.read(path, FILE_MAX_BYTES)? {
-        Text::Absent => Ok(None),
-        Text::Denied if scope == Scope::Outer => Ok(None),
-        Text::Denied => Err(Stop::Unsure("a configuration file may not be read")),
-        Text::Bytes(bytes) => match parse(&bytes) {
+        FileText::Absent => Ok(None),
+        FileText::Denied if scope == ConfigScope::Outer => Ok(None),
+        FileText::Denied => Err(DetectStop::Unsure("a configuration file may not be read")),
+        FileText::Bytes(bytes) => match parse_config(&bytes) {
             Ok(entries) => Ok(Some(entries)),
-            Err(_) => Err(Stop::Unsure("a configuration file is malformed")),
+            Err(_) => Err(DetectStop::Unsure("a configuration file is malformed")),
         },
     }
 }
 
 /// Returns true when an entry of a doubtful file could change the answer.
-fn matters(entry: &Entry) -> bool {
+fn may_matter(entry: &ConfigEntry) -> bool {
     let relevant: [&[u8]; 7] = [b"branch", b"extensions", b"include", b"includeif", b"remote", b"safe", b"url"];
-    !acceptable(entry)
+    !is_acceptable(entry)
         || entry.name == b"core.warnambiguousrefs"
-        || entry.parts().is_none_or(|(section, ..)| relevant.contains(&section))
+        || entry.split_name().is_none_or(|(section, ..)| relevant.contains(&section))
 }

@@ -1,6 +1,6 @@
 //! Every look at the file system, bounded and written down.
 //!
-//! Each observation (a stamp, an absence, a resolved path) is kept as a [`Witness`]. An answer stays true as long as
+//! Each observation (a stamp, an absence, a resolved path) is kept as a [`PathWitness`]. An answer stays true as long as
 //! all its witnesses see the same again, so the cache needs no rules of its own.
 
 use std::collections::HashMap;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::foreign::{self, Links};
+use crate::foreign::{self, LinkPolicy};
 
 /// Why there is no answer from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum DetectStop {
     /// git would not run here.
     Outside,
     /// git has to be asked.
     Unsure(&'static str),
 }
 
-pub(super) type Res<T> = Result<T, Stop>;
+pub(super) type Res<T> = Result<T, DetectStop>;
 
 /// The largest configuration file, `HEAD`, `.git` file or ref that is read.
 pub(super) const FILE_MAX_BYTES: u64 = 1 << 20;
@@ -38,7 +38,7 @@ const RACY: Duration = Duration::from_millis(20);
 const RACY_COARSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     File,
     Dir,
     Link,
@@ -47,8 +47,8 @@ pub(super) enum Kind {
 
 /// The identity of one state of a file. For a folder only its identity counts, not its time: folders are never listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    pub(super) kind: Kind,
+pub(super) struct PathStamp {
+    pub(super) kind: PathKind,
     pub(super) uid: u32,
     /// The permission bits let everybody search (folders).
     pub(super) open_to_all: bool,
@@ -61,16 +61,16 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl PathStamp {
     fn new(meta: &Metadata) -> Self {
         let kind = if meta.is_dir() {
-            Kind::Dir
+            PathKind::Dir
         } else if meta.is_file() {
-            Kind::File
+            PathKind::File
         } else if meta.is_symlink() {
-            Kind::Link
+            PathKind::Link
         } else {
-            Kind::Other
+            PathKind::Other
         };
         let mut stamp = Self {
             kind,
@@ -83,29 +83,29 @@ impl Stamp {
             modified: None,
             changed: (0, 0),
         };
-        if kind != Kind::Dir {
+        if kind != PathKind::Dir {
             stamp.len = meta.len();
             stamp.modified = meta.modified().ok();
         }
-        stamp.identify(meta);
+        stamp.set_identity(meta);
         stamp
     }
 
     #[cfg(unix)]
-    fn identify(&mut self, meta: &Metadata) {
+    fn set_identity(&mut self, meta: &Metadata) {
         use std::os::unix::fs::MetadataExt;
         self.uid = meta.uid();
         self.open_to_all = meta.mode() & 0o111 == 0o111;
         self.open_to_owner = meta.mode() & 0o100 != 0;
         self.device = meta.dev();
         self.inode = meta.ino();
-        if self.kind != Kind::Dir {
+        if self.kind != PathKind::Dir {
             self.changed = (meta.ctime(), meta.ctime_nsec());
         }
     }
 
     #[cfg(not(unix))]
-    fn identify(&mut self, _meta: &Metadata) {}
+    fn set_identity(&mut self, _meta: &Metadata) {}
 
     /// Returns true when it is the same file, in any state.
     fn is_same_file(&self, other: &Self) -> bool {
@@ -115,8 +115,8 @@ impl Stamp {
 
 /// The result of a look at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    There(Stamp),
+pub(super) enum PathSight {
+    There(PathStamp),
     /// No such entry.
     Absent,
     /// A parent is not a folder.
@@ -127,10 +127,10 @@ pub(super) enum Sight {
     Broken,
 }
 
-impl Sight {
-    fn of(result: std::io::Result<Metadata>) -> Self {
+impl PathSight {
+    fn from_metadata(result: std::io::Result<Metadata>) -> Self {
         match result {
-            Ok(meta) => Self::There(Stamp::new(&meta)),
+            Ok(meta) => Self::There(PathStamp::new(&meta)),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => Self::Absent,
                 ErrorKind::NotADirectory => Self::NotDir,
@@ -140,7 +140,7 @@ impl Sight {
         }
     }
 
-    pub(super) fn kind(&self) -> Option<Kind> {
+    pub(super) fn kind(&self) -> Option<PathKind> {
         match self {
             Self::There(stamp) => Some(stamp.kind),
             _ => None,
@@ -150,41 +150,41 @@ impl Sight {
 
 /// A look and its result.
 #[derive(Debug)]
-pub(super) enum Witness {
-    Stat(PathBuf, Sight),
-    Lstat(PathBuf, Sight),
+pub(super) enum PathWitness {
+    Stat(PathBuf, PathSight),
+    Lstat(PathBuf, PathSight),
     Real(PathBuf, Option<PathBuf>),
 }
 
-impl Witness {
+impl PathWitness {
     /// Returns true when a second look shows the same.
-    pub(super) fn holds(&self) -> bool {
+    pub(super) fn still_holds(&self) -> bool {
         match self {
-            Self::Stat(path, saw) => Sight::of(fs::metadata(path)) == *saw,
-            Self::Lstat(path, saw) => Sight::of(fs::symlink_metadata(path)) == *saw,
+            Self::Stat(path, saw) => PathSight::from_metadata(fs::metadata(path)) == *saw,
+            Self::Lstat(path, saw) => PathSight::from_metadata(fs::symlink_metadata(path)) == *saw,
             Self::Real(path, saw) => fs::canonicalize(path).ok() == *saw,
         }
     }
 }
 
 /// The result of reading a file.
-pub(super) enum Text {
+pub(super) enum FileText {
     Absent,
     Denied,
     Bytes(Arc<[u8]>),
 }
 
 /// Looks and reads for one answer.
-pub(super) struct Probe {
-    pub(super) witnesses: Vec<Witness>,
+pub(super) struct FileProbe {
+    pub(super) witnesses: Vec<PathWitness>,
     /// Nothing seen was too young to be trusted later.
     pub(super) lasting: bool,
     reads_left: u32,
     begun: SystemTime,
-    kept: HashMap<OsString, (Stamp, Arc<[u8]>)>,
+    kept: HashMap<OsString, (PathStamp, Arc<[u8]>)>,
 }
 
-impl Probe {
+impl FileProbe {
     pub(super) fn new() -> Self {
         Self {
             witnesses: Vec::new(),
@@ -196,7 +196,7 @@ impl Probe {
     }
 
     /// Starts over for another answer; the bytes of files are kept.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin_answer(&mut self) {
         self.witnesses = Vec::with_capacity(32);
         self.lasting = true;
         self.reads_left = READS_MAX;
@@ -207,94 +207,94 @@ impl Probe {
     }
 
     /// Looks at the target of `path`.
-    pub(super) fn stat(&mut self, path: &Path) -> Sight {
-        let sight = Sight::of(fs::metadata(path));
-        self.witnesses.push(Witness::Stat(path.to_owned(), sight));
+    pub(super) fn stat(&mut self, path: &Path) -> PathSight {
+        let sight = PathSight::from_metadata(fs::metadata(path));
+        self.witnesses.push(PathWitness::Stat(path.to_owned(), sight));
         self.note_age(&sight);
         sight
     }
 
     /// Looks at `path` itself. A second look in one answer is the first one:
     /// parts of an answer cannot contradict each other.
-    pub(super) fn lstat(&mut self, path: &Path) -> Sight {
+    pub(super) fn lstat(&mut self, path: &Path) -> PathSight {
         for witness in &self.witnesses {
-            if let Witness::Lstat(seen, sight) = witness
+            if let PathWitness::Lstat(seen, sight) = witness
                 && seen.as_os_str() == path.as_os_str()
             {
                 return *sight;
             }
         }
-        let sight = Sight::of(fs::symlink_metadata(path));
-        self.witnesses.push(Witness::Lstat(path.to_owned(), sight));
+        let sight = PathSight::from_metadata(fs::symlink_metadata(path));
+        self.witnesses.push(PathWitness::Lstat(path.to_owned(), sight));
         self.note_age(&sight);
         sight
     }
 
     /// The absolute path without links; `None` when there is none.
-    pub(super) fn real(&mut self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn resolve_path(&mut self, path: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(path).ok();
-        let witness = Witness::Real(path.to_owned(), real.clone());
+        let witness = PathWitness::Real(path.to_owned(), real.clone());
         self.witnesses.push(witness);
         real.map(without_verbatim_prefix)
     }
 
     /// Reads the target of the link at `path`, as text.
-    pub(super) fn link(path: &Path) -> Res<String> {
-        let target = fs::read_link(path).map_err(|_| Stop::Unsure("a link changed while read"))?;
+    pub(super) fn read_link(path: &Path) -> Res<String> {
+        let target = fs::read_link(path).map_err(|_| DetectStop::Unsure("a link changed while read"))?;
         let target = target.into_os_string().into_string();
-        target.map_err(|_| Stop::Unsure("a link is not UTF-8"))
+        target.map_err(|_| DetectStop::Unsure("a link is not UTF-8"))
     }
 
     /// Reads a regular file of at most `max` bytes, and nothing else that may
     /// stand there by now (a FIFO would block).
-    pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<Text> {
+    pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<FileText> {
         match self.stat(path) {
-            Sight::There(stamp) => self.read_seen(path, &stamp, max),
-            Sight::Absent | Sight::NotDir => Ok(Text::Absent),
-            Sight::Denied => Ok(Text::Denied),
-            Sight::Broken => Err(Stop::Unsure("a file cannot be looked at")),
+            PathSight::There(stamp) => self.read_seen(path, &stamp, max),
+            PathSight::Absent | PathSight::NotDir => Ok(FileText::Absent),
+            PathSight::Denied => Ok(FileText::Denied),
+            PathSight::Broken => Err(DetectStop::Unsure("a file cannot be looked at")),
         }
     }
 
     /// Reads a file already seen as `stamp`.
-    pub(super) fn read_seen(&mut self, path: &Path, stamp: &Stamp, max: u64) -> Res<Text> {
-        if stamp.kind != Kind::File {
-            return Err(Stop::Unsure("a file of git's is not a regular file"));
+    pub(super) fn read_seen(&mut self, path: &Path, stamp: &PathStamp, max: u64) -> Res<FileText> {
+        if stamp.kind != PathKind::File {
+            return Err(DetectStop::Unsure("a file of git's is not a regular file"));
         }
         if stamp.len > max {
-            return Err(Stop::Unsure("a file of git's is too large"));
+            return Err(DetectStop::Unsure("a file of git's is too large"));
         }
         if let Some((kept, bytes)) = self.kept.get(path.as_os_str())
             && kept == stamp
         {
-            return Ok(Text::Bytes(Arc::clone(bytes)));
+            return Ok(FileText::Bytes(Arc::clone(bytes)));
         }
-        let Some(bytes) = self.fetch(path, stamp, max)? else {
-            return Ok(Text::Denied);
+        let Some(bytes) = self.read_file(path, stamp, max)? else {
+            return Ok(FileText::Denied);
         };
         let bytes: Arc<[u8]> = Arc::from(bytes);
-        if !self.racy(stamp) && stamp.len <= FILE_MAX_BYTES {
+        if !self.is_racy(stamp) && stamp.len <= FILE_MAX_BYTES {
             self.kept.insert(path.as_os_str().to_owned(), (*stamp, Arc::clone(&bytes)));
         }
-        Ok(Text::Bytes(bytes))
+        Ok(FileText::Bytes(bytes))
     }
 
     /// Opens and reads; `None` without permission.
-    fn fetch(&mut self, path: &Path, seen: &Stamp, max: u64) -> Res<Option<Vec<u8>>> {
+    fn read_file(&mut self, path: &Path, seen: &PathStamp, max: u64) -> Res<Option<Vec<u8>>> {
         let Some(left) = self.reads_left.checked_sub(1) else {
-            return Err(Stop::Unsure("too many files"));
+            return Err(DetectStop::Unsure("too many files"));
         };
         self.reads_left = left;
-        let changed = Err(Stop::Unsure("a file changed while read"));
-        let mut file = match foreign::open(path, Links::Followed) {
-            Ok((file, meta)) if Stamp::new(&meta).is_same_file(seen) => file,
+        let changed = Err(DetectStop::Unsure("a file changed while read"));
+        let mut file = match foreign::open_file(path, LinkPolicy::Followed) {
+            Ok((file, meta)) if PathStamp::new(&meta).is_same_file(seen) => file,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
             _ => return changed,
         };
         // Room for one byte more than the stamp says: a file of unchanged length takes a single read.
         let expected = usize::try_from(seen.len).unwrap_or(0);
         let mut bytes = vec![0; expected + 1];
-        let failed = Err(Stop::Unsure("a file of git's cannot be read"));
+        let failed = Err(DetectStop::Unsure("a file of git's cannot be read"));
         let Ok(first) = file.read(&mut bytes) else {
             return failed;
         };
@@ -308,17 +308,17 @@ impl Probe {
         Ok(Some(bytes))
     }
 
-    fn note_age(&mut self, sight: &Sight) {
-        if let Sight::There(stamp) = sight
-            && self.racy(stamp)
+    fn note_age(&mut self, sight: &PathSight) {
+        if let PathSight::There(stamp) = sight
+            && self.is_racy(stamp)
         {
             self.lasting = false;
         }
     }
 
     /// Returns true when the file may have changed within the grain of its time stamp.
-    fn racy(&self, stamp: &Stamp) -> bool {
-        if stamp.kind == Kind::Dir {
+    fn is_racy(&self, stamp: &PathStamp) -> bool {
+        if stamp.kind == PathKind::Dir {
             return false;
         }
         let Some(modified) = stamp.modified else {

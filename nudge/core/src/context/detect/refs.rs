@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::is_space;
-use super::probe::{FILE_MAX_BYTES, Kind, PACKED_MAX_BYTES, Probe, Res, Sight, Stop, Text};
+use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, PACKED_MAX_BYTES, PathKind, PathSight, Res};
 
 /// git follows this many symbolic refs.
 const HOPS_MAX: usize = 5;
@@ -23,7 +23,7 @@ const RULES: [(&str, &str); 6] = [
 ];
 
 /// The content of one ref file.
-enum Raw {
+enum RefContent {
     Missing,
     /// There, but not readable as a ref.
     Broken,
@@ -32,7 +32,7 @@ enum Raw {
 }
 
 /// The end of a chain of symbolic refs.
-pub(super) struct Resolved {
+pub(super) struct ResolvedRef {
     pub(super) name: String,
     /// The last ref is there.
     pub(super) exists: bool,
@@ -41,29 +41,29 @@ pub(super) struct Resolved {
 }
 
 /// The refs of one repository, for one answer.
-pub(super) struct Refs<'a> {
+pub(super) struct RepoRefs<'a> {
     git_dir: &'a Path,
     common: &'a Path,
     /// Digits of an object name: 40 or 64.
     hex_len: usize,
-    packed: Option<Packed>,
+    packed: Option<PackedRefs>,
     /// Refs under `refs/remotes` without a file: nor has any ref below them.
     fileless: Vec<String>,
 }
 
-impl<'a> Refs<'a> {
+impl<'a> RepoRefs<'a> {
     pub(super) fn new(git_dir: &'a Path, common: &'a Path, hex_len: usize) -> Self {
         Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
     }
 
     /// Returns the output of `git rev-parse --abbrev-ref HEAD`; `None` when it fails because there is no commit yet.
     /// `strict` is `core.warnAmbiguousRefs`.
-    pub(super) fn abbreviated_head(&mut self, probe: &mut Probe, strict: bool) -> Res<Option<String>> {
-        let head = self.resolve(probe, "HEAD")?.filter(|head| head.exists);
+    pub(super) fn abbreviated_head(&mut self, probe: &mut FileProbe, strict: bool) -> Res<Option<String>> {
+        let head = self.resolve_ref(probe, "HEAD")?.filter(|head| head.exists);
         if strict || head.is_none() {
             for (before, after) in &RULES[1..] {
-                if self.exists(probe, &format!("{before}HEAD{after}"))? {
-                    return Err(Stop::Unsure("a second ref is called HEAD"));
+                if self.ref_exists(probe, &format!("{before}HEAD{after}"))? {
+                    return Err(DetectStop::Unsure("a second ref is called HEAD"));
                 }
             }
         }
@@ -74,15 +74,15 @@ impl<'a> Refs<'a> {
     }
 
     /// Returns the output of `git symbolic-ref --short HEAD` before the first commit.
-    pub(super) fn unborn_head(&mut self, probe: &mut Probe) -> Res<Option<String>> {
-        match self.resolve(probe, "HEAD")?.filter(|head| head.symbolic) {
+    pub(super) fn unborn_head(&mut self, probe: &mut FileProbe) -> Res<Option<String>> {
+        match self.resolve_ref(probe, "HEAD")?.filter(|head| head.symbolic) {
             Some(head) => self.shorten(probe, &head.name, false).map(Some),
             None => Ok(None),
         }
     }
 
     /// git's `refs_shorten_unambiguous_ref`.
-    fn shorten(&mut self, probe: &mut Probe, full: &str, strict: bool) -> Res<String> {
+    fn shorten(&mut self, probe: &mut FileProbe, full: &str, strict: bool) -> Res<String> {
         for (rule, (before, after)) in RULES.iter().enumerate().skip(1).rev() {
             let short = full.strip_prefix(before).and_then(|s| s.strip_suffix(after));
             let Some(short) = short else {
@@ -91,7 +91,7 @@ impl<'a> Refs<'a> {
             let rivals = if strict { RULES.len() } else { rule };
             let mut taken = false;
             for (rival, (before, after)) in RULES.iter().enumerate().take(rivals) {
-                if rival != rule && self.exists(probe, &format!("{before}{short}{after}"))? {
+                if rival != rule && self.ref_exists(probe, &format!("{before}{short}{after}"))? {
                     taken = true;
                     break;
                 }
@@ -103,26 +103,26 @@ impl<'a> Refs<'a> {
         Ok(full.to_owned())
     }
 
-    fn exists(&mut self, probe: &mut Probe, name: &str) -> Res<bool> {
-        Ok(self.resolve(probe, name)?.is_some_and(|found| found.exists))
+    fn ref_exists(&mut self, probe: &mut FileProbe, name: &str) -> Res<bool> {
+        Ok(self.resolve_ref(probe, name)?.is_some_and(|found| found.exists))
     }
 
     /// Follows `name`; `None` where git finds something it cannot take for a
     /// ref on the way.
-    pub(super) fn resolve(&mut self, probe: &mut Probe, name: &str) -> Res<Option<Resolved>> {
-        let mut found = Resolved { name: name.to_owned(), exists: false, symbolic: false };
+    pub(super) fn resolve_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<Option<ResolvedRef>> {
+        let mut found = ResolvedRef { name: name.to_owned(), exists: false, symbolic: false };
         for _ in 0..HOPS_MAX {
             if !valid_name(&found.name) {
                 return Ok(None);
             }
-            match self.raw(probe, &found.name)? {
-                Raw::Missing => return Ok(Some(found)),
-                Raw::Broken => return Ok(None),
-                Raw::Object => {
+            match self.read_ref(probe, &found.name)? {
+                RefContent::Missing => return Ok(Some(found)),
+                RefContent::Broken => return Ok(None),
+                RefContent::Object => {
                     found.exists = true;
                     return Ok(Some(found));
                 }
-                Raw::Symbolic(next) => {
+                RefContent::Symbolic(next) => {
                     found.symbolic = true;
                     found.name = next;
                 }
@@ -132,9 +132,9 @@ impl<'a> Refs<'a> {
     }
 
     /// The file of a ref: per worktree or shared.
-    fn path(&self, name: &str) -> Res<PathBuf> {
+    fn ref_path(&self, name: &str) -> Res<PathBuf> {
         if name.starts_with("worktrees/") || name.starts_with("main-worktree/") {
-            return Err(Stop::Unsure("a ref of another worktree"));
+            return Err(DetectStop::Unsure("a ref of another worktree"));
         }
         let root = |b: u8| b.is_ascii_uppercase() || b == b'-' || b == b'_';
         let own = name.bytes().all(root)
@@ -142,79 +142,79 @@ impl<'a> Refs<'a> {
         Ok(if own { self.git_dir } else { self.common }.join(name))
     }
 
-    fn raw(&mut self, probe: &mut Probe, name: &str) -> Res<Raw> {
-        let path = self.path(name)?;
+    fn read_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<RefContent> {
+        let path = self.ref_path(name)?;
         let below = |upper: &String| name.strip_prefix(upper.as_str()).is_some_and(|rest| rest.starts_with('/'));
         if self.fileless.iter().any(below) {
-            return self.packed(probe, name);
+            return self.find_packed(probe, name);
         }
         let stamp = match probe.lstat(&path) {
-            Sight::Absent => {
+            PathSight::Absent => {
                 if name.starts_with("refs/remotes/") {
                     self.fileless.push(name.to_owned());
                 }
-                return self.packed(probe, name);
+                return self.find_packed(probe, name);
             }
             // git does not turn to the packed refs here.
-            Sight::NotDir => return Ok(Raw::Missing),
-            Sight::Denied | Sight::Broken => {
-                return Err(Stop::Unsure("a ref cannot be looked at"));
+            PathSight::NotDir => return Ok(RefContent::Missing),
+            PathSight::Denied | PathSight::Broken => {
+                return Err(DetectStop::Unsure("a ref cannot be looked at"));
             }
-            Sight::There(stamp) => stamp,
+            PathSight::There(stamp) => stamp,
         };
         let text = match stamp.kind {
-            Kind::Dir => return self.packed(probe, name),
-            Kind::Link => {
-                let target = Probe::link(&path)?;
+            PathKind::Dir => return self.find_packed(probe, name),
+            PathKind::Link => {
+                let target = FileProbe::read_link(&path)?;
                 if target.starts_with("refs/") && valid_name(&target) {
-                    return Ok(Raw::Symbolic(target));
+                    return Ok(RefContent::Symbolic(target));
                 }
                 probe.read(&path, FILE_MAX_BYTES)?
             }
             // A branch called `index` makes git look at `.git/index`.
-            Kind::File if !name.starts_with("refs/") && name != "HEAD" => {
+            PathKind::File if !name.starts_with("refs/") && name != "HEAD" => {
                 probe.read_seen(&path, &stamp, PACKED_MAX_BYTES)?
             }
-            Kind::File | Kind::Other => probe.read_seen(&path, &stamp, FILE_MAX_BYTES)?,
+            PathKind::File | PathKind::Other => probe.read_seen(&path, &stamp, FILE_MAX_BYTES)?,
         };
         match text {
-            Text::Bytes(bytes) => self.parse(&bytes),
-            Text::Absent | Text::Denied => Err(Stop::Unsure("a ref cannot be read")),
+            FileText::Bytes(bytes) => self.parse_ref(&bytes),
+            FileText::Absent | FileText::Denied => Err(DetectStop::Unsure("a ref cannot be read")),
         }
     }
 
-    fn parse(&self, bytes: &[u8]) -> Res<Raw> {
+    fn parse_ref(&self, bytes: &[u8]) -> Res<RefContent> {
         let text = trim_end(bytes);
         if let Some(target) = text.strip_prefix(b"ref:") {
             let start = target.iter().position(|&b| !is_space(b));
             let target = target.get(start.unwrap_or(target.len())..).unwrap_or(&[]);
             if target.contains(&0) {
-                return Err(Stop::Unsure("a NUL byte in a ref"));
+                return Err(DetectStop::Unsure("a NUL byte in a ref"));
             }
             return match str::from_utf8(target) {
-                Ok(target) => Ok(Raw::Symbolic(target.to_owned())),
-                Err(_) => Err(Stop::Unsure("a ref name is not UTF-8")),
+                Ok(target) => Ok(RefContent::Symbolic(target.to_owned())),
+                Err(_) => Err(DetectStop::Unsure("a ref name is not UTF-8")),
             };
         }
         let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
         let ends = |at: usize| text.get(at).is_none_or(|&b| b == 0 || is_space(b));
-        Ok(if digits >= self.hex_len && ends(self.hex_len) { Raw::Object } else { Raw::Broken })
+        Ok(if digits >= self.hex_len && ends(self.hex_len) { RefContent::Object } else { RefContent::Broken })
     }
 
-    fn packed(&mut self, probe: &mut Probe, name: &str) -> Res<Raw> {
+    fn find_packed(&mut self, probe: &mut FileProbe, name: &str) -> Res<RefContent> {
         if self.packed.is_none() {
-            self.packed = Some(Packed::open(probe, self.common, self.hex_len)?);
+            self.packed = Some(PackedRefs::open(probe, self.common, self.hex_len)?);
         }
         let holds = match &self.packed {
-            Some(packed) => packed.holds(name.as_bytes())?,
+            Some(packed) => packed.has_ref(name.as_bytes())?,
             None => false,
         };
-        Ok(if holds { Raw::Object } else { Raw::Missing })
+        Ok(if holds { RefContent::Object } else { RefContent::Missing })
     }
 }
 
 /// The `packed-refs` file.
-struct Packed {
+struct PackedRefs {
     bytes: Arc<[u8]>,
     /// The offset of the first record, past the header.
     start: usize,
@@ -222,15 +222,15 @@ struct Packed {
     hex_len: usize,
 }
 
-impl Packed {
-    fn open(probe: &mut Probe, common: &Path, hex_len: usize) -> Res<Self> {
+impl PackedRefs {
+    fn open(probe: &mut FileProbe, common: &Path, hex_len: usize) -> Res<Self> {
         let bytes = match probe.read(&common.join("packed-refs"), PACKED_MAX_BYTES)? {
-            Text::Bytes(bytes) => bytes,
-            Text::Absent => Arc::from([]),
-            Text::Denied => return Err(Stop::Unsure("packed-refs cannot be read")),
+            FileText::Bytes(bytes) => bytes,
+            FileText::Absent => Arc::from([]),
+            FileText::Denied => return Err(DetectStop::Unsure("packed-refs cannot be read")),
         };
         let mut packed = Self { bytes, start: 0, sorted: false, hex_len };
-        let malformed = Err(Stop::Unsure("packed-refs is malformed"));
+        let malformed = Err(DetectStop::Unsure("packed-refs is malformed"));
         if packed.bytes.first() == Some(&b'#') {
             let Some(end) = packed.bytes.iter().position(|&b| b == b'\n') else {
                 return malformed;
@@ -245,9 +245,9 @@ impl Packed {
         if whole { Ok(packed) } else { malformed }
     }
 
-    fn holds(&self, name: &[u8]) -> Res<bool> {
+    fn has_ref(&self, name: &[u8]) -> Res<bool> {
         let records = self.bytes.get(self.start..).unwrap_or(&[]);
-        if self.sorted { self.search(records, name) } else { self.scan(records, name) }
+        if self.sorted { self.search_sorted(records, name) } else { self.scan_records(records, name) }
     }
 
     /// The name in the record `line` (without its line feed).
@@ -255,13 +255,13 @@ impl Packed {
         let hex = line.get(..self.hex_len).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
         match line.get(self.hex_len..) {
             Some([b' ', name @ ..]) if hex => Ok(name),
-            _ => Err(Stop::Unsure("packed-refs is malformed")),
+            _ => Err(DetectStop::Unsure("packed-refs is malformed")),
         }
     }
 
     /// git's own binary search, so that a file that only claims to be sorted
     /// gives git's own answer.
-    fn search(&self, records: &[u8], name: &[u8]) -> Res<bool> {
+    fn search_sorted(&self, records: &[u8], name: &[u8]) -> Res<bool> {
         let starts = |at: usize| at == 0 || (records[at - 1] == b'\n' && records.get(at) != Some(&b'^'));
         let (mut low, mut high) = (0, records.len());
         while low != high {
@@ -286,7 +286,7 @@ impl Packed {
         Ok(false)
     }
 
-    fn scan(&self, records: &[u8], name: &[u8]) -> Res<bool> {
+    fn scan_records(&self, records: &[u8], name: &[u8]) -> Res<bool> {
         let mut found = false;
         for line in records.split(|&b| b == b'\n') {
             if line.is_empty() || line[0] == b'^' {
@@ -321,7 +321,7 @@ fn trim_end(text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Packed, valid_name};
+    use super::{PackedRefs, valid_name};
 
     #[test]
     fn names() {
@@ -349,14 +349,14 @@ mod tests {
                     text.push_str(&["^", object, "\n"].concat());
                 }
             }
-            let packed = Packed { bytes: text.as_bytes().into(), start: 0, sorted, hex_len: 40 };
+            let packed = PackedRefs { bytes: text.as_bytes().into(), start: 0, sorted, hex_len: 40 };
             for name in &names {
-                assert_eq!(packed.holds(name.as_bytes()), Ok(true), "{name}");
-                assert_eq!(packed.holds(format!("{name}x").as_bytes()), Ok(false));
+                assert_eq!(packed.has_ref(name.as_bytes()), Ok(true), "{name}");
+                assert_eq!(packed.has_ref(format!("{name}x").as_bytes()), Ok(false));
             }
-            assert_eq!(packed.holds(b""), Ok(false));
-            assert_eq!(packed.holds(b"a"), Ok(false));
-            assert_eq!(packed.holds(b"z"), Ok(false));
+            assert_eq!(packed.has_ref(b""), Ok(false));
+            assert_eq!(packed.has_ref(b"a"), Ok(false));
+            assert_eq!(packed.has_ref(b"z"), Ok(false));
         }
     }
 }

@@ -2,22 +2,26 @@
 
 use std::path::Path;
 
-use super::config::Entry;
-use super::layers::Scope;
-use super::probe::{Probe, Res, Sight, Stop};
+use super::config::ConfigEntry;
+use super::layers::ConfigScope;
+use super::probe::{DetectStop, FileProbe, PathSight, Res};
 
 /// The URL of `origin`; `None` when the repository has no such remote.
-pub(super) fn origin_url(probe: &mut Probe, common: &Path, entries: &[(Scope, Entry)]) -> Res<Option<String>> {
+pub(super) fn origin_url(
+    probe: &mut FileProbe,
+    common: &Path,
+    entries: &[(ConfigScope, ConfigEntry)],
+) -> Res<Option<String>> {
     let mut configured = false;
     let mut first: Option<&[u8]> = None;
     for (scope, entry) in entries {
-        let Some((b"remote", Some(b"origin"), key)) = entry.parts() else {
+        let Some((b"remote", Some(b"origin"), key)) = entry.split_name() else {
             continue;
         };
-        configured |= *scope == Scope::Repository;
+        configured |= *scope == ConfigScope::Repository;
         if let (b"url", Some(value)) = (key, entry.value.as_deref()) {
             if value.is_empty() {
-                return Err(Stop::Unsure("an empty URL, which versions of git take differently"));
+                return Err(DetectStop::Unsure("an empty URL, which versions of git take differently"));
             }
             first = first.or(Some(value));
         }
@@ -28,33 +32,34 @@ pub(super) fn origin_url(probe: &mut Probe, common: &Path, entries: &[(Scope, En
     if !configured {
         return Ok(None);
     }
-    let url = rewritten(url, entries);
+    let url = rewrite_url(url, entries);
     match String::from_utf8(url) {
         Ok(url) => Ok(Some(url)),
-        Err(_) => Err(Stop::Unsure("the URL is not UTF-8")),
+        Err(_) => Err(DetectStop::Unsure("the URL is not UTF-8")),
     }
 }
 
 /// No `url` anywhere: git looks for its oldest ways to name a remote.
-fn without_url(probe: &mut Probe, common: &Path, configured: bool) -> Res<Option<String>> {
+fn without_url(probe: &mut FileProbe, common: &Path, configured: bool) -> Res<Option<String>> {
     for folder in ["remotes", "branches"] {
         match probe.lstat(&common.join(folder).join("origin")) {
-            Sight::Absent | Sight::NotDir => {}
-            _ => return Err(Stop::Unsure("a remote in a file of its own")),
+            PathSight::Absent | PathSight::NotDir => {}
+            _ => return Err(DetectStop::Unsure("a remote in a file of its own")),
         }
     }
     if configured {
-        return Err(Stop::Unsure("origin without a URL"));
+        return Err(DetectStop::Unsure("origin without a URL"));
     }
     Ok(None)
 }
 
 /// `url.<base>.insteadOf`: the longest prefix wins, the first of equals; bases
 /// keep the order in which they first appear (git's `alias_url`).
-fn rewritten(url: &[u8], entries: &[(Scope, Entry)]) -> Vec<u8> {
+fn rewrite_url(url: &[u8], entries: &[(ConfigScope, ConfigEntry)]) -> Vec<u8> {
     let mut bases: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
     for (_, entry) in entries {
-        let (Some((b"url", Some(base), b"insteadof")), Some(prefix)) = (entry.parts(), entry.value.as_deref()) else {
+        let (Some((b"url", Some(base), b"insteadof")), Some(prefix)) = (entry.split_name(), entry.value.as_deref())
+        else {
             continue;
         };
         match bases.iter_mut().find(|known| known.0 == base) {

@@ -4,20 +4,20 @@
 use smallvec::SmallVec;
 
 use super::matching::class_end;
-use crate::steps::{Steps, TooMany};
+use crate::steps::{StepBudget, TooMany};
 
-/// The alternatives of a pattern with [`paired`] brackets and braces.
-pub(super) struct Alternatives<'a> {
+/// The alternatives of a pattern with [`check_pairs`] brackets and braces.
+pub(super) struct BraceAlternatives<'a> {
     pattern: &'a str,
     /// The alternative so far.
     text: String,
     /// The braces on the way to it, in the order of their beginnings.
-    forks: SmallVec<[Fork; 4]>,
+    forks: SmallVec<[BraceFork; 4]>,
     begun: bool,
 }
 
 /// Braces of which one part is in the alternative.
-struct Fork {
+struct BraceFork {
     /// The braces around these, as an index.
     around: Option<usize>,
     /// Length of the alternative before the part.
@@ -28,13 +28,13 @@ struct Fork {
     end: usize,
 }
 
-impl<'a> Alternatives<'a> {
-    pub fn of(pattern: &'a str) -> Self {
+impl<'a> BraceAlternatives<'a> {
+    pub fn new(pattern: &'a str) -> Self {
         Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
     /// Returns the next alternative. The start that it shares with the one before is not read again.
-    pub fn next(&mut self, steps: &mut Steps) -> Result<Option<&str>, TooMany> {
+    pub fn next(&mut self, steps: &mut StepBudget) -> Result<Option<&str>, TooMany> {
         let Some((mut at, mut inside)) = self.resume() else { return Ok(None) };
         while let Some(first) = self.pattern.as_bytes().get(at) {
             let rest = &self.pattern[at..];
@@ -43,7 +43,7 @@ impl<'a> Alternatives<'a> {
                 (b'{', _) => {
                     let range = range_end(rest);
                     if range.is_none() {
-                        self.forks.push(Fork { around: inside, before: self.text.len(), next: None, end: 0 });
+                        self.forks.push(BraceFork { around: inside, before: self.text.len(), next: None, end: 0 });
                         inside = Some(self.forks.len() - 1);
                         at += 1;
                     }
@@ -52,8 +52,8 @@ impl<'a> Alternatives<'a> {
                 (b',', Some(fork)) => {
                     let fork = &mut self.forks[fork];
                     if fork.end == 0 {
-                        let length = closing(rest);
-                        steps.take(length)?;
+                        let length = find_closing(rest);
+                        steps.take_steps(length)?;
                         fork.end = at + length;
                     }
                     fork.next = Some(at + 1);
@@ -72,7 +72,7 @@ impl<'a> Alternatives<'a> {
                     rest.bytes().skip(1).position(|byte| special(&byte)).map_or(rest.len(), |found| 1 + found)
                 }
             };
-            steps.take(2 + copied / 8)?;
+            steps.take_steps(2 + copied / 8)?;
             self.text.push_str(&rest[..copied]);
             at += copied;
         }
@@ -96,7 +96,7 @@ impl<'a> Alternatives<'a> {
 }
 
 /// Returns the length up to and with the `}` of the braces that `text` is in.
-fn closing(text: &str) -> usize {
+fn find_closing(text: &str) -> usize {
     let (mut depth, mut at) = (1, 0);
     while let Some(found) = text[at..].find(['[', '{', '}']) {
         at += found;
@@ -126,7 +126,7 @@ fn range_end(text: &str) -> Option<usize> {
 }
 
 /// Checks that every bracket and brace has its partner.
-pub(super) fn paired(pattern: &str) -> Result<(), &'static str> {
+pub(super) fn check_pairs(pattern: &str) -> Result<(), &'static str> {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(found) = pattern[at..].find(['[', ']', '{', '}']) {
         at += found;

@@ -1,6 +1,6 @@
 //! Matches one pattern without braces, in one loop without recursion or allocation.
 
-use crate::steps::{Steps, TooMany};
+use crate::steps::{StepBudget, TooMany};
 
 /// Returns the length of the text with which every match of `pattern` begins. A `/` at its end does not count, as
 /// `dir/**` matches `dir`.
@@ -14,7 +14,7 @@ pub(super) fn literal_head(pattern: &str) -> usize {
 /// Matches a pattern. The first `head` bytes are known to be equal on both sides, and are plain characters. On a
 /// mismatch the last `*` of the segment takes one more character, else the last `**` one more segment. Earlier ones
 /// need no second try, because the text between them has already matched at the earliest place.
-pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps) -> Result<bool, TooMany> {
+pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mut StepBudget) -> Result<bool, TooMany> {
     let (p, t) = (pattern.as_bytes(), text.as_bytes());
     let (mut pi, mut ti) = (head, head);
     let mut star: Option<(usize, usize)> = None;
@@ -28,7 +28,7 @@ pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps)
         }
     }
     loop {
-        steps.take(1)?;
+        steps.take_steps(1)?;
         match p.get(pi) {
             None if ti == t.len() => return Ok(true),
             // `**` between slashes matches nothing or whole segments.
@@ -57,8 +57,8 @@ pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps)
                 // Everything before has matched byte by byte, so a character begins here on both sides.
                 let (pattern, text) = (&pattern[pi..], &text[ti..]);
                 let end = class_end(pattern).unwrap_or(1);
-                steps.take(end)?;
-                if let Some(taken) = one(&pattern[..end], text) {
+                steps.take_steps(end)?;
+                if let Some(taken) = match_one(&pattern[..end], text) {
                     (pi, ti) = (pi + end, ti + taken);
                     continue;
                 }
@@ -81,7 +81,7 @@ pub(super) fn matches(pattern: &str, text: &str, head: usize, steps: &mut Steps)
         } else if let Some((after, at)) = globstar
             && let Some(slash) = memchr::memchr(b'/', &t[at..])
         {
-            steps.take(1 + slash / 16)?;
+            steps.take_steps(1 + slash / 16)?;
             (pi, ti) = (after, at + slash + 1);
             (star, globstar) = (None, Some((pi, ti)));
         } else {
@@ -105,7 +105,7 @@ pub(super) fn class_end(text: &str) -> Option<usize> {
 }
 
 /// Matches one character by `?` or a whole class; returns its length in the text.
-fn one(pattern: &str, text: &str) -> Option<usize> {
+fn match_one(pattern: &str, text: &str) -> Option<usize> {
     let have = text.chars().next().filter(|&have| have != '/')?;
     if let Some(body) = pattern.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let (negated, body) = body.strip_prefix('!').map_or((false, body), |body| (true, body));

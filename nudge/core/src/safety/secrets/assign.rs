@@ -2,13 +2,13 @@
 //! name raises a suspicion, the value decides.
 
 use super::classify::{
-    Mix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
+    CharMix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
     starts_with_lower,
 };
 use super::command::is_chosen_password;
 use super::header::{cookie_credential, header_credential, scheme_credential};
-use super::names::{Promise, is_carrier, is_namer, promise};
-use super::read::{Value, ceil_boundary, name_before, separator, value_after};
+use super::names::{NamePromise, is_carrier, is_namer, judge_name};
+use super::read::{WrittenValue, ceil_boundary, find_separator, name_before, value_after};
 use super::verdict::{has_brackets, is_noise, is_public_token, is_secret};
 
 /// How much of a value is read.
@@ -17,33 +17,33 @@ const VALUE_LIMIT: usize = 256;
 const MANY: usize = 256;
 
 /// Finds an assignment of a literal to a secret-looking name.
-pub(super) fn find(text: &str) -> Option<&'static str> {
+pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     // The name announced by `name: X` or `key="X"`, waiting for its `value: Y`.
     let mut announced: Option<&str> = None;
     let mut judged = 0;
     // The same name again promises the same, and the same assignment again gets the same answer.
-    let mut last_name = ("", Promise::None, false);
+    let mut last_name = ("", NamePromise::None, false);
     let mut last_judged = (0, "", "");
     for (i, &b) in bytes.iter().enumerate() {
         if !matches!(b, b'=' | b':' | b'>' | b',') {
             continue;
         }
-        let Some(name) = separator(bytes, i, b).and_then(|end| name_before(text, end)) else {
+        let Some(name) = find_separator(bytes, i, b).and_then(|end| name_before(text, end)) else {
             continue;
         };
         let last = name.rsplit(' ').next().unwrap_or(name);
         let full = announced.filter(|_| is_carrier(last)).unwrap_or(name);
         if last_name.0 != full {
-            last_name = (full, promise(full.as_bytes()), is_namer(last));
+            last_name = (full, judge_name(full.as_bytes()), is_namer(last));
         }
         let (_, mut promised, namer) = last_name;
         if b == b',' && bytes[..i.saturating_sub(name.len() + 2)].ends_with(b"auth=(") {
-            promised = Promise::Password;
+            promised = NamePromise::Password;
         }
         let is_note =
-            promised == Promise::None && b == b':' && bytes.get(i + 1) == Some(&b' ') && is_described(bytes, i);
-        if promised == Promise::None && !is_note && !namer {
+            promised == NamePromise::None && b == b':' && bytes.get(i + 1) == Some(&b' ') && is_described(bytes, i);
+        if promised == NamePromise::None && !is_note && !namer {
             continue;
         }
         // Texts with very many candidates have only the beginnings of the later values read.
@@ -61,7 +61,7 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         if is_note && is_noted_password(&value) {
             return Some("secret-assignment");
         }
-        if let Some(rule) = judge(promised, full.as_bytes(), &value, text, i) {
+        if let Some(rule) = judge_value(promised, full.as_bytes(), &value, text, i) {
             return Some(rule);
         }
     }
@@ -84,25 +84,31 @@ fn is_described(bytes: &[u8], i: usize) -> bool {
 }
 
 /// A password noted in prose: digits or marks among the letters, in one piece.
-fn is_noted_password(value: &Value<'_>) -> bool {
+fn is_noted_password(value: &WrittenValue<'_>) -> bool {
     let bytes = value.long.as_bytes();
     if bytes.len() < 6 || !bytes.iter().any(u8::is_ascii_digit) {
         return false;
     }
-    let mix = Mix::of(bytes);
-    is_secret(Promise::Password, value.long, false)
+    let mix = CharMix::from_bytes(bytes);
+    is_secret(NamePromise::Password, value.long, false)
         && (mix.digit >= 3 || (mix.symbol > 0 && mix.digit > 0) || is_random(value.long, 10))
         && !value.long.contains(['/', '('])
 }
 
 /// Judges the value found at separator `b` (byte `i`) for `name`.
-fn judge(promised: Promise, name: &[u8], value: &Value<'_>, text: &str, i: usize) -> Option<&'static str> {
+fn judge_value(
+    promised: NamePromise,
+    name: &[u8],
+    value: &WrittenValue<'_>,
+    text: &str,
+    i: usize,
+) -> Option<&'static str> {
     let b = text.as_bytes()[i];
     match promised {
-        Promise::None => None,
-        Promise::Header => header_credential(value.line).then_some("authorization-header"),
-        Promise::Cookie => cookie_credential(value.line).then_some("cookie"),
-        Promise::Phrase => is_phrase(value.line).then_some("recovery-phrase"),
+        NamePromise::None => None,
+        NamePromise::Header => header_credential(value.line).then_some("authorization-header"),
+        NamePromise::Cookie => cookie_credential(value.line).then_some("cookie"),
+        NamePromise::Phrase => is_phrase(value.line).then_some("recovery-phrase"),
         _ if b == b',' && !opens_list(text.as_bytes(), i, name.len()) => None,
         _ if b == b',' => (value.quoted && (is_random(value.text, 12) || is_listed_secret(promised, value.text)))
             .then_some("secret-assignment"),
@@ -117,8 +123,8 @@ fn judge(promised: Promise, name: &[u8], value: &Value<'_>, text: &str, i: usize
                 return None;
             }
             let strict = match promised {
-                Promise::Weak => false,
-                Promise::Token => is_random(value, 16) || is_uuid(value.as_bytes()),
+                NamePromise::Weak => false,
+                NamePromise::Token => is_random(value, 16) || is_uuid(value.as_bytes()),
                 _ => is_passwordish(value) && !value.contains('/'),
             };
             (strict && is_secret(promised, value, false)).then_some("secret-assignment")
@@ -127,15 +133,15 @@ fn judge(promised: Promise, name: &[u8], value: &Value<'_>, text: &str, i: usize
             let query = i > name.len() && matches!(text.as_bytes()[i - name.len() - 1], b'?' | b'&');
             let spelled = name.iter().any(u8::is_ascii_lowercase);
             (is_secret(promised, value.text, b == b'=' && (query || !spelled))
-                || (query && promised == Promise::Weak && is_query_key(value.text))
+                || (query && promised == NamePromise::Weak && is_query_key(value.text))
                 || (!value.quoted
                     && !query
                     && value.long.len() > value.text.len()
-                    && (promised == Promise::Password && !has_brackets(value.long)
-                        || promised == Promise::Token && is_noise(value.long.as_bytes()))
+                    && (promised == NamePromise::Password && !has_brackets(value.long)
+                        || promised == NamePromise::Token && is_noise(value.long.as_bytes()))
                     && is_secret(promised, value.long, false))
-                || (!value.quoted && promised == Promise::Password && is_spaced_code(value.line.trim_end()))
-                || (promised >= Promise::Token && scheme_credential(value.line)))
+                || (!value.quoted && promised == NamePromise::Password && is_spaced_code(value.line.trim_end()))
+                || (promised >= NamePromise::Token && scheme_credential(value.line)))
             .then_some("secret-assignment")
         }
     }
@@ -160,9 +166,9 @@ fn opens_list(bytes: &[u8], i: usize, name: usize) -> bool {
 }
 
 /// `("NAME", "value")`: stricter than an assignment, since lists of names look the same.
-fn is_listed_secret(promised: Promise, value: &str) -> bool {
-    let mix = Mix::of(value.as_bytes());
-    promised >= Promise::Token && (mix.digit >= 2 || mix.symbol >= 4) && is_secret(promised, value, false)
+fn is_listed_secret(promised: NamePromise, value: &str) -> bool {
+    let mix = CharMix::from_bytes(value.as_bytes());
+    promised >= NamePromise::Token && (mix.digit >= 2 || mix.symbol >= 4) && is_secret(promised, value, false)
 }
 
 /// The text of `<name>text</`, for the `>` at byte `i`.
@@ -184,14 +190,14 @@ fn is_phrase(line: &str) -> bool {
 }
 
 /// The value of a key, as a whole.
-pub(super) fn names_literal(promised: Promise, value: &str) -> bool {
+pub(super) fn names_literal(promised: NamePromise, value: &str) -> bool {
     match promised {
-        Promise::Cookie => cookie_credential(value),
-        Promise::Phrase => is_phrase(value),
+        NamePromise::Cookie => cookie_credential(value),
+        NamePromise::Phrase => is_phrase(value),
         _ => {
             is_secret(promised, value, false)
-                || (promised >= Promise::Token && scheme_credential(value))
-                || (promised == Promise::Token && is_chosen_password(value) && !is_placeholder(value))
+                || (promised >= NamePromise::Token && scheme_credential(value))
+                || (promised == NamePromise::Token && is_chosen_password(value) && !is_placeholder(value))
         }
     }
 }

@@ -73,10 +73,10 @@ static PLACEHOLDER_WORDS: LazyLock<WordSet> =
 /// An automaton over fixed beginnings, for [`starts_with_any`].
 type Starts = LazyLock<Option<AhoCorasick>>;
 
-static REFERENCES: Starts = LazyLock::new(|| anchored(REFERENCE_STARTS));
-static STAND_INS: Starts = LazyLock::new(|| anchored(PLACEHOLDER_STARTS));
+static REFERENCES: Starts = LazyLock::new(|| compile_anchored(REFERENCE_STARTS));
+static STAND_INS: Starts = LazyLock::new(|| compile_anchored(PLACEHOLDER_STARTS));
 
-fn anchored(starts: &[&str]) -> Option<AhoCorasick> {
+fn compile_anchored(starts: &[&str]) -> Option<AhoCorasick> {
     AhoCorasick::builder().ascii_case_insensitive(true).start_kind(StartKind::Anchored).build(starts).ok()
 }
 
@@ -148,7 +148,7 @@ fn is_path(value: &str) -> bool {
     let bytes = value.as_bytes();
     let rooted = ["/", "./", "../", "~/", "@/", "@./", "@~/", "\\\\", ".\\"].iter().any(|p| value.starts_with(p));
     let named = bytes[0] == b'.' || (bytes[0] == b'@' && bytes[1..].contains(&b'.') && wordy_share(bytes) > 50);
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     let base64 = bytes.len() >= 32
         && mix.digit > 3
         && mix.upper > 3
@@ -179,7 +179,7 @@ fn is_call_or_url(value: &str) -> bool {
 /// Returns true when the value is a stand-in such as `changeme`, `xxxx` or `your-token-here`.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
-    if distinct(bytes, 4) <= 3 || is_test_key(value) {
+    if count_distinct(bytes, 4) <= 3 || is_test_key(value) {
         return true;
     }
     if bytes.len() > 96 {
@@ -240,7 +240,7 @@ pub(super) fn case_changes(bytes: &[u8]) -> usize {
 }
 
 /// Number of different bytes, counted up to `stop`.
-pub(super) fn distinct(bytes: &[u8], stop: usize) -> usize {
+pub(super) fn count_distinct(bytes: &[u8], stop: usize) -> usize {
     let mut seen = [false; 256];
     let mut count = 0;
     for &b in bytes {
@@ -309,7 +309,7 @@ fn common_pair(a: u8, b: u8) -> bool {
 
 /// Kinds of characters a value is made of.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mix {
+pub(super) struct CharMix {
     pub lower: usize,
     pub upper: usize,
     pub digit: usize,
@@ -317,8 +317,8 @@ pub(super) struct Mix {
     pub space: usize,
 }
 
-impl Mix {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+impl CharMix {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         let mut mix = Self::default();
         for b in bytes {
             match b {
@@ -332,11 +332,11 @@ impl Mix {
         mix
     }
 
-    pub(super) const fn letters(self) -> usize {
+    pub(super) const fn count_letters(self) -> usize {
         self.lower + self.upper
     }
 
-    pub(super) fn classes(self) -> usize {
+    pub(super) fn count_classes(self) -> usize {
         usize::from(self.lower > 0) + usize::from(self.upper > 0) + usize::from(self.digit > 0)
     }
 }
@@ -348,11 +348,11 @@ pub(super) fn is_random(value: &str, min: usize) -> bool {
     if bytes.len() < min || !value.is_ascii() {
         return false;
     }
-    let mix = Mix::of(bytes);
-    if mix.space > 0 || mix.letters() < 3 || mix.symbol * 3 > bytes.len() || distinct(bytes, 7) < 7 {
+    let mix = CharMix::from_bytes(bytes);
+    if mix.space > 0 || mix.count_letters() < 3 || mix.symbol * 3 > bytes.len() || count_distinct(bytes, 7) < 7 {
         return false;
     }
-    if mix.classes() < 2 && (mix.digit > 0 || mix.letters() < 16) {
+    if mix.count_classes() < 2 && (mix.digit > 0 || mix.count_letters() < 16) {
         return false;
     }
     if mix.digit == 0 && mix.symbol * 10 > bytes.len() && bytes.len() < 32 {
@@ -375,7 +375,7 @@ pub(super) fn is_odd_word(word: &str) -> bool {
     word.len() >= 12
         && word.bytes().all(|b| b.is_ascii_alphabetic())
         && !is_wordlike(word.as_bytes())
-        && distinct(word.as_bytes(), 6) > 5
+        && count_distinct(word.as_bytes(), 6) > 5
 }
 
 /// Returns true when the value looks like a chosen or generated password, as opposed to a plain word, an identifier, a
@@ -385,7 +385,7 @@ pub(super) fn is_passwordish(value: &str) -> bool {
     if bytes.len() < 6 || is_version_or_number(bytes) || is_env_name(bytes) {
         return false;
     }
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     if mix.space > 0 {
         return is_spaced_code(value);
     }
@@ -394,7 +394,7 @@ pub(super) fn is_passwordish(value: &str) -> bool {
         .filter(|b| matches!(b, b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'+' | b'=' | b'~'))
         .count();
     let shares = wordy_share(bytes);
-    if mix.letters() == 0 {
+    if mix.count_letters() == 0 {
         return odd > 0 && mix.digit > 3;
     }
     if mix.digit > 0 {
@@ -402,7 +402,7 @@ pub(super) fn is_passwordish(value: &str) -> bool {
         return mix.digit >= 3 || odd > 0 || shares < 60 || (mix.symbol == 0 && mix.digit * 10 >= bytes.len());
     }
     odd > 0 && (shares < 90 || odd * 4 < bytes.len())
-        || (shares < 40 && bytes.len() >= 8 && mix.letters() * 10 >= bytes.len() * 8)
+        || (shares < 40 && bytes.len() >= 8 && mix.count_letters() * 10 >= bytes.len() * 8)
 }
 
 /// Codes written in groups: `abcd efgh ijkl mnop` with letters that make no words.
@@ -415,10 +415,11 @@ pub(super) fn is_spaced_code(value: &str) -> bool {
 
 /// `1.2.3-beta`, `v2`, `10.0.0.1:80`, `300s`, `2026-03-15`: digits and marks with few letters.
 pub(super) fn is_version_or_number(bytes: &[u8]) -> bool {
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     let marks = bytes.iter().filter(|b| matches!(b, b'.' | b'-' | b':' | b',' | b'/' | b'_')).count();
-    let number =
-        mix.upper + mix.lower <= 2 && mix.symbol == marks && (mix.symbol > 0 || mix.letters() == 0 || bytes.len() < 12);
+    let number = mix.upper + mix.lower <= 2
+        && mix.symbol == marks
+        && (mix.symbol > 0 || mix.count_letters() == 0 || bytes.len() < 12);
     number || is_package_version(bytes)
 }
 

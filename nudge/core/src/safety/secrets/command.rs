@@ -1,17 +1,17 @@
 //! Credentials given to commands: flags, login arguments, piped input, URLs with a password in them.
 
 use super::classify::{
-    Mix, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share,
+    CharMix, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share,
 };
 use super::header::header_credential;
-use super::names::{Promise, WordMap, promise};
+use super::names::{NamePromise, WordMap, judge_name};
 use super::prose::is_term;
 use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
 /// The content of a command's short option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carries {
+enum OptionPayload {
     /// The option's next word is a password: `sshpass -p X`.
     Password,
     /// The password is glued to the option: `mysql -pX`.
@@ -25,44 +25,44 @@ enum Carries {
 }
 
 /// The table of `(commands, option, its content)`.
-const OPTIONS: &[(&str, &str, Carries)] = &[
-    ("curl wget http https httpie xh httpx curlie hurl ab wrk restish", "-u", Carries::Pair),
-    ("http https httpie xh xhs", "-a", Carries::Pair),
-    ("curl", "-U", Carries::Pair),
-    ("curl etcdctl influx", "--user", Carries::Pair),
-    ("curl", "--proxy-user", Carries::Pair),
+const OPTIONS: &[(&str, &str, OptionPayload)] = &[
+    ("curl wget http https httpie xh httpx curlie hurl ab wrk restish", "-u", OptionPayload::Pair),
+    ("http https httpie xh xhs", "-a", OptionPayload::Pair),
+    ("curl", "-U", OptionPayload::Pair),
+    ("curl etcdctl influx", "--user", OptionPayload::Pair),
+    ("curl", "--proxy-user", OptionPayload::Pair),
     (
         "mysql mysqldump mysqladmin mariadb mariadb-dump mysqlimport mycli mysqlsh mysqlcheck 7z 7za 7zz unrar rar sshpass mongosh mongo",
         "-p",
-        Carries::Glued,
+        OptionPayload::Glued,
     ),
     (
         "sshpass mongosh mongo mongodump mongorestore cqlsh influx unrar clickhouse-client mycli rdesktop ncftp ncftpput mosquitto_sub cypher-shell twine vsce ovsx nuget",
         "-p",
-        Carries::Password,
+        OptionPayload::Password,
     ),
     (
         "docker podman helm oras skopeo buildah crane nerdctl oc az cf ibmcloud snow argocd kubectl tsh regctl conan jf jfrog twine heroku bw",
         "-p",
-        Carries::LoginPassword,
+        OptionPayload::LoginPassword,
     ),
-    ("redis-cli keydb-cli valkey-cli", "-a", Carries::Password),
+    ("redis-cli keydb-cli valkey-cli", "-a", OptionPayload::Password),
     (
         "sqlcmd bcp osql ipmitool zip unzip zipcloak mosquitto_pub mosquitto_sub p4 impala-shell",
         "-P",
-        Carries::Password,
+        OptionPayload::Password,
     ),
-    ("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldappasswd", "-w", Carries::Password),
-    ("ldappasswd", "-s", Carries::Password),
-    ("openssl", "-k", Carries::Password),
-    ("ssh-keygen", "-N", Carries::Password),
-    ("ssh-keygen", "-P", Carries::Password),
-    ("smbclient smbmap rpcclient winexe wmic net", "-U", Carries::Joined('%')),
-    ("lftp", "-u", Carries::Joined(',')),
-    ("codecov codecovcli", "-t", Carries::Password),
-    ("oathtool", "-b", Carries::Password),
-    ("snmpwalk snmpget", "-A", Carries::Password),
-    ("snmpwalk snmpget", "-X", Carries::Password),
+    ("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldappasswd", "-w", OptionPayload::Password),
+    ("ldappasswd", "-s", OptionPayload::Password),
+    ("openssl", "-k", OptionPayload::Password),
+    ("ssh-keygen", "-N", OptionPayload::Password),
+    ("ssh-keygen", "-P", OptionPayload::Password),
+    ("smbclient smbmap rpcclient winexe wmic net", "-U", OptionPayload::Joined('%')),
+    ("lftp", "-u", OptionPayload::Joined(',')),
+    ("codecov codecovcli", "-t", OptionPayload::Password),
+    ("oathtool", "-b", OptionPayload::Password),
+    ("snmpwalk snmpget", "-A", OptionPayload::Password),
+    ("snmpwalk snmpget", "-X", OptionPayload::Password),
 ];
 
 /// Returns true when a bare argument after this word may be a credential.
@@ -106,7 +106,7 @@ fn keeps_secret(word: &str, before: &str) -> bool {
     }
     let name = glued.rsplit(['/', '\\']).next().unwrap_or(glued);
     let stem = name.strip_suffix(".txt").unwrap_or(name);
-    matches!(promise(stem.as_bytes()), Promise::Password | Promise::Token)
+    matches!(judge_name(stem.as_bytes()), NamePromise::Password | NamePromise::Token)
 }
 
 /// Words that end one command and begin another.
@@ -134,7 +134,7 @@ fn takes_words(command: &str) -> bool {
 
 /// The state of the walk through the words of a command.
 #[derive(Debug, Default)]
-struct State<'a> {
+struct CommandState<'a> {
     command: &'a str,
     login: bool,
     /// An option gave a user's name.
@@ -146,10 +146,10 @@ struct State<'a> {
 }
 
 /// Finds credentials among the words of `text`.
-pub(super) fn find(text: &str) -> Option<&'static str> {
-    let mut state = State::default();
+pub(super) fn find_in_command(text: &str) -> Option<&'static str> {
+    let mut state = CommandState::default();
     for raw in text.split_ascii_whitespace() {
-        if let Some(rule) = state.step(raw) {
+        if let Some(rule) = state.take_word(raw) {
             return Some(rule);
         }
     }
@@ -158,12 +158,12 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
 
 /// Finds out if `text` is the secret that the option `flag` takes, as in `["--password", "X"]`.
 pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
-    let state = State { previous: [flag, "", ""], ..State::default() };
-    state.named_flag(bare(text), flag, text)
+    let state = CommandState { previous: [flag, "", ""], ..CommandState::default() };
+    state.named_flag(strip_quotes(text), flag, text)
 }
 
 /// A word without the quotes and brackets around it.
-pub(super) fn bare(word: &str) -> &str {
+pub(super) fn strip_quotes(word: &str) -> &str {
     let wrapper = |b: &u8| matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'(' | b')');
     let bytes = word.as_bytes();
     let start = bytes.iter().take_while(|b| wrapper(b)).count();
@@ -172,9 +172,9 @@ pub(super) fn bare(word: &str) -> &str {
     word.get(start..end).unwrap_or("")
 }
 
-impl<'a> State<'a> {
-    fn step(&mut self, raw: &'a str) -> Option<&'static str> {
-        let word = bare(raw);
+impl<'a> CommandState<'a> {
+    fn take_word(&mut self, raw: &'a str) -> Option<&'static str> {
+        let word = strip_quotes(raw);
         // The same word over and over tells nothing new.
         if !word.is_empty() && self.previous == [word; 3] {
             return None;
@@ -182,20 +182,20 @@ impl<'a> State<'a> {
         // Most words are small letters: a secret for commands and options that take one, else none.
         let idle = !self.echoed && !takes_words(self.command) && !self.previous[0].starts_with('-');
         let harmless = word.is_empty() || (idle && word.len() < 16 && raw.bytes().all(|b| b.is_ascii_lowercase()));
-        let found = if harmless { None } else { self.judge(word, raw) };
+        let found = if harmless { None } else { self.judge_word(word, raw) };
         if ends_command(raw) {
-            *self = State { echoed: self.echoed && raw == "|", ..State::default() };
+            *self = CommandState { echoed: self.echoed && raw == "|", ..CommandState::default() };
         } else if !word.is_empty() {
             // `--flag` in backquotes is being talked about, not used.
             let quoted_flag = word.starts_with('-') && raw.contains('`');
             // The word after a name and a comma is the next item, not the name's value.
             let listed = !word.starts_with('-') && raw.ends_with(',');
-            self.remember(if quoted_flag || listed { "," } else { word });
+            self.remember_word(if quoted_flag || listed { "," } else { word });
         }
         found
     }
 
-    fn remember(&mut self, word: &'a str) {
+    fn remember_word(&mut self, word: &'a str) {
         let slash = word.bytes().rposition(|b| matches!(b, b'/' | b'\\'));
         let name = slash.map_or(word, |at| &word[at + 1..]);
         let prefix = self.command.is_empty()
@@ -225,7 +225,7 @@ impl<'a> State<'a> {
         self.previous[0] = word;
     }
 
-    fn judge(&mut self, word: &'a str, raw: &'a str) -> Option<&'static str> {
+    fn judge_word(&mut self, word: &'a str, raw: &'a str) -> Option<&'static str> {
         let before = self.previous[0];
         if let Some(rule) = self.short_option(word, before) {
             return Some(rule);
@@ -234,13 +234,13 @@ impl<'a> State<'a> {
             return Some(rule);
         }
         if !self.echoed {
-            self.echoed = self.prints(word);
+            self.echoed = self.prints_credential(word);
         } else if (!matches!(self.command, "echo" | "printf") && reads_secret(word, before))
             || keeps_secret(word, before)
         {
             return Some("piped-credential");
         }
-        if self.positional(word) {
+        if self.is_positional_password(word) {
             return Some("password-argument");
         }
         if before == "<<<" && is_random_argument(word, 16) {
@@ -252,7 +252,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns true when the command prints `word`, and it could be a credential.
-    fn prints(&self, word: &str) -> bool {
+    fn prints_credential(&self, word: &str) -> bool {
         match self.command {
             "echo" | "printf" => {
                 (!word.starts_with('-') && is_random_argument(word, 16))
@@ -265,7 +265,7 @@ impl<'a> State<'a> {
     }
 
     /// Is true when `word` is a password that the command takes without an option.
-    fn positional(&self, word: &str) -> bool {
+    fn is_positional_password(&self, word: &str) -> bool {
         let [last, second, third] = self.previous;
         let expected = match self.command {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
@@ -292,7 +292,8 @@ impl<'a> State<'a> {
             "redis-cli" => last.eq_ignore_ascii_case("auth"),
             _ if second.starts_with("http-basic.") => true,
             _ if matches!(last, "--body" | "-b" | "--value" | "-v" | "-Value" | "--secret-string") => {
-                promise(second.as_bytes()).max(promise(third.as_bytes())) >= Promise::Token && !second.contains('=')
+                judge_name(second.as_bytes()).max(judge_name(third.as_bytes())) >= NamePromise::Token
+                    && !second.contains('=')
             }
             // "login: user/password"
             _ if matches!(last, "login:" | "credentials:" | "creds:" | "credentials" | "creds") => {
@@ -310,13 +311,13 @@ impl<'a> State<'a> {
         let optional = before.starts_with('-') || word.starts_with('-');
         let options = if optional { COMMANDS.get(self.command.as_bytes()).map(Vec::as_slice) } else { None };
         let found = options.unwrap_or_default().iter().any(|(option, carries)| match carries {
-            Carries::Password => before == *option && is_flag_value(word),
-            Carries::LoginPassword => self.login && before == *option && is_flag_value(word),
-            Carries::Glued => rest_of(option).is_some_and(|rest| {
-                !rest.starts_with('-') && is_flag_value(bare(rest)) && !rest.bytes().all(|b| b.is_ascii_digit())
+            OptionPayload::Password => before == *option && is_flag_value(word),
+            OptionPayload::LoginPassword => self.login && before == *option && is_flag_value(word),
+            OptionPayload::Glued => rest_of(option).is_some_and(|rest| {
+                !rest.starts_with('-') && is_flag_value(strip_quotes(rest)) && !rest.bytes().all(|b| b.is_ascii_digit())
             }),
-            Carries::Pair => before == *option && is_pair(word),
-            Carries::Joined(mark) => {
+            OptionPayload::Pair => before == *option && is_pair(word),
+            OptionPayload::Joined(mark) => {
                 before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
             }
         });
@@ -373,26 +374,26 @@ impl<'a> State<'a> {
         if copula && matches!(flag, "pass" | "auth" | "key" | "keys" | "secrets" | "tokens") {
             return is_random_argument(word, 20).then_some("secret-assignment");
         }
-        let promised = promise(flag.trim_end_matches([':', '=']).as_bytes());
+        let promised = judge_name(flag.trim_end_matches([':', '=']).as_bytes());
         // `docker build --secret id=npmrc,src=FILE`: which secret, and where it lies.
         if is_place(word) {
             return None;
         }
         let is_option = flag.starts_with('-') && !copula;
         let secret = match promised {
-            Promise::None | Promise::Phrase | Promise::Cookie | Promise::Header => false,
-            Promise::Password if is_option => is_flag_value(word),
-            Promise::Token if is_option => {
+            NamePromise::None | NamePromise::Phrase | NamePromise::Cookie | NamePromise::Header => false,
+            NamePromise::Password if is_option => is_flag_value(word),
+            NamePromise::Token if is_option => {
                 is_secret(promised, word, false) || is_random_argument(word, 8) || is_odd_word(word)
             }
-            Promise::Weak => is_option && is_random_argument(word, 16),
-            Promise::Password => {
+            NamePromise::Weak => is_option && is_random_argument(word, 16),
+            NamePromise::Password => {
                 !is_term(word)
                     && (raw.starts_with(['\'', '"']) || is_strong(word))
                     && (!word.contains('=') || is_random_argument(word, 8))
                     && is_secret(promised, word, false)
             }
-            Promise::Token => {
+            NamePromise::Token => {
                 (is_uuid(word.as_bytes()) || is_random(word, if word.contains('/') { 30 } else { 12 }))
                     && is_random_argument(word, 8)
                     && is_secret(promised, word, false)
@@ -403,7 +404,7 @@ impl<'a> State<'a> {
 }
 
 /// The options of each command in [`OPTIONS`].
-static COMMANDS: LazyLock<WordMap<Vec<(&'static str, Carries)>>> = LazyLock::new(|| {
+static COMMANDS: LazyLock<WordMap<Vec<(&'static str, OptionPayload)>>> = LazyLock::new(|| {
     let mut commands: WordMap<Vec<_>> = WordMap::default();
     for (names, option, carries) in OPTIONS {
         for name in names.split(' ') {
@@ -486,7 +487,7 @@ fn is_pair(word: &str) -> bool {
 
 /// A password in the place of a user's name, or of a token: letters of both cases, digits, and a mark or more digits than a name has.
 pub(super) fn is_chosen_password(word: &str) -> bool {
-    let mix = Mix::of(word.as_bytes());
+    let mix = CharMix::from_bytes(word.as_bytes());
     mix.lower > 0
         && mix.upper > 0
         && mix.digit > 0

@@ -2,15 +2,15 @@
 //! in one pass by an Aho-Corasick automaton, and a few formats with a mark in the middle.
 //! Every hit looks at a bounded number of bytes, so the scan is linear.
 
-use super::classify::{digit_changes, distinct, is_uuid, is_word_byte, wordy_share};
+use super::classify::{count_distinct, digit_changes, is_uuid, is_word_byte, wordy_share};
 use super::structure::is_web_token;
-use Body::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Word};
+use FormatBody::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Word};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
 
 /// The characters a format's body consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum FormatBody {
     /// `0-9a-fA-F`
     Hex,
     /// `A-Z0-9`, ended by anything that is no letter or digit; exactly as long as the minimum.
@@ -27,14 +27,14 @@ pub(super) enum Body {
     Path,
     /// A dashed UUID follows.
     Uuid,
-    /// A mark inside a longer token: see [`special`].
+    /// A mark inside a longer token: see [`is_special`].
     Special,
 }
 
 /// `(rule, body, shortest body, prefixes)`. Lengths are a little below the issuers' own,
 /// so that a token cut short by a character or two is still caught.
 #[rustfmt::skip]
-pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
+pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
     ("aws-access-key", ExactUpper, 16, "AKIA ASIA ABIA ACCA"),
     ("aws-access-key", ExactUpper, 17, "A3T"),
     ("aws-bedrock-key", Base64, 60, "ABSK"),
@@ -241,13 +241,13 @@ pub(super) const FORMATS: &[(&str, Body, usize, &str)] = &[
     ("payment-key", Word, 36, "live_"),
 ];
 
-struct Table {
+struct FormatTable {
     automaton: Option<AhoCorasick>,
     /// `(rule, body, shortest body)` of each pattern.
-    entries: Vec<(&'static str, Body, usize)>,
+    entries: Vec<(&'static str, FormatBody, usize)>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<FormatTable> = LazyLock::new(|| {
     let mut prefixes = Vec::new();
     let mut entries = Vec::new();
     for &(rule, body, shortest, list) in FORMATS {
@@ -258,7 +258,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     }
     // Building fails only beyond billions of patterns; the tests run every pattern.
     let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(&prefixes).ok();
-    Table { automaton, entries }
+    FormatTable { automaton, entries }
 });
 
 /// How far a body is read: longer ones are judged by their beginning.
@@ -268,14 +268,14 @@ const BODY_LIMIT: usize = 128;
 pub(super) const SHORTEST: usize = 16;
 
 /// The rule of the first prefixed or marked format in `text`, which is one word: no format holds a blank.
-pub(super) fn find(text: &str) -> Option<&'static str> {
+pub(super) fn find_format(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     let table = &*TABLE;
     let automaton = table.automaton.as_ref()?;
     automaton.find_overlapping_iter(bytes).find_map(|hit| {
         let (rule, body, shortest) = table.entries[hit.pattern().as_usize()];
         let found = if body == Special {
-            special(bytes, hit.start(), hit.end(), shortest)
+            is_special(bytes, hit.start(), hit.end(), shortest)
         } else {
             starts_token(bytes, hit.start()) && body_matches(bytes, hit.end(), body, shortest)
         };
@@ -295,26 +295,26 @@ pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-fn body_matches(bytes: &[u8], end: usize, body: Body, shortest: usize) -> bool {
+fn body_matches(bytes: &[u8], end: usize, body: FormatBody, shortest: usize) -> bool {
     let rest = &bytes[end..bytes.len().min(end + BODY_LIMIT.min(shortest + 16))];
-    let length = rest.iter().take_while(|b| belongs(body, **b)).count();
+    let length = rest.iter().take_while(|b| is_in_body(body, **b)).count();
     match body {
-        Uuid => rest.len() >= 36 && is_uuid(&rest[..36]) && distinct(&rest[..36], 6) > 5,
+        Uuid => rest.len() >= 36 && is_uuid(&rest[..36]) && count_distinct(&rest[..36], 6) > 5,
         ExactUpper => {
             length == shortest
                 && !rest.get(length).is_some_and(u8::is_ascii_alphanumeric)
-                && distinct(&rest[..length], 4) > 3
+                && count_distinct(&rest[..length], 4) > 3
         }
         _ => length >= shortest && looks_issued(&rest[..length]),
     }
 }
 
-fn belongs(body: Body, b: u8) -> bool {
-    CLASSES[usize::from(b)] & class(body) != 0
+fn is_in_body(body: FormatBody, b: u8) -> bool {
+    CLASSES[usize::from(b)] & class_bit(body) != 0
 }
 
 /// The bit of a body's alphabet in [`CLASSES`].
-const fn class(body: Body) -> u8 {
+const fn class_bit(body: FormatBody) -> u8 {
     match body {
         Hex => 1,
         ExactUpper => 2,
@@ -358,7 +358,7 @@ const CLASSES: [u8; 256] = {
 
 /// Returns true when a body was drawn by a machine: varied, not words, not a placeholder.
 fn looks_issued(body: &[u8]) -> bool {
-    if distinct(body, 7) < 7 || has_repeat(body, 8) {
+    if count_distinct(body, 7) < 7 || has_repeat(body, 8) {
         return false;
     }
     let share = wordy_share(body);
@@ -383,12 +383,12 @@ fn has_repeat(body: &[u8], times: usize) -> bool {
 }
 
 /// Length of the run of `body` bytes that ends just before `at`, up to `limit`.
-fn run_before(bytes: &[u8], at: usize, body: Body, limit: usize) -> usize {
-    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| belongs(body, **b)).count()
+fn run_before(bytes: &[u8], at: usize, body: FormatBody, limit: usize) -> usize {
+    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| is_in_body(body, **b)).count()
 }
 
-fn run_after(bytes: &[u8], at: usize, body: Body, limit: usize) -> usize {
-    bytes[at..bytes.len().min(at + limit)].iter().take_while(|b| belongs(body, **b)).count()
+fn run_after(bytes: &[u8], at: usize, body: FormatBody, limit: usize) -> usize {
+    bytes[at..bytes.len().min(at + limit)].iter().take_while(|b| is_in_body(body, **b)).count()
 }
 
 /// How many digits end just before `at`, up to `limit`.
@@ -397,7 +397,7 @@ fn digits_before(bytes: &[u8], at: usize, limit: usize) -> usize {
 }
 
 /// Judges a token by more than its beginning, `start..end`, which says too little.
-fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
+fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let after = |body| run_after(bytes, end, body, 64);
     let issued = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     match &bytes[start..end] {
@@ -412,7 +412,7 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         b"django-insecure-" => {
             let rest = &bytes[end..bytes.len().min(end + 50)];
             let length = rest.iter().take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'"' | b'\'')).count();
-            length >= shortest && distinct(&rest[..length], 10) >= 10 && wordy_share(&rest[..length]) < 60
+            length >= shortest && count_distinct(&rest[..length], 10) >= 10 && wordy_share(&rest[..length]) < 60
         }
         // Twilio: exactly 32 small letters and digits.
         b"SK" => starts_token(bytes, start) && after(Word) == shortest && is_drawn_small(&bytes[end..end + shortest]),
@@ -420,7 +420,7 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         b"/hooks/" => after(Alnum) == shortest && issued(shortest),
         // PagerDuty: exactly 18 characters, and not a stretch of base64.
         b"u+" => {
-            let solid = |b: &u8| belongs(Base64, *b) && *b != b'=';
+            let solid = |b: &u8| is_in_body(Base64, *b) && *b != b'=';
             after(Base64) == shortest && !start.checked_sub(1).is_some_and(|i| solid(&bytes[i])) && issued(after(Word))
         }
         // Okta: `00` and 40 characters.
@@ -438,12 +438,12 @@ fn special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
                 && bytes.get(end + id) == Some(&b'!')
                 && run_after(bytes, body, Dotted, 100) >= shortest
         }
-        _ => marked(bytes, start, end, shortest),
+        _ => is_marked(bytes, start, end, shortest),
     }
 }
 
 /// Formats told by a mark inside the token; `start..end` is the mark.
-fn marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
+fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let before = |body| run_before(bytes, start, body, 40);
     let drawn = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     let issued = |body| drawn(run_after(bytes, end, body, 100));
@@ -451,7 +451,7 @@ fn marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         b".eyJ" => is_web_token(bytes, start),
         // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters, among them further tildes.
         b"Q~" => {
-            let body = bytes[end..].iter().take(100).take_while(|b| **b == b'~' || belongs(Dotted, **b));
+            let body = bytes[end..].iter().take(100).take_while(|b| **b == b'~' || is_in_body(Dotted, **b));
             start >= 4 && bytes[start - 1].is_ascii_digit() && drawn(body.count())
         }
         b".atlasv1." => before(Alnum) >= 12 && issued(Dotted),

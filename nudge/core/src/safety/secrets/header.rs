@@ -1,7 +1,7 @@
 //! Credentials in headers and cookies.
 
 use super::classify::{is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share};
-use super::names::{Promise, promise};
+use super::names::{NamePromise, judge_name};
 use super::verdict::{decoded_pair, is_basic_pair, is_secret, is_token_like};
 
 /// `Bearer X`, `Basic X`, `token X`, or the credential alone.
@@ -61,7 +61,7 @@ pub(super) fn cookie_credential(line: &str) -> bool {
         !is_reference(value)
             && !is_placeholder(value)
             && (is_random(value, 14)
-                || is_uuid(value.as_bytes()) && promise(name.as_bytes()) > Promise::None
-                || is_secret(promise(name.as_bytes()), value, false))
+                || is_uuid(value.as_bytes()) && judge_name(name.as_bytes()) > NamePromise::None
+                || is_secret(judge_name(name.as_bytes()), value, false))
     })
 }

@@ -6,21 +6,21 @@ use std::sync::LazyLock;
 
 /// A map by short words from the fixed tables of this module. The keys come from no caller, so a simple hash serves, at
 /// a fraction of the default one's time.
-pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<Fnv>>;
+pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<FnvHash>>;
 
 /// A set of such words.
-pub(super) type WordSet = HashSet<&'static [u8], BuildHasherDefault<Fnv>>;
+pub(super) type WordSet = HashSet<&'static [u8], BuildHasherDefault<FnvHash>>;
 
 /// Fowler, Noll and Vo's hash.
-pub(super) struct Fnv(u64);
+pub(super) struct FnvHash(u64);
 
-impl Default for Fnv {
+impl Default for FnvHash {
     fn default() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Hasher for Fnv {
+impl Hasher for FnvHash {
     fn write(&mut self, bytes: &[u8]) {
         for b in bytes {
             self.0 = (self.0 ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
@@ -34,7 +34,7 @@ impl Hasher for Fnv {
 
 /// How much a name promises a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Promise {
+pub(super) enum NamePromise {
     /// Nothing: an ordinary name.
     None,
     /// Something that may be secret (`key`, `session`): only a random-looking value counts.
@@ -114,9 +114,9 @@ const PHRASE_WORDS: &str = "\
 
 /// The lists a word is on, as bits.
 #[derive(Debug, Clone, Copy, Default)]
-struct Roles(u16);
+struct WordRoles(u16);
 
-impl Roles {
+impl WordRoles {
     const PASSWORD: u16 = 1;
     const TOKEN: u16 = 2;
     const QUALIFIER: u16 = 4;
@@ -129,7 +129,7 @@ impl Roles {
     const NAMER: u16 = 512;
     const PUBLIC: u16 = 1024;
 
-    const fn has(self, role: u16) -> bool {
+    const fn has_role(self, role: u16) -> bool {
         self.0 & role != 0
     }
 }
@@ -137,17 +137,17 @@ impl Roles {
 /// A single lookup for each word replaces a search of every list.
 static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     let lists = [
-        (PASSWORD_WORDS, Roles::PASSWORD),
-        (TOKEN_WORDS, Roles::TOKEN),
-        (KEY_QUALIFIERS, Roles::QUALIFIER),
-        (WEAK_WORDS, Roles::WEAK),
-        (TRAILERS, Roles::TRAILER),
-        (HARMLESS_BEFORE, Roles::HARMLESS),
-        (HEADER_WORDS, Roles::HEADER),
-        (PHRASE_WORDS, Roles::PHRASE),
-        (CARRIERS, Roles::CARRIER),
-        (NAMERS, Roles::NAMER),
-        (PUBLIC_WORDS, Roles::PUBLIC),
+        (PASSWORD_WORDS, WordRoles::PASSWORD),
+        (TOKEN_WORDS, WordRoles::TOKEN),
+        (KEY_QUALIFIERS, WordRoles::QUALIFIER),
+        (WEAK_WORDS, WordRoles::WEAK),
+        (TRAILERS, WordRoles::TRAILER),
+        (HARMLESS_BEFORE, WordRoles::HARMLESS),
+        (HEADER_WORDS, WordRoles::HEADER),
+        (PHRASE_WORDS, WordRoles::PHRASE),
+        (CARRIERS, WordRoles::CARRIER),
+        (NAMERS, WordRoles::NAMER),
+        (PUBLIC_WORDS, WordRoles::PUBLIC),
     ];
     let mut roles = WordMap::default();
     for (words, role) in lists {
@@ -158,23 +158,23 @@ static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     roles
 });
 
-fn roles(word: &[u8]) -> Roles {
-    if (1..=24).contains(&word.len()) { Roles(ROLES.get(word).copied().unwrap_or(0)) } else { Roles::default() }
+fn find_roles(word: &[u8]) -> WordRoles {
+    if (1..=24).contains(&word.len()) { WordRoles(ROLES.get(word).copied().unwrap_or(0)) } else { WordRoles::default() }
 }
 
 /// How much of a name counts: its end.
 const NAME_LIMIT: usize = 64;
 
 /// Splits a name into lower-case words; remembers the last four.
-struct Words {
+struct NameSplitter {
     buffer: [u8; NAME_LIMIT],
     /// `(start, end)` of the last words, newest first.
     spans: [(usize, usize); 4],
     count: usize,
 }
 
-impl Words {
-    fn of(name: &[u8]) -> Self {
+impl NameSplitter {
+    fn from_name(name: &[u8]) -> Self {
         let name = &name[name.len().saturating_sub(NAME_LIMIT)..];
         let mut words = Self { buffer: [0; NAME_LIMIT], spans: [(0, 0); 4], count: 0 };
         let mut start = None;
@@ -186,17 +186,17 @@ impl Words {
                     || (previous.is_ascii_uppercase() && name.get(i + 1).is_some_and(u8::is_ascii_lowercase)));
             previous = b;
             if camel || !b.is_ascii_alphanumeric() {
-                words.close(&mut start, i);
+                words.close_word(&mut start, i);
             }
             if b.is_ascii_alphanumeric() {
                 start.get_or_insert(i);
             }
         }
-        words.close(&mut start, name.len());
+        words.close_word(&mut start, name.len());
         words
     }
 
-    fn close(&mut self, start: &mut Option<usize>, end: usize) {
+    fn close_word(&mut self, start: &mut Option<usize>, end: usize) {
         if let Some(begin) = start.take() {
             self.spans.rotate_right(1);
             self.spans[0] = (begin, end);
@@ -205,7 +205,7 @@ impl Words {
     }
 
     /// The word `back` places from the end, without trailing digits; empty if there is none.
-    fn back(&self, back: usize) -> &[u8] {
+    fn word_from_end(&self, back: usize) -> &[u8] {
         if back >= self.count {
             return b"";
         }
@@ -217,70 +217,70 @@ impl Words {
 }
 
 /// Returns the promise of `name`. Linear in the name; only its end counts.
-pub(super) fn promise(name: &[u8]) -> Promise {
+pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     if name.len() < 2 {
-        return Promise::None;
+        return NamePromise::None;
     }
-    let words = Words::of(name);
-    let first = roles(words.back(0));
+    let words = NameSplitter::from_name(name);
+    let first = find_roles(words.word_from_end(0));
     let (mut at, mut role) = (0, first);
     // `API_KEY_PROD`, `TOKEN_2`: the word that counts stands before its trailer.
-    while at < 2 && at + 1 < words.count && (words.back(at).is_empty() || role.has(Roles::TRAILER)) {
+    while at < 2 && at + 1 < words.count && (words.word_from_end(at).is_empty() || role.has_role(WordRoles::TRAILER)) {
         at += 1;
-        role = roles(words.back(at));
+        role = find_roles(words.word_from_end(at));
     }
     let found = promise_at(&words, at, role);
-    if found == Promise::None && at > 0 { promise_at(&words, 0, first) } else { found }
+    if found == NamePromise::None && at > 0 { promise_at(&words, 0, first) } else { found }
 }
 
 /// Returns the promise of the word `at` places from the end, which has `role`.
-fn promise_at(words: &Words, at: usize, role: Roles) -> Promise {
-    let (last, before) = (words.back(at), words.back(at + 1));
-    let is_before = |wanted| roles(before).has(wanted);
-    let promised = if role.has(Roles::HEADER) {
-        Promise::Header
+fn promise_at(words: &NameSplitter, at: usize, role: WordRoles) -> NamePromise {
+    let (last, before) = (words.word_from_end(at), words.word_from_end(at + 1));
+    let is_before = |wanted| find_roles(before).has_role(wanted);
+    let promised = if role.has_role(WordRoles::HEADER) {
+        NamePromise::Header
     } else if last == b"cookie" || last == b"cookies" {
-        Promise::Cookie
-    } else if role.has(Roles::PHRASE)
+        NamePromise::Cookie
+    } else if role.has_role(WordRoles::PHRASE)
         && (last == b"mnemonic" || matches!(before, b"seed" | b"recovery" | b"backup" | b"mnemonic" | b"secret"))
     {
-        Promise::Phrase
-    } else if role.has(Roles::PASSWORD) || (before == b"pass" && matches!(last, b"word" | b"phrase")) {
-        Promise::Password
-    } else if role.has(Roles::TOKEN) || (matches!(last, b"key" | b"keys") && is_before(Roles::QUALIFIER)) {
-        Promise::Token
+        NamePromise::Phrase
+    } else if role.has_role(WordRoles::PASSWORD) || (before == b"pass" && matches!(last, b"word" | b"phrase")) {
+        NamePromise::Password
+    } else if role.has_role(WordRoles::TOKEN) || (matches!(last, b"key" | b"keys") && is_before(WordRoles::QUALIFIER)) {
+        NamePromise::Token
     } else if last == b"auth" && matches!(before, b"redis" | b"rediscli" | b"valkey") {
-        Promise::Password
+        NamePromise::Password
     } else if (last == b"ident" && before == b"auth")
         // Half of a login to Vault.
         || (last == b"id" && before == b"secret")
         || (last == b"auth" && matches!(before, b"basic" | b"http" | b"proxy" | b"x" | b"npm"))
     {
-        Promise::Token
-    } else if role.has(Roles::WEAK) {
-        Promise::Weak
+        NamePromise::Token
+    } else if role.has_role(WordRoles::WEAK) {
+        NamePromise::Weak
     } else {
-        glued(last)
+        judge_glued(last)
     };
-    if promised != Promise::None && is_before(Roles::HARMLESS) {
-        return if before == b"primary" && last == b"key" { Promise::Weak } else { Promise::None };
+    if promised != NamePromise::None && is_before(WordRoles::HARMLESS) {
+        return if before == b"primary" && last == b"key" { NamePromise::Weak } else { NamePromise::None };
     }
     promised
 }
 
 /// Names written in one piece: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
-fn glued(last: &[u8]) -> Promise {
+fn judge_glued(last: &[u8]) -> NamePromise {
     if last.len() < 7 || last.len() > 32 {
-        return Promise::None;
+        return NamePromise::None;
     }
     if ["password", "passwd", "passphrase"].iter().any(|end| last.ends_with(end.as_bytes())) {
-        return Promise::Password;
+        return NamePromise::Password;
     }
     if ["token", "secret", "apikey", "secretkey", "authkey", "accesskey", "privatekey"]
         .iter()
         .any(|end| last.ends_with(end.as_bytes()))
     {
-        return Promise::Token;
+        return NamePromise::Token;
     }
     if last.ends_with(b"key")
         && !matches!(
@@ -288,36 +288,36 @@ fn glued(last: &[u8]) -> Promise {
             b"publickey" | b"primarykey" | b"foreignkey" | b"turkey" | b"monkey" | b"whiskey" | b"hockey"
         )
     {
-        return Promise::Weak;
+        return NamePromise::Weak;
     }
-    Promise::None
+    NamePromise::None
 }
 
 /// Names of public or derived values, for which a random-looking value is no secret.
 pub(super) fn describes_public(name: &[u8]) -> bool {
-    let words = Words::of(name);
-    roles(words.back(0)).has(Roles::PUBLIC)
-        || (words.back(0) == b"key" && matches!(words.back(1), b"public" | b"pub"))
-        || words.back(1) == b"certificate"
+    let words = NameSplitter::from_name(name);
+    find_roles(words.word_from_end(0)).has_role(WordRoles::PUBLIC)
+        || (words.word_from_end(0) == b"key" && matches!(words.word_from_end(1), b"public" | b"pub"))
+        || words.word_from_end(1) == b"certificate"
 }
 
 /// Returns true when the name only holds a value for a name given elsewhere (`{"name": …, "value": …}`).
 pub(super) fn is_carrier(name: &str) -> bool {
-    whole(name).has(Roles::CARRIER)
+    find_whole_roles(name).has_role(WordRoles::CARRIER)
 }
 
 /// Returns true when the name announces the name of the value that follows.
 pub(super) fn is_namer(name: &str) -> bool {
-    whole(name).has(Roles::NAMER)
+    find_whole_roles(name).has_role(WordRoles::NAMER)
 }
 
 /// The roles of a name that is one word.
-fn whole(name: &str) -> Roles {
+fn find_whole_roles(name: &str) -> WordRoles {
     let mut buffer = [0; 14];
     let Some(lower) = buffer.get_mut(..name.len()) else {
-        return Roles::default();
+        return WordRoles::default();
     };
     lower.copy_from_slice(name.as_bytes());
     lower.make_ascii_lowercase();
-    roles(lower)
+    find_roles(lower)
 }

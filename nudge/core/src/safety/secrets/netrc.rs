@@ -1,11 +1,11 @@
 //! Finds passwords in entries of a netrc file, on one line or several.
 
 use super::classify::{is_passwordish, is_random};
-use super::command::{bare, is_flag_value};
+use super::command::{is_flag_value, strip_quotes};
 
 /// The meaning of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextWord {
     /// Nothing of an entry.
     Other,
     /// The machine's name.
@@ -18,32 +18,32 @@ enum Next {
 }
 
 /// Finds the literal password of an entry: `machine HOST login USER password X`, in any white space.
-pub(super) fn find(text: &str) -> Option<&'static str> {
+pub(super) fn find_netrc_password(text: &str) -> Option<&'static str> {
     if !text.contains("password") || !(text.contains("machine") || text.contains("default")) {
         return None;
     }
-    let (mut next, mut login) = (Next::Other, false);
+    let (mut next, mut login) = (NextWord::Other, false);
     // A line break may also be written out, as in the argument of `printf`.
     let lines = text.split_ascii_whitespace().flat_map(|words| words.split("\\n")).flat_map(|words| words.split("\\t"));
-    for word in lines.map(bare).filter(|word| !word.is_empty()) {
+    for word in lines.map(strip_quotes).filter(|word| !word.is_empty()) {
         next = match (next, word) {
-            (Next::Machine | Next::Value, _) => Next::Key,
-            (Next::Password, _) if is_password(word, login) => return Some("netrc-password"),
-            (Next::Key, "login" | "account") => {
+            (NextWord::Machine | NextWord::Value, _) => NextWord::Key,
+            (NextWord::Password, _) if is_password(word, login) => return Some("netrc-password"),
+            (NextWord::Key, "login" | "account") => {
                 login |= word == "login";
-                Next::Value
+                NextWord::Value
             }
-            (Next::Key, "password") => Next::Password,
+            (NextWord::Key, "password") => NextWord::Password,
             (_, "machine") => {
                 login = false;
-                Next::Machine
+                NextWord::Machine
             }
             (_, "default") => {
                 login = false;
-                Next::Key
+                NextWord::Key
             }
-            (Next::Password, _) => Next::Key,
-            _ => Next::Other,
+            (NextWord::Password, _) => NextWord::Key,
+            _ => NextWord::Other,
         };
     }
     None

@@ -1,8 +1,8 @@
 //! Secrets told in a sentence: `the db password for staging is X`, `use password X`, `ansible-vault-pass X`.
 
-use super::classify::{Mix, digit_changes, is_passwordish, is_random, is_uuid, is_wordlike};
-use super::command::{bare, ends_command, is_strong};
-use super::names::{Promise, WordSet, promise};
+use super::classify::{CharMix, digit_changes, is_passwordish, is_random, is_uuid, is_wordlike};
+use super::command::{ends_command, is_strong, strip_quotes};
+use super::names::{NamePromise, WordSet, judge_name};
 use super::verdict::{is_secret, is_token_like};
 use std::sync::LazyLock;
 
@@ -23,10 +23,10 @@ static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
 });
 
 /// The state of the sentence so far.
-struct Sentence<'a> {
+struct SentenceState<'a> {
     text: &'a str,
     /// The kind of secret last named, and how many more words may describe it.
-    subject: Promise,
+    subject: NamePromise,
     left: u8,
     /// The next word is the secret, if it is one.
     expects: bool,
@@ -40,10 +40,10 @@ struct Sentence<'a> {
 }
 
 /// Finds a secret that a sentence tells.
-pub(super) fn find(text: &str) -> Option<&'static str> {
-    let mut sentence = Sentence {
+pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
+    let mut sentence = SentenceState {
         text,
-        subject: Promise::None,
+        subject: NamePromise::None,
         left: 0,
         expects: false,
         setting: false,
@@ -52,17 +52,17 @@ pub(super) fn find(text: &str) -> Option<&'static str> {
         previous: "",
     };
     for raw in text.split_ascii_whitespace() {
-        if sentence.tells(raw) {
+        if sentence.tells_secret(raw) {
             return Some("secret-assignment");
         }
     }
     None
 }
 
-impl<'a> Sentence<'a> {
+impl<'a> SentenceState<'a> {
     /// Takes the next word. True if it is a secret.
-    fn tells(&mut self, raw: &'a str) -> bool {
-        let word = bare(raw).trim_end_matches(':');
+    fn tells_secret(&mut self, raw: &'a str) -> bool {
+        let word = strip_quotes(raw).trim_end_matches(':');
         if self.expects {
             if is_adverb(word) || word.is_empty() {
                 return false;
@@ -70,16 +70,16 @@ impl<'a> Sentence<'a> {
             if is_told(self.subject, word) && (!is_slight(word) || ends_clause(self.text, raw)) {
                 return true;
             }
-            (self.expects, self.subject) = (false, Promise::None);
-        } else if self.subject > Promise::None {
-            self.describe(word, raw);
+            (self.expects, self.subject) = (false, NamePromise::None);
+        } else if self.subject > NamePromise::None {
+            self.describe_word(word, raw);
         }
         if !self.expects {
             self.name(word, raw);
             self.log_in(word);
         }
         if raw.ends_with(['.', '!', '?']) || ends_command(raw) {
-            (self.subject, self.expects, self.setting, self.using) = (Promise::None, false, false, false);
+            (self.subject, self.expects, self.setting, self.using) = (NamePromise::None, false, false, false);
         }
         self.setting |= matches!(word, "set" | "change" | "changed" | "reset" | "rotated" | "update" | "updated");
         self.using = matches!(word, "use" | "Use" | "using" | "with")
@@ -96,7 +96,7 @@ impl<'a> Sentence<'a> {
             (2, "as") => 3,
             (3, _) => 4,
             (4, "with" | "using") => {
-                (self.subject, self.left, self.expects) = (Promise::Password, 0, true);
+                (self.subject, self.left, self.expects) = (NamePromise::Password, 0, true);
                 0
             }
             _ => 0,
@@ -104,7 +104,7 @@ impl<'a> Sentence<'a> {
     }
 
     /// Reads a word after the name: its purpose, or a sign that its value follows.
-    fn describe(&mut self, word: &str, raw: &str) {
+    fn describe_word(&mut self, word: &str, raw: &str) {
         let copula = matches!(
             word,
             "is" | "was"
@@ -128,14 +128,14 @@ impl<'a> Sentence<'a> {
         } else if self.left > 0 {
             self.left -= 1;
         } else if !self.expects {
-            self.subject = Promise::None;
+            self.subject = NamePromise::None;
         }
     }
 
     /// Remembers the word if it names a secret.
     fn name(&mut self, word: &'a str, raw: &str) {
         if is_foreign_noun(word, self.previous) {
-            (self.subject, self.left) = (Promise::Password, 0);
+            (self.subject, self.left) = (NamePromise::Password, 0);
             self.expects = raw.ends_with(':');
             return;
         }
@@ -148,25 +148,25 @@ impl<'a> Sentence<'a> {
         {
             return;
         }
-        let mut promised = promise(noun.as_bytes());
+        let mut promised = judge_name(noun.as_bytes());
         if noun.eq_ignore_ascii_case("key") {
             // "api key": the word before gives the kind of key.
-            let start = self.offset(self.previous);
-            let pair = self.text.get(start..self.offset(raw) + raw.len()).filter(|pair| pair.len() <= 32);
-            promised = pair.map_or(Promise::None, |pair| promise(pair.trim_end_matches([':', ',']).as_bytes()));
+            let start = self.offset_of(self.previous);
+            let pair = self.text.get(start..self.offset_of(raw) + raw.len()).filter(|pair| pair.len() <= 32);
+            promised = pair.map_or(NamePromise::None, |pair| judge_name(pair.trim_end_matches([':', ',']).as_bytes()));
         }
-        if !matches!(promised, Promise::Password | Promise::Token) {
+        if !matches!(promised, NamePromise::Password | NamePromise::Token) {
             return;
         }
         (self.subject, self.left) = (promised, 0);
-        let before = bare(self.previous);
+        let before = strip_quotes(self.previous);
         // A name of this kind stands for nothing but the secret itself.
-        let vault = promised == Promise::Password && (noun.contains("vault") || before.ends_with("vault"));
-        self.expects = noun.len() < word.len() || vault || (promised == Promise::Password && self.using);
+        let vault = promised == NamePromise::Password && (noun.contains("vault") || before.ends_with("vault"));
+        self.expects = noun.len() < word.len() || vault || (promised == NamePromise::Password && self.using);
     }
 
     /// Returns the offset of `part` in the text that it was taken from.
-    fn offset(&self, part: &str) -> usize {
+    fn offset_of(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn find_unspaced(text: &str) -> Option<&'static str> {
         let value = rest[bytes..].trim_start_matches(['"', '\'', '`']);
         let end = value.bytes().take(UNSPACED_LIMIT).take_while(|b| b.is_ascii_graphic() && !b"\"'`,;".contains(b));
         let value = &value[..end.count()];
-        has_copula && is_told(Promise::Password, value)
+        has_copula && is_told(NamePromise::Password, value)
     };
     let is_told_by = |noun: &str| text.match_indices(noun).any(|(at, noun)| tells(&text[at + noun.len()..]));
     NOUNS.iter().any(|noun| is_told_by(noun)).then_some("secret-assignment")
@@ -212,13 +212,13 @@ fn is_adverb(word: &str) -> bool {
 }
 
 /// Returns true when the word is a secret rather than a term, a name or a place.
-fn is_told(promised: Promise, word: &str) -> bool {
+fn is_told(promised: NamePromise, word: &str) -> bool {
     let word = word.trim_matches('*');
     if word.contains(['/', '(']) || word.starts_with(['@', '#', '-']) || is_term(word) {
         return false;
     }
     let drawn = match promised {
-        Promise::Password => is_passwordish(word) && !is_file_name(word),
+        NamePromise::Password => is_passwordish(word) && !is_file_name(word),
         _ => {
             is_uuid(word.as_bytes())
                 || is_random(word, 12)
@@ -230,7 +230,7 @@ fn is_told(promised: Promise, word: &str) -> bool {
 
 /// A name and few digits: a password, or a column, a step, a host.
 fn is_slight(word: &str) -> bool {
-    Mix::of(word.as_bytes()).digit < 2 && !is_strong(word)
+    CharMix::from_bytes(word.as_bytes()).digit < 2 && !is_strong(word)
 }
 
 /// Returns true when the sentence ends with `raw`, or goes on about something else.
@@ -245,7 +245,7 @@ fn ends_clause(text: &str, raw: &str) -> bool {
 
 /// `pw2.sh`, `login.py:33`
 fn is_file_name(word: &str) -> bool {
-    let mix = Mix::of(word.as_bytes());
+    let mix = CharMix::from_bytes(word.as_bytes());
     let tail = word.rsplit_once('.').map_or("", |(_, tail)| tail.split(':').next().unwrap_or(""));
     mix.digit <= 2 && (1..=4).contains(&tail.len()) && tail.bytes().all(|b| b.is_ascii_lowercase())
 }

@@ -1,8 +1,10 @@
 //! Values that are nothing but a random string, and long tokens behind a short prefix.
 
-use super::classify::{Mix, case_changes, distinct, is_random, is_test_key, is_uuid, is_word_byte, wordy_share};
+use super::classify::{
+    CharMix, case_changes, count_distinct, is_random, is_test_key, is_uuid, is_word_byte, wordy_share,
+};
 use super::names::describes_public;
-use super::structure::{Encoded, decode_base64};
+use super::structure::{TokenContent, decode_base64};
 use super::verdict::is_public_token;
 
 /// Shortest bare string judged by its looks alone.
@@ -18,8 +20,8 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     if !bytes.iter().all(|b| is_word_byte(b) || matches!(b, b'+' | b'/' | b'=' | b'-' | b'.' | b'~' | b':' | b'!')) {
         return false;
     }
-    let mix = Mix::of(bytes);
-    if mix.classes() < 2 || mix.digit == 0 || mix.letters() < 8 || mix.symbol * 6 > bytes.len() {
+    let mix = CharMix::from_bytes(bytes);
+    if mix.count_classes() < 2 || mix.digit == 0 || mix.count_letters() < 8 || mix.symbol * 6 > bytes.len() {
         return false;
     }
     if !is_beyond_hex(bytes) || is_uuid(bytes) {
@@ -31,7 +33,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     }
     is_random(text, BARE_MIN)
         && wordy_share(bytes) < 38
-        && distinct(bytes, 14) > 13
+        && count_distinct(bytes, 14) > 13
         && has_solid_piece(bytes)
         && !is_public_token(text)
         && !text.rsplit_once('=').is_some_and(|(_, value)| is_test_key(value))
@@ -47,7 +49,7 @@ pub(super) fn is_chat_token(text: &str) -> bool {
         && bytes.iter().filter(|b| b.is_ascii_digit()).count() >= 3
         && is_beyond_hex(bytes)
         && wordy_share(bytes) < 60
-        && distinct(bytes, 10) > 9
+        && count_distinct(bytes, 10) > 9
 }
 
 /// `sha256-…`, `h1:…`, `Algo:…`: a digest with its label.
@@ -63,7 +65,7 @@ fn is_labelled_digest(text: &str) -> bool {
 
 /// At least 20 letters and digits in a row (12 in a well-mixed string): dotted and dashed names have shorter pieces.
 fn has_solid_piece(bytes: &[u8]) -> bool {
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     let mixed = mix.upper > 5 && mix.lower > 5 && mix.digit > 2;
     bytes
         .split(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'+' | b'/'))
@@ -75,7 +77,7 @@ fn has_solid_piece(bytes: &[u8]) -> bool {
 }
 
 fn is_readable(text: &str) -> bool {
-    matches!(decode_base64(text), Encoded::Text(_))
+    matches!(decode_base64(text), TokenContent::Text(_))
 }
 
 /// Shortest word looked at by [`has_prefixed_token`].
@@ -92,11 +94,11 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
             return false;
         };
         let (prefix, body) = (&word[..at], &word[at + 1..]);
-        let mix = Mix::of(body.as_bytes());
+        let mix = CharMix::from_bytes(body.as_bytes());
         (30..=200).contains(&body.len())
             && (2..=20).contains(&prefix.len())
             && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
-            && Mix::of(prefix.as_bytes()).digit <= 2
+            && CharMix::from_bytes(prefix.as_bytes()).digit <= 2
             && mix.lower > 3
             && is_beyond_hex(body.as_bytes())
             && mix.upper > 3
@@ -129,7 +131,7 @@ pub(super) fn is_long_random(word: &str) -> bool {
         return false;
     }
     let bytes = word.as_bytes();
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     let is_drawn = || {
         let share = wordy_share(bytes);
         share < 34 || (share < 60 && case_changes(bytes) * 3 >= bytes.len())
@@ -152,7 +154,7 @@ fn is_bot_token(word: &str) -> bool {
     let (Some(user), Some(time), Some(mac), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
         return false;
     };
-    let mix = Mix::of(word.as_bytes());
+    let mix = CharMix::from_bytes(word.as_bytes());
     user.starts_with(['M', 'N', 'O'])
         && (23..=28).contains(&user.len())
         && (6..=7).contains(&time.len())

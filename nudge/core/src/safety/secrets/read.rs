@@ -6,7 +6,7 @@ use super::classify::is_word_byte;
 const NAME_LIMIT: usize = 96;
 
 /// Checks if byte `i` separates a name from a value; returns the end of the name's side.
-pub(super) fn separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
+pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
     let next = bytes.get(i + 1).copied().unwrap_or(b' ');
     let previous = if i > 0 { bytes[i - 1] } else { return None };
     match b {
@@ -74,7 +74,7 @@ pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
 }
 
 /// A value and how it was written.
-pub(super) struct Value<'a> {
+pub(super) struct WrittenValue<'a> {
     /// Up to the closing quote, or up to the first delimiter.
     pub text: &'a str,
     /// Without quotes: up to the next blank, when that is longer.
@@ -85,7 +85,7 @@ pub(super) struct Value<'a> {
 }
 
 /// Reads the value that starts at or after `from`.
-pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) -> Value<'_> {
+pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) -> WrittenValue<'_> {
     let bytes = text.as_bytes();
     let stop = ceil_boundary(text, bytes.len().min(from + limit));
     let mut at = from;
@@ -111,7 +111,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     if quote != 0 && quote != b'\\' {
         let length = rest.iter().position(|b| *b == quote || matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
         let closed = slice(length).trim_end_matches('\\');
-        return Value { text: closed, long: closed, line: closed, quoted: true };
+        return WrittenValue { text: closed, long: closed, line: closed, quoted: true };
     }
     let (mut short, mut long) = (None, None);
     let mut line = rest.len();
@@ -127,7 +127,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
         }
     }
     let long = long.unwrap_or(line);
-    Value { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
+    WrittenValue { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
 }
 
 /// The bytes that end an unquoted value: 1 maybe, 2 but not its line, 3 that too.

@@ -7,7 +7,7 @@ use super::SecretGuard;
 
 /// Lines of a text that look like a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct SecretSpan {
     /// The bytes of the lines, without the line end after the last.
     pub range: Range<usize>,
     /// The rule that matched.
@@ -25,8 +25,8 @@ impl SecretGuard {
     /// them the text passes. A secret that only shows in several lines together is all of these lines. A text refused
     /// for no particular lines is one span.
     #[must_use]
-    pub fn spans(&self, text: &str) -> Vec<Span> {
-        let lines = lines(text);
+    pub fn find_spans(&self, text: &str) -> Vec<SecretSpan> {
+        let lines = split_lines(text);
         let mut marks = Marks::new();
         for (at, line) in lines.iter().enumerate() {
             if let Some(rule) = self.check(None, &text[line.clone()]) {
@@ -37,13 +37,14 @@ impl SecretGuard {
         self.mark_broken(text, &lines, &mut marks);
         mark_around(text, &lines, &mut marks);
         self.mark_together(text, &lines, &mut marks);
-        joined(&lines, &marks)
+        join_marked(&lines, &marks)
     }
 
     /// A credential that was wrapped: the end of one line and the beginning of the next are one word.
     fn mark_broken(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for at in 1..lines.len() {
-            let (Some(first), Some(second)) = (end_word(&text[lines[at - 1].clone()]), word(&text[lines[at].clone()]))
+            let (Some(first), Some(second)) =
+                (end_word(&text[lines[at - 1].clone()]), find_single_word(&text[lines[at].clone()]))
             else {
                 continue;
             };
@@ -61,21 +62,21 @@ impl SecretGuard {
     /// Marks the lines that still hit after all marked lines are removed.
     fn mark_together(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for _ in 0..ROUNDS {
-            let Some(rule) = self.check(None, &rest(text, lines, marks, 0..lines.len())) else { return };
-            let hits = |part: Range<usize>| self.check(None, &rest(text, lines, marks, part)).is_some();
+            let Some(rule) = self.check(None, &join_unmarked(text, lines, marks, 0..lines.len())) else { return };
+            let hits = |part: Range<usize>| self.check(None, &join_unmarked(text, lines, marks, part)).is_some();
             let end = first_true(1..=lines.len(), |end| hits(0..end));
             // The latest line from which it still hits.
             let start = first_true(1..=end, |start| !hits(start..end)) - 1;
             let before = marks.len();
             // A rule may look at how long a text is, and so the smaller part need not hit.
             let part = if hits(start..end) { start..end } else { 0..lines.len() };
-            mark(marks, part, rule);
+            mark_lines(marks, part, rule);
             if marks.len() == before {
                 break;
             }
         }
-        if let Some(rule) = self.check(None, &rest(text, lines, marks, 0..lines.len())) {
-            mark(marks, 0..lines.len(), rule);
+        if let Some(rule) = self.check(None, &join_unmarked(text, lines, marks, 0..lines.len())) {
+            mark_lines(marks, 0..lines.len(), rule);
         }
     }
 }
@@ -83,13 +84,13 @@ impl SecretGuard {
 /// The marked lines, by number, and why.
 type Marks = BTreeMap<usize, &'static str>;
 
-fn mark(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
+fn mark_lines(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
     for at in lines {
         marks.entry(at).or_insert(rule);
     }
 }
 
-fn lines(text: &str) -> Vec<Range<usize>> {
+fn split_lines(text: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     text.split_inclusive('\n')
         .map(|line| {
@@ -101,7 +102,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The lines of a part that are not marked; a marked one is empty.
-fn rest(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
+fn join_unmarked(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
     let shown = |at: usize| if marks.contains_key(&at) { "" } else { &text[lines[at].clone()] };
     part.map(shown).collect::<Vec<_>>().join("\n")
 }
@@ -136,8 +137,8 @@ fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let known: Vec<_> = marks.iter().map(|(at, rule)| (*at, *rule)).collect();
     let is_more = |at: &usize| lines.get(*at).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
     for (at, rule) in known {
-        mark(marks, (at + 1..lines.len()).take_while(is_more), rule);
-        mark(marks, (0..at).rev().take_while(is_more), rule);
+        mark_lines(marks, (at + 1..lines.len()).take_while(is_more), rule);
+        mark_lines(marks, (0..at).rev().take_while(is_more), rule);
     }
 }
 
@@ -159,15 +160,15 @@ fn end_word(line: &str) -> Option<&str> {
 }
 
 /// The line, if it is one word that can be the rest of a credential.
-fn word(line: &str) -> Option<&str> {
+fn find_single_word(line: &str) -> Option<&str> {
     let line = line.trim();
     let line = line.trim_end_matches(['"', '\'', ',', ';', '`']);
     (!line.is_empty() && line.bytes().all(is_token)).then_some(line)
 }
 
 /// Marked lines as spans; neighbours with one reason are one.
-fn joined(lines: &[Range<usize>], marks: &Marks) -> Vec<Span> {
-    let mut spans: Vec<(usize, Span)> = Vec::new();
+fn join_marked(lines: &[Range<usize>], marks: &Marks) -> Vec<SecretSpan> {
+    let mut spans: Vec<(usize, SecretSpan)> = Vec::new();
     for (at, rule) in marks {
         let line = &lines[*at];
         match spans.last_mut() {
@@ -175,7 +176,7 @@ fn joined(lines: &[Range<usize>], marks: &Marks) -> Vec<Span> {
                 span.range.end = line.end;
                 *last = *at;
             }
-            _ => spans.push((*at, Span { range: line.clone(), rule })),
+            _ => spans.push((*at, SecretSpan { range: line.clone(), rule })),
         }
     }
     spans.into_iter().map(|(_, span)| span).collect()
@@ -194,7 +195,7 @@ mod tests {
         let guard = SecretGuard::new();
         let mut out = String::new();
         let mut at = 0;
-        for span in guard.spans(text) {
+        for span in guard.find_spans(text) {
             assert!(span.range.start >= at, "in order");
             out += &text[at..span.range.start];
             out += "[line withheld]";
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn harmless_text_has_none() {
         for text in ["", "\n", "cargo test -p search\nall passed\n", "a\r\nb"] {
-            assert_eq!(SecretGuard::new().spans(text), []);
+            assert_eq!(SecretGuard::new().find_spans(text), []);
         }
     }
 
@@ -216,7 +217,7 @@ mod tests {
     fn a_line_goes_and_its_neighbours_stay() {
         let text = format!("first\nexport TOKEN={}\r\nlast\n", token());
         assert_eq!(without(&text), "first\n[line withheld]\r\nlast\n");
-        assert_eq!(SecretGuard::new().spans(&text)[0].range.start, 6);
+        assert_eq!(SecretGuard::new().find_spans(&text)[0].range.start, 6);
     }
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrapped_goes_whole() {
+    fn a_wrapper_goes_whole() {
         let token = token();
         for cut in [8, 14, 20, 26] {
             let (first, second) = token.split_at(cut);
@@ -250,7 +251,7 @@ mod tests {
         let many = format!("a line\n{}\n", token()).repeat(200);
         assert_eq!(without(&many).matches("withheld").count(), 200);
         let long = "a ".repeat(30_000) + &token();
-        assert_eq!(SecretGuard::new().spans(&long).len(), 1);
+        assert_eq!(SecretGuard::new().find_spans(&long).len(), 1);
     }
 
     #[test]

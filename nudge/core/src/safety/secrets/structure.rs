@@ -1,6 +1,6 @@
 //! Shapes that are secret wherever they stand: private-key blocks, JSON web tokens, hex runs, encoded credentials.
 
-use super::classify::{distinct, is_word_byte, wordy_share};
+use super::classify::{count_distinct, is_word_byte, wordy_share};
 use super::formats::starts_token;
 use aho_corasick::AhoCorasick;
 use std::ops::Range;
@@ -48,7 +48,7 @@ fn has_key_body(rest: &[u8]) -> bool {
             break;
         }
     }
-    run.len() >= 20 && distinct(&run, 8) >= 8 && wordy_share(&run) < 60
+    run.len() >= 20 && count_distinct(&run, 8) >= 8 && wordy_share(&run) < 60
 }
 
 /// `eyJ….eyJ….…`, two base64 JSON objects and a signature, with the first point at `dot`.
@@ -66,8 +66,8 @@ pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
         && claims >= 7
         && bytes.get(after) == Some(&b'.')
         && bytes.get(after + 1).is_some_and(is_part)
-        && distinct(&header[start..], 6) > 5
-        && distinct(&bytes[dot + 1..after], 6) > 5
+        && count_distinct(&header[start..], 6) > 5
+        && count_distinct(&bytes[dot + 1..after], 6) > 5
 }
 
 /// The maximal runs of 32 to 64 hex digits that no digest label precedes (semantics section 7).
@@ -100,7 +100,7 @@ pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
 
 /// The content of a base64 token.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Encoded {
+pub(super) enum TokenContent {
     /// Not base64, or binary inside.
     Opaque,
     /// Readable text.
@@ -108,7 +108,7 @@ pub(super) enum Encoded {
 }
 
 /// Decodes base64 (both alphabets, padded or not), reading at most 4 KiB.
-pub(super) fn decode_base64(token: &str) -> Encoded {
+pub(super) fn decode_base64(token: &str) -> TokenContent {
     let body = token.trim_end_matches('=').as_bytes();
     let body = &body[..body.len().min(4096)];
     let mut out = Vec::with_capacity(body.len() / 4 * 3 + 3);
@@ -120,7 +120,7 @@ pub(super) fn decode_base64(token: &str) -> Encoded {
             b'0'..=b'9' => b - b'0' + 52,
             b'+' | b'-' => 62,
             b'/' | b'_' => 63,
-            _ => return Encoded::Opaque,
+            _ => return TokenContent::Opaque,
         };
         acc = (acc << 6 | u32::from(six)) & 0x00ff_ffff;
         bits += 6;
@@ -129,14 +129,14 @@ pub(super) fn decode_base64(token: &str) -> Encoded {
             out.push(u8::try_from(acc >> bits & 0xff).unwrap_or(0));
             // Most tokens are no text, and their beginning shows it.
             if out.len() == 12 && !mostly_readable(&out) {
-                return Encoded::Opaque;
+                return TokenContent::Opaque;
             }
         }
     }
     if out.len() < 4 || !mostly_readable(&out) {
-        return Encoded::Opaque;
+        return TokenContent::Opaque;
     }
-    Encoded::Text(String::from_utf8_lossy(&out).into_owned())
+    TokenContent::Text(String::from_utf8_lossy(&out).into_owned())
 }
 
 fn mostly_readable(bytes: &[u8]) -> bool {

@@ -7,35 +7,35 @@ const KINDS: [u8; 256] = {
     let breaks = *b" \t\n\r\x0b\x0c\"'`,;";
     let mut i = 0;
     while i < breaks.len() {
-        table[breaks[i] as usize] = Survey::BREAK;
+        table[breaks[i] as usize] = TextSurvey::BREAK;
         i += 1;
     }
     let blanks = *b" \t\n\r\x0b\x0c";
     i = 0;
     while i < blanks.len() {
-        table[blanks[i] as usize] |= Survey::BLANK;
+        table[blanks[i] as usize] |= TextSurvey::BLANK;
         i += 1;
     }
     let separators = *b"=:>,";
     i = 0;
     while i < separators.len() {
-        table[separators[i] as usize] |= Survey::SEPARATOR;
+        table[separators[i] as usize] |= TextSurvey::SEPARATOR;
         i += 1;
     }
-    table[b'@' as usize] = Survey::AT;
-    table[b'-' as usize] = Survey::DASH;
+    table[b'@' as usize] = TextSurvey::AT;
+    table[b'-' as usize] = TextSurvey::DASH;
     table
 };
 
 /// The kinds of bytes, and the long words.
-pub(super) struct Survey<'a> {
+pub(super) struct TextSurvey<'a> {
     pub text: &'a str,
     seen: u8,
-    /// The words of at least [`Survey::WORD_MIN`] bytes.
+    /// The words of at least [`TextSurvey::WORD_MIN`] bytes.
     pub words: Vec<&'a str>,
 }
 
-impl<'a> Survey<'a> {
+impl<'a> TextSurvey<'a> {
     /// Ends a word: a blank, a quote, a comma or a semicolon.
     const BREAK: u8 = 1;
     const DASH: u8 = 16;
@@ -50,7 +50,7 @@ impl<'a> Survey<'a> {
     /// Shorter words hold no token that its looks alone give away.
     const WORD_MIN: usize = super::formats::SHORTEST;
 
-    pub fn of(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         let bytes = text.as_bytes();
         let mut survey = Self { text, seen: 0, words: Vec::new() };
         let mut start = 0;
@@ -61,33 +61,33 @@ impl<'a> Survey<'a> {
             }
             survey.seen |= kind;
             if kind & Self::BREAK != 0 {
-                survey.keep(start, i);
+                survey.keep_word(start, i);
                 start = i + 1;
             } else if kind == Self::DASH && bytes[..i].ends_with(b"--") {
                 survey.seen |= Self::DASHES;
             }
         }
-        survey.keep(start, bytes.len());
+        survey.keep_word(start, bytes.len());
         survey
     }
 
-    fn keep(&mut self, start: usize, end: usize) {
+    fn keep_word(&mut self, start: usize, end: usize) {
         if end - start >= Self::WORD_MIN {
             self.words.extend(self.text.get(start..end));
         }
     }
 
-    pub const fn has(&self, kinds: u8) -> bool {
+    pub const fn has_any(&self, kinds: u8) -> bool {
         self.seen & kinds != 0
     }
 
     /// Returns true when no rule can find anything without a name.
     pub fn is_plain(&self) -> bool {
-        self.words.is_empty() && !self.has(Self::BLANK | Self::SEPARATOR | Self::AT)
+        self.words.is_empty() && !self.has_any(Self::BLANK | Self::SEPARATOR | Self::AT)
     }
 
     /// The words of at least `min` bytes.
-    pub fn words(&self, min: usize) -> impl Iterator<Item = &'a str> {
+    pub fn long_words(&self, min: usize) -> impl Iterator<Item = &'a str> {
         self.words.iter().copied().filter(move |word| word.len() >= min)
     }
 }

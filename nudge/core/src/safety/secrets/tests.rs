@@ -5,8 +5,8 @@ mod judged;
 mod near;
 mod public;
 
-use super::classify::Mix;
-use super::formats::{Body, FORMATS};
+use super::classify::CharMix;
+use super::formats::{FORMATS, FormatBody};
 use super::{Finding, SecretGuard};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -96,10 +96,10 @@ fn every_prefixed_format_is_caught_in_every_setting() {
     for (rule, body, shortest, prefixes) in FORMATS {
         for prefix in prefixes.split_ascii_whitespace() {
             let tail = match body {
-                Body::Special => continue,
-                Body::Uuid => make.uuid(),
-                Body::Hex => make.text(*shortest, HEX),
-                Body::ExactUpper => make.text(*shortest, UPPER),
+                FormatBody::Special => continue,
+                FormatBody::Uuid => make.uuid(),
+                FormatBody::Hex => make.text(*shortest, HEX),
+                FormatBody::ExactUpper => make.text(*shortest, UPPER),
                 _ => make.text(shortest + 4, LETTERS),
             };
             let token = format!("{prefix}{tail}");
@@ -109,7 +109,7 @@ fn every_prefixed_format_is_caught_in_every_setting() {
                 format!("curl -H \"X: {token}\" https://example.com"),
                 format!("{{\"a\":\"{token}\"}}"),
             ] {
-                assert!(super::formats::find(&text).is_some(), "{rule} passed: {text}");
+                assert!(super::formats::find_format(&text).is_some(), "{rule} passed: {text}");
             }
         }
     }

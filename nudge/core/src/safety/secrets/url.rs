@@ -4,7 +4,7 @@ use super::classify::{is_placeholder, is_reference};
 use super::command::{is_oracle_login, is_random_argument};
 
 /// `scheme://user:password@host` or `user:password@tcp(host)`.
-pub(super) fn credentials(text: &str) -> bool {
+pub(super) fn has_credentials(text: &str) -> bool {
     const AUTHORITY_LIMIT: usize = 240;
     const MANY: usize = 256;
     let bytes = text.as_bytes();

@@ -1,17 +1,17 @@
 //! Decides if a value is a secret, given the promise of its name.
 
 use super::classify::{
-    Mix, digit_changes, distinct, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference,
-    is_uuid, is_version_or_number, is_word_byte, wordy_share,
+    CharMix, count_distinct, digit_changes, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
+    is_reference, is_uuid, is_version_or_number, is_word_byte, wordy_share,
 };
-use super::names::Promise;
-use super::structure::{Encoded, decode_base64};
+use super::names::NamePromise;
+use super::structure::{TokenContent, decode_base64};
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 use std::sync::LazyLock;
 
 /// Returns true when `value`, given to a name that promises `promised`, is a literal secret. `shouted` means an
 /// environment-style `NAME=value`, where even a plain word is a literal.
-pub(super) fn is_secret(promised: Promise, value: &str, shouted: bool) -> bool {
+pub(super) fn is_secret(promised: NamePromise, value: &str, shouted: bool) -> bool {
     let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
     let value = value.strip_prefix("base64:").unwrap_or(value);
     let bytes = value.as_bytes();
@@ -20,11 +20,11 @@ pub(super) fn is_secret(promised: Promise, value: &str, shouted: bool) -> bool {
     }
     // The costly questions, whether the value refers or stands in, come last.
     let suspicious = match promised {
-        Promise::Password => is_password(value, shouted),
-        Promise::Token | Promise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
-        Promise::Weak => {
+        NamePromise::Password => is_password(value, shouted),
+        NamePromise::Token | NamePromise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
+        NamePromise::Weak => {
             let path = bytes.contains(&b'/') && wordy_share(bytes) >= 30;
-            (is_random(value, 20) && Mix::of(bytes).digit > 0 && !path && !is_public_token(value))
+            (is_random(value, 20) && CharMix::from_bytes(bytes).digit > 0 && !path && !is_public_token(value))
                 || (bytes.len() >= 14 && decoded_pair(value))
         }
         _ => false,
@@ -133,7 +133,7 @@ fn is_joined_words(value: &str) -> bool {
     if !(10..=64).contains(&bytes.len()) || !bytes.iter().any(|b| matches!(b, b'-' | b'_' | b'.')) {
         return false;
     }
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     let pieces = || value.split(['-', '_', '.']);
     let words = || pieces().filter(|piece| piece.bytes().filter(u8::is_ascii_alphabetic).count() >= 3);
     let is_piece = |piece: &str| {
@@ -157,7 +157,7 @@ fn is_joined_words(value: &str) -> bool {
 
 /// Six or more digits given as a password; short counts and ports are no secrets.
 fn is_number_code(bytes: &[u8]) -> bool {
-    bytes.len() >= 6 && bytes.iter().all(u8::is_ascii_digit) && distinct(bytes, 4) > 3
+    bytes.len() >= 6 && bytes.iter().all(u8::is_ascii_digit) && count_distinct(bytes, 4) > 3
 }
 
 /// `user.password`, `config.db.pass`: code, not a literal.
@@ -187,7 +187,7 @@ pub(super) fn is_token_like(value: &str) -> bool {
     if value.len() >= 14 && decoded_pair(value) {
         return true;
     }
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     if mix.space > 0 || !value.is_ascii() || mix.digit == 0 || has_brackets(value) {
         let marked = mix.symbol >= 4 && bytes.len() >= 20 && wordy_share(bytes) < 48 && !has_brackets(value);
         return is_odd_word(value) || (mix.space == 0 && value.is_ascii() && (marked || is_noise(bytes)));
@@ -200,7 +200,7 @@ pub(super) fn is_token_like(value: &str) -> bool {
     let share = wordy_share(bytes);
     let blocks = bytes.windows(2).filter(|w| w[0].is_ascii_digit() != w[1].is_ascii_digit()).count();
     bytes.len() >= 8
-        && mix.letters() >= 2
+        && mix.count_letters() >= 2
         && (share < 40
             || (blocks >= 3 && share < 75 && mix.digit >= 4)
             || (mix.symbol == 0 && mix.digit >= 3 && bytes.len() >= 12)
@@ -209,13 +209,13 @@ pub(super) fn is_token_like(value: &str) -> bool {
 
 /// Letters, digits and marks of all kinds, as generators of framework keys make them.
 pub(super) fn is_noise(bytes: &[u8]) -> bool {
-    let mix = Mix::of(bytes);
+    let mix = CharMix::from_bytes(bytes);
     mix.symbol >= 6 && mix.digit >= 3 && mix.space == 0 && bytes.len() >= 32 && wordy_share(bytes) < 48
 }
 
 /// base64 of `user:password`, as in `docker` and `npm` configuration.
 pub(super) fn decoded_pair(value: &str) -> bool {
-    let Encoded::Text(inner) = decode_base64(value) else {
+    let TokenContent::Text(inner) = decode_base64(value) else {
         return false;
     };
     is_basic_pair(&inner)
@@ -229,7 +229,7 @@ pub(super) fn is_basic_pair(value: &str) -> bool {
     let plain_user = !user.is_empty()
         && user.len() <= 64
         && user.bytes().all(|b| is_word_byte(&b) || matches!(b, b'.' | b'-' | b'@' | b'+'));
-    plain_user && !pass.starts_with("//") && is_secret(Promise::Password, pass, false)
+    plain_user && !pass.starts_with("//") && is_secret(NamePromise::Password, pass, false)
 }
 
 /// The beginnings of random-looking values that are known not to be secret.

@@ -15,7 +15,7 @@ use nudge_core::text::one_line;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{Place, Query, Row};
+use super::{BoltEndpoint, CypherQuery, Row};
 
 /// How long it may take to connect and log in, at most.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -29,21 +29,21 @@ const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
 const SAID_CHARS: usize = 160;
 
 /// The connections to a server.
-pub struct Link {
-    place: Arc<Place>,
+pub struct BoltLink {
+    place: Arc<BoltEndpoint>,
     /// Made when it is first needed, and anew after a failure.
     driver: Mutex<Option<Arc<Driver>>>,
     /// As many threads wait for the server as share this with it.
     waiting: Arc<()>,
 }
 
-impl Link {
+impl BoltLink {
     #[allow(clippy::unnecessary_wraps, reason = "it cannot be made where the client is not built in")]
-    pub fn new(place: Place) -> Result<Self, String> {
+    pub fn new(place: BoltEndpoint) -> Result<Self, String> {
         Ok(Self { place: Arc::new(place), driver: Mutex::default(), waiting: Arc::default() })
     }
 
-    pub fn ask(&self, queries: Vec<Query>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
+    pub fn run_queries(&self, queries: Vec<CypherQuery>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
         if Arc::strong_count(&self.waiting) > MAX_WAITING {
             return Err(format!("has left {MAX_WAITING} questions without an answer"));
         }
@@ -51,8 +51,8 @@ impl Link {
         let (place, waiting) = (Arc::clone(&self.place), Arc::clone(&self.waiting));
         let (tell, told) = mpsc::sync_channel(1);
         let ask = move || {
-            let answer = known.map_or_else(|| connect(&place), Ok).and_then(|driver| {
-                let answer = run(&driver, &place, &queries)?;
+            let answer = known.map_or_else(|| new_driver(&place), Ok).and_then(|driver| {
+                let answer = run_statements(&driver, &place, &queries)?;
                 Ok((answer, driver))
             });
             // The caller may have stopped waiting.
@@ -74,7 +74,7 @@ impl Link {
 }
 
 /// Connections to a place; none is opened yet.
-fn connect(place: &Place) -> Result<Arc<Driver>, String> {
+fn new_driver(place: &BoltEndpoint) -> Result<Arc<Driver>, String> {
     let connection = ConnectionConfig::new(Address::from((&*place.host, place.port))).with_routing(false);
     let connection = if place.is_encrypted {
         let roots = |_| "is not asked: this system has no root certificates".to_owned();
@@ -97,23 +97,23 @@ fn connect(place: &Place) -> Result<Arc<Driver>, String> {
     Ok(Arc::new(Driver::new(connection, config)))
 }
 
-fn run(driver: &Driver, place: &Place, queries: &[Query]) -> Result<Vec<Vec<Row>>, String> {
+fn run_statements(driver: &Driver, place: &BoltEndpoint, queries: &[CypherQuery]) -> Result<Vec<Vec<Row>>, String> {
     let mut session = driver.session(SessionConfig::new().with_database(Arc::new(place.database.clone())));
     let mut answers = Vec::with_capacity(queries.len());
-    for Query { text, params } in queries {
+    for CypherQuery { text, params } in queries {
         let params: HashMap<String, ValueSend> =
-            params.iter().map(|(name, value)| (name.clone(), sent(value))).collect();
+            params.iter().map(|(name, value)| (name.clone(), to_bolt_value(value))).collect();
         let mut pauses = PAUSES.iter();
         let answer = loop {
             match session.auto_commit(text).with_parameters(&params).run() {
                 Ok(answer) => break answer,
                 Err(error) => match pauses.next().filter(|_| is_in_the_way(&error)) {
                     Some(pause) => thread::sleep(Duration::from_millis(*pause)),
-                    None => return Err(clause(&error)),
+                    None => return Err(describe_error(&error)),
                 },
             }
         };
-        let row = |record: neo4j::driver::Record| record.into_values().map(received).collect();
+        let row = |record: neo4j::driver::Record| record.into_values().map(from_bolt_value).collect();
         answers.push(answer.records.into_iter().map(row).collect());
     }
     Ok(answers)
@@ -125,7 +125,7 @@ fn is_in_the_way(error: &Neo4jError) -> bool {
 }
 
 /// A value of ours, as it travels.
-fn sent(value: &Value) -> ValueSend {
+fn to_bolt_value(value: &Value) -> ValueSend {
     match value {
         Value::Null => ValueSend::Null,
         Value::Bool(is) => ValueSend::Boolean(*is),
@@ -134,12 +134,14 @@ fn sent(value: &Value) -> ValueSend {
             None => ValueSend::Float(number.as_f64().unwrap_or_default()),
         },
         Value::String(text) => ValueSend::String(text.clone()),
-        Value::Array(values) => ValueSend::List(values.iter().map(sent).collect()),
-        Value::Object(map) => ValueSend::Map(map.iter().map(|(name, value)| (name.clone(), sent(value))).collect()),
+        Value::Array(values) => ValueSend::List(values.iter().map(to_bolt_value).collect()),
+        Value::Object(map) => {
+            ValueSend::Map(map.iter().map(|(name, value)| (name.clone(), to_bolt_value(value))).collect())
+        }
     }
 }
 
-fn received(value: ValueReceive) -> Value {
+fn from_bolt_value(value: ValueReceive) -> Value {
     match value {
         ValueReceive::Boolean(is) => is.into(),
         ValueReceive::Integer(number) => number.into(),
@@ -151,7 +153,7 @@ fn received(value: ValueReceive) -> Value {
 
 /// Describes the error in a clause that follows the name of the server. The server's own message is untrusted, and is
 /// cut to one line.
-fn clause(error: &Neo4jError) -> String {
+fn describe_error(error: &Neo4jError) -> String {
     match error {
         Neo4jError::Disconnect { source: Some(error), .. } => match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "did not answer in time".to_owned(),

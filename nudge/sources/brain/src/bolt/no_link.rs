@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Place, Query, Row};
+use super::{BoltEndpoint, CypherQuery, Row};
 
 /// There is none.
-pub enum Link {}
+pub enum BoltLink {}
 
-impl Link {
-    pub fn new(_: Place) -> Result<Self, String> {
+impl BoltLink {
+    pub fn new(_: BoltEndpoint) -> Result<Self, String> {
         Err("is not used: this nudge was built without the feature `bolt`".to_owned())
     }
 
-    pub fn ask(&self, _: Vec<Query>, _: Duration) -> Result<Vec<Vec<Row>>, String> {
+    pub fn run_queries(&self, _: Vec<CypherQuery>, _: Duration) -> Result<Vec<Vec<Row>>, String> {
         match *self {}
     }
 }

@@ -14,13 +14,14 @@ pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Pa
     if denied.is_empty() {
         return false;
     }
-    let denied: Vec<_> = denied.iter().flat_map(|folder| names(folder)).collect();
-    let is_in = |folder: &Path| names(folder).iter().any(|name| denied.iter().any(|denied| name.starts_with(denied)));
+    let denied: Vec<_> = denied.iter().flat_map(|folder| list_names(folder)).collect();
+    let is_in =
+        |folder: &Path| list_names(folder).iter().any(|name| denied.iter().any(|denied| name.starts_with(denied)));
     folders.into_iter().any(is_in)
 }
 
 /// A folder as it is written without `..`, and as it is on the disk: one that is gone still has its written name.
-fn names(folder: &Path) -> [PathBuf; 2] {
+fn list_names(folder: &Path) -> [PathBuf; 2] {
     let mut written = PathBuf::new();
     for part in folder.components() {
         if part == Component::ParentDir {
@@ -29,17 +30,17 @@ fn names(folder: &Path) -> [PathBuf; 2] {
             written.push(part);
         }
     }
-    let real = if folder.as_os_str().len() > MAX_BYTES { written.clone() } else { real(folder) };
+    let real = if folder.as_os_str().len() > MAX_BYTES { written.clone() } else { resolve_links(folder) };
     [written, real]
 }
 
 /// A path without links, as far as it is there.
-fn real(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
     let Some(parent) = path.parent() else { return path.to_owned() };
-    let mut parent = real(parent);
+    let mut parent = resolve_links(parent);
     match path.components().next_back() {
         Some(Component::Normal(name)) => parent.push(name),
         _ => {

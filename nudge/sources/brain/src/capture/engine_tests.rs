@@ -19,12 +19,12 @@ pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
 }
 
 /// Works on a job with a program of this script in PATH, or with none.
-fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> Job {
+fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> CaptureJob {
     let path = script.map(|script| fake(desk, engine, script));
     let stop = StopFlag::default();
-    let worker = Worker { program: &|name| path.clone().filter(|_| name == engine), ..desk.worker(&stop) };
+    let worker = CaptureWorker { program: &|name| path.clone().filter(|_| name == engine), ..desk.worker(&stop) };
     let mut held = desk.take(id);
-    worker.work(&mut held).unwrap();
+    worker.run_job(&mut held).unwrap();
     held.job.clone()
 }
 
@@ -68,7 +68,7 @@ fn faults_of_the_users_own_agents() {
             let note = job.note.unwrap_or_default();
             assert!(note.contains(&said) || (script.starts_with("exec") && note.contains(engine)), "{script}: {note}");
             assert!(!note.contains("xxxx") && note.len() < 200, "{note}");
-            assert_eq!((job.state, desk.branches("brain").len()), (State::Waiting, 0), "{script}: it may pass");
+            assert_eq!((job.state, desk.branches("brain").len()), (JobState::Waiting, 0), "{script}: it may pass");
         }
         let desk = Desk::with(&[("brain.llm", engine)]);
         let id = desk.session("s-1", "hello").id;
@@ -84,7 +84,7 @@ fn faults_of_the_users_own_agents() {
             _ => format!("{TO_FILE}printf %s '{answer}' > \"$2\""),
         };
         let job = work_with(&desk, &id, engine, Some(&script));
-        assert_eq!((job.state, job.units.len(), job.calls.len()), (State::Remote, 1, 1), "{job:?}");
+        assert_eq!((job.state, job.units.len(), job.calls.len()), (JobState::Remote, 1, 1), "{job:?}");
         let left = fs::read_dir(desk.jobs.path())
             .unwrap()
             .flatten()

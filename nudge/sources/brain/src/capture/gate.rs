@@ -5,11 +5,11 @@ use std::path::Path;
 
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{is_hidden, one_line};
-use nudge_core::words::words;
+use nudge_core::words::split_words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::view::plain;
+use super::view::normalize_text;
 use super::wording;
 use crate::unit::KINDS;
 
@@ -30,7 +30,7 @@ pub const RELATIONS: [&str; 5] =
 
 /// A unit that a model proposes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct Proposal {
+pub struct UnitProposal {
     #[serde(rename = "type")]
     pub kind: String,
     pub title: String,
@@ -44,14 +44,14 @@ pub struct Proposal {
     pub durable: bool,
     pub quote: String,
     #[serde(default)]
-    pub related: Vec<Related>,
+    pub related: Vec<ProposedRelation>,
     #[serde(default)]
     pub updates: Option<String>,
 }
 
 /// A relation to a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Related {
+pub struct ProposedRelation {
     pub id: String,
     #[serde(rename = "type")]
     pub kind: String,
@@ -59,7 +59,7 @@ pub struct Related {
 
 /// A proposal that is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rejected {
+pub struct RejectedProposal {
     /// The title, or a word in its place when it may not be shown.
     pub title: String,
     pub gate: String,
@@ -71,7 +71,7 @@ pub struct Rejected {
     pub text: Option<String>,
 }
 
-impl Rejected {
+impl RejectedProposal {
     pub fn new(title: &str, gate: &str) -> Self {
         let title = one_line(title, 80);
         let is_secret = SecretGuard::new().check(None, &title).is_some();
@@ -80,7 +80,7 @@ impl Rejected {
 }
 
 /// The facts that the gates know beside the proposal.
-pub struct Scene<'a> {
+pub struct GateFacts<'a> {
     /// The words of the user and the agent that were sent, [`plain`]: a tool's output proves nothing.
     pub sent: &'a str,
     /// Names of the project: of its folder and its repository.
@@ -93,25 +93,25 @@ pub struct Scene<'a> {
 }
 
 /// Returns true when a proposal passes.
-type Gate = fn(&Proposal, &Scene<'_>) -> bool;
+type Gate = fn(&UnitProposal, &GateFacts<'_>) -> bool;
 
 /// Reads the answer of a model: proposals, and those that are none.
-pub fn read(answer: &Value) -> Option<(Vec<Proposal>, Vec<Rejected>)> {
+pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)> {
     let list = answer.get("units").unwrap_or(answer).as_array()?;
     let mut proposals = Vec::new();
     let mut rejected = Vec::new();
     for one in list {
-        match serde_json::from_value::<Proposal>(one.clone()) {
+        match serde_json::from_value::<UnitProposal>(one.clone()) {
             Ok(proposal) => proposals.push(proposal),
-            Err(_) => rejected.push(Rejected::new(one["title"].as_str().unwrap_or("(no title)"), "schema")),
+            Err(_) => rejected.push(RejectedProposal::new(one["title"].as_str().unwrap_or("(no title)"), "schema")),
         }
     }
     Some((proposals, rejected))
 }
 
 /// Puts a proposal through the gates. `Ok` is the tidied proposal; else the first gate that it does not pass.
-pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected> {
-    let proposal = tidy(proposal, scene);
+pub fn apply_gates(proposal: UnitProposal, scene: &GateFacts<'_>) -> Result<UnitProposal, RejectedProposal> {
+    let proposal = tidy_proposal(proposal, scene);
     let gates: [(&str, Gate); 9] = [
         ("schema", fits_schema),
         ("length", is_of_length),
@@ -124,19 +124,19 @@ pub fn pass(proposal: Proposal, scene: &Scene<'_>) -> Result<Proposal, Rejected>
         ("refusal", is_no_refusal),
     ];
     if let Some((gate, _)) = gates.iter().find(|(_, passes)| !passes(&proposal, scene)) {
-        return Err(Rejected::new(&proposal.title, gate));
+        return Err(RejectedProposal::new(&proposal.title, gate));
     }
     match (scene.same)(&proposal.title, &proposal.body) {
         Some(id) => {
-            let rejected = Rejected::new(&proposal.title, "duplicate");
-            Err(Rejected { of: Some(id), text: Some(proposal.body), ..rejected })
+            let rejected = RejectedProposal::new(&proposal.title, "duplicate");
+            Err(RejectedProposal { of: Some(id), text: Some(proposal.body), ..rejected })
         }
         None => Ok(proposal),
     }
 }
 
 /// Repairs the form of a proposal: a relation to no unit, an odd tag, blanks.
-fn tidy(proposal: Proposal, scene: &Scene<'_>) -> Proposal {
+fn tidy_proposal(proposal: UnitProposal, scene: &GateFacts<'_>) -> UnitProposal {
     let word = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_WORD_CHARS).collect::<String>()
@@ -148,7 +148,7 @@ fn tidy(proposal: Proposal, scene: &Scene<'_>) -> Proposal {
     let mut related = proposal.related;
     related.retain(|one| RELATIONS.contains(&one.kind.as_str()) && (scene.has)(&one.id));
     related.truncate(MAX_RELATED);
-    Proposal {
+    UnitProposal {
         title: proposal.title.trim().to_owned(),
         body: proposal.body.trim().replace("\r\n", "\n"),
         domain: Some(word(&proposal.domain)).filter(|domain| !domain.is_empty()).unwrap_or_else(|| "general".into()),
@@ -160,19 +160,19 @@ fn tidy(proposal: Proposal, scene: &Scene<'_>) -> Proposal {
     }
 }
 
-fn fits_schema(one: &Proposal, _: &Scene<'_>) -> bool {
+fn fits_schema(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
     let is_hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     KINDS.contains(&one.kind.as_str())
         && !one.title.chars().any(nudge_core::text::is_hidden)
         && !one.body.chars().any(is_hidden)
 }
 
-fn is_of_length(one: &Proposal, _: &Scene<'_>) -> bool {
+fn is_of_length(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
     TITLE_CHARS.contains(&one.title.chars().count()) && BODY_CHARS.contains(&one.body.chars().count())
 }
 
 /// Nothing of it looks like a credential, alone or together.
-fn is_open(one: &Proposal, _: &Scene<'_>) -> bool {
+fn is_open(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
     let tags = one.tags.join(" ");
     let all = [&one.title, &one.body, &one.quote, &one.domain, &tags].map(String::as_str);
     let guard = SecretGuard::new();
@@ -180,18 +180,18 @@ fn is_open(one: &Proposal, _: &Scene<'_>) -> bool {
 }
 
 /// Returns true when the quote stands in the text that was sent, so that each unit rests on words of the session.
-fn is_quoted(one: &Proposal, scene: &Scene<'_>) -> bool {
-    let quote = plain(&one.quote);
+fn is_quoted(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
+    let quote = normalize_text(&one.quote);
     QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
 }
 
 /// Returns true when the text names no path of a person's home, no commit and no ticket: these help no other reader.
-fn names_nothing_private(one: &Proposal, scene: &Scene<'_>) -> bool {
+fn names_nothing_private(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let text = format!("{}\n{}", one.title, one.body);
     !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
 }
 
-fn is_not_of_the_project(one: &Proposal, scene: &Scene<'_>) -> bool {
+fn is_not_of_the_project(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let (title, body) = (one.title.to_lowercase(), one.body.to_lowercase());
     let parts = |text: &str, name: &str| {
         let is_part = |c: char| c.is_alphanumeric();
@@ -217,9 +217,9 @@ fn is_a_name(name: &str) -> bool {
 }
 
 /// Returns false for a model's text that says nothing, and for an agent's words about itself.
-fn is_no_refusal(one: &Proposal, _: &Scene<'_>) -> bool {
+fn is_no_refusal(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
     // A body of a handful of different words repeats itself.
-    let mut different: Vec<_> = words(&one.body).into_iter().map(|word| word.folded).collect();
+    let mut different: Vec<_> = split_words(&one.body).into_iter().map(|word| word.folded).collect();
     different.sort();
     different.dedup();
     different.len() >= 8 && !wording::is_chatter(&one.title) && !wording::is_chatter(&one.body)

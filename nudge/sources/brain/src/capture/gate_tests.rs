@@ -7,8 +7,8 @@ const SENT: &str =
 const BODY: &str = "Clients that fail together must not retry together. Wait a random time between zero and a growing ceiling, \
 and cap the ceiling; the load of a whole fleet then spreads by itself.";
 
-fn good() -> Proposal {
-    Proposal {
+fn good() -> UnitProposal {
+    UnitProposal {
         kind: "pattern".into(),
         title: "Retry with full jitter".into(),
         body: BODY.into(),
@@ -19,27 +19,27 @@ fn good() -> Proposal {
         durable: true,
         quote: "clients that fail together  MUST not\nretry together".into(),
         related: vec![
-            Related { id: "known".into(), kind: "uses".into() },
-            Related { id: "unknown".into(), kind: "uses".into() },
-            Related { id: "known".into(), kind: "likes".into() },
+            ProposedRelation { id: "known".into(), kind: "uses".into() },
+            ProposedRelation { id: "unknown".into(), kind: "uses".into() },
+            ProposedRelation { id: "known".into(), kind: "likes".into() },
         ],
         updates: Some("unknown".into()),
     }
 }
 
-fn judged(proposal: Proposal) -> Result<Proposal, Rejected> {
-    let scene = Scene {
+fn judged(proposal: UnitProposal) -> Result<UnitProposal, RejectedProposal> {
+    let scene = GateFacts {
         sent: SENT,
         project: &["shopfront".into(), "src".into()],
         home: Some(Path::new("/srv/people/ann")),
         has: &|id| id == "known",
         same: &|title, _| (title == "Retry without jitter").then(|| "known".to_owned()),
     };
-    pass(proposal, &scene)
+    apply_gates(proposal, &scene)
 }
 
 /// The gate that stops the good one once it is changed.
-fn gate(change: impl FnOnce(&mut Proposal)) -> String {
+fn gate(change: impl FnOnce(&mut UnitProposal)) -> String {
     let mut proposal = good();
     change(&mut proposal);
     judged(proposal).map_or_else(|rejected| rejected.gate, |_| String::new())
@@ -49,7 +49,7 @@ fn gate(change: impl FnOnce(&mut Proposal)) -> String {
 fn what_is_good_passes_and_is_tidied() {
     let passed = judged(good()).unwrap();
     assert_eq!((passed.domain.as_str(), &passed.tags[..]), ("coding", &["retry".to_owned()][..]));
-    assert_eq!(passed.related, [Related { id: "known".into(), kind: "uses".into() }]);
+    assert_eq!(passed.related, [ProposedRelation { id: "known".into(), kind: "uses".into() }]);
     assert_eq!(passed.updates, None, "there is no such unit");
     let mut loose = good();
     loose.title = " Retry with full jitter\n".into();
@@ -67,7 +67,7 @@ fn form_and_length() {
     assert_eq!(gate(|one| one.body = "Too short.".into()), "length");
     assert_eq!(gate(|one| one.body = "word ".repeat(1_300)), "length");
     for (said, kept) in [(Some(7.0), None), (Some(-0.1), None), (Some(f64::NAN), None), (Some(1.0), Some(1.0))] {
-        let passed = judged(Proposal { confidence: said, ..good() }).unwrap();
+        let passed = judged(UnitProposal { confidence: said, ..good() }).unwrap();
         assert_eq!(passed.confidence, kept, "a number that means nothing is dropped: {said:?}");
     }
 }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::clock::Millis;
-use nudge_core::dir::advice;
+use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::DataDir;
-use nudge_core::text::hex;
+use nudge_core::text::to_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::gate::{Rejected, Related};
-use super::transcript::Agent;
-use crate::llm::Cost;
+use super::gate::{ProposedRelation, RejectedProposal};
+use super::transcript::TranscriptClient;
+use crate::llm::ModelCost;
 
 /// The folder of the jobs, in that of the sources' files.
 const FOLDER: &str = "capture";
@@ -32,7 +32,7 @@ const MAX_ENDS: usize = 100;
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum JobState {
     /// Models are still to be asked.
     Waiting,
     /// The files to write are known.
@@ -59,7 +59,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl JobState {
     /// Returns true when nothing is left to do.
     pub const fn is_done(self) -> bool {
         !matches!(self, Self::Waiting | Self::Asked | Self::Committed | Self::Branched | Self::Pushed)
@@ -68,7 +68,7 @@ impl State {
 
 /// A file that is to be written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draft {
+pub struct UnitDraft {
     pub id: String,
     pub title: String,
     #[serde(rename = "type")]
@@ -79,7 +79,7 @@ pub struct Draft {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub related: Vec<Related>,
+    pub related: Vec<ProposedRelation>,
     /// The unit that it adds to, in the place of a file of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<String>,
@@ -93,12 +93,12 @@ pub struct Draft {
 
 /// A job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct CaptureJob {
     /// The name of its file.
     pub id: String,
     pub session: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<Agent>,
+    pub agent: Option<TranscriptClient>,
     pub transcript: PathBuf,
     /// The part of the transcript that it is about, in bytes.
     pub from: u64,
@@ -108,10 +108,10 @@ pub struct Job {
     /// The folder of the brain.
     pub brain: PathBuf,
     pub created: Millis,
-    pub state: State,
+    pub state: JobState,
     /// The state in which it was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_in: Option<State>,
+    pub failed_in: Option<JobState>,
     #[serde(default)]
     pub tries: u32,
     #[serde(default)]
@@ -123,13 +123,13 @@ pub struct Job {
     #[serde(default)]
     pub parts_done: usize,
     #[serde(default)]
-    pub calls: Vec<Cost>,
+    pub calls: Vec<ModelCost>,
     #[serde(default)]
     pub withheld: usize,
     #[serde(default)]
-    pub units: Vec<Draft>,
+    pub units: Vec<UnitDraft>,
     #[serde(default)]
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedProposal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ pub struct Job {
     pub pull_request: Option<String>,
 }
 
-impl Job {
+impl CaptureJob {
     fn new(id: String, session: &str, end: &SessionEnd, (from, to): (u64, u64), brain: &Path, now: Millis) -> Self {
         Self {
             id,
@@ -155,7 +155,7 @@ impl Job {
             cwd: end.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
             brain: brain.to_owned(),
             created: now,
-            state: State::Waiting,
+            state: JobState::Waiting,
             tries: 0,
             tried_at: 0,
             note: None,
@@ -187,15 +187,15 @@ pub struct SessionEnd {
 
 /// The jobs of a user.
 #[derive(Debug, Clone)]
-pub struct Jobs(PathBuf);
+pub struct JobFolder(PathBuf);
 
-impl Jobs {
+impl JobFolder {
     /// Opens the jobs in the folder of the sources' files, and makes the folder.
     ///
     /// # Errors
-    /// As [`DataDir::create`].
+    /// As [`DataDir::create_folder`].
     pub fn open(data: &DataDir) -> Result<Self> {
-        DataDir::new(data.path().join(FOLDER)).create().map(Self)
+        DataDir::new(data.path().join(FOLDER)).create_folder().map(Self)
     }
 
     /// The folder, for files that last as long as some work.
@@ -207,15 +207,15 @@ impl Jobs {
     ///
     /// # Errors
     /// `E_NOT_FOUND` without a transcript; `E_UNAVAILABLE` when the file cannot be written.
-    pub fn note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<Job>> {
+    pub fn note_end(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<CaptureJob>> {
         self.with_next(end, brain, now, |job| self.write(job, true))
     }
 
-    /// The job that [`note`](Self::note) would write.
+    /// The job that [`note_end`](Self::note_end) would write.
     ///
     /// # Errors
-    /// As [`note`](Self::note).
-    pub fn would_note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<Job>> {
+    /// As [`note_end`](Self::note_end).
+    pub fn would_note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<CaptureJob>> {
         self.with_next(end, brain, now, |_| Ok(()))
     }
 
@@ -224,9 +224,9 @@ impl Jobs {
         end: &SessionEnd,
         brain: &Path,
         now: Millis,
-        keep: impl Fn(&Job) -> io::Result<()>,
-    ) -> Result<Option<Job>> {
-        let to = length(&end.transcript)?;
+        keep: impl Fn(&CaptureJob) -> io::Result<()>,
+    ) -> Result<Option<CaptureJob>> {
+        let to = file_length(&end.transcript)?;
         let session = name(end);
         let (mut from, mut number) = (0, 1);
         while number <= MAX_ENDS {
@@ -239,27 +239,27 @@ impl Jobs {
                 (from, number) = (known.to, number + 1);
                 continue;
             }
-            let job = Job::new(id, &session, end, (from, to), brain, now);
+            let job = CaptureJob::new(id, &session, end, (from, to), brain, now);
             match keep(&job) {
                 Ok(()) => return Ok(Some(job)),
                 // Another hook was faster, and its job is read next; a file that is no job stays.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number += usize::from(self.read(&job.id).is_none());
                 }
-                Err(error) => return Err(self.unwritable(&error)),
+                Err(error) => return Err(self.write_error(&error)),
             }
         }
         Err(Error::unavailable("This session has ended too often to be captured again."))
     }
 
     /// Reads a job.
-    pub fn read(&self, id: &str) -> Option<Job> {
-        let text = foreign::read_text(&self.file(id), Links::Refused, MAX_BYTES).ok()?;
-        serde_json::from_str(&text).ok().filter(|job: &Job| job.id == id)
+    pub fn read(&self, id: &str) -> Option<CaptureJob> {
+        let text = foreign::read_text(&self.job_path(id), LinkPolicy::Refused, MAX_BYTES).ok()?;
+        serde_json::from_str(&text).ok().filter(|job: &CaptureJob| job.id == id)
     }
 
     /// Every job, the oldest first.
-    pub fn all(&self) -> Vec<Job> {
+    pub fn read_all(&self) -> Vec<CaptureJob> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let ids = names.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned()));
         let mut jobs: Vec<_> = ids.filter_map(|id| self.read(&id)).collect();
@@ -269,38 +269,38 @@ impl Jobs {
 
     /// Returns true when a job is left that no process has touched since then.
     pub fn are_left(&self, since: Millis) -> bool {
-        self.all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
+        self.read_all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
     }
 
     /// Takes a job for this process, as it stands now. `None` when another one has it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when its lock cannot be opened.
-    pub fn take(&self, id: &str) -> Result<Option<Held<'_>>> {
+    pub fn lock_job(&self, id: &str) -> Result<Option<LockedJob<'_>>> {
         let lock = File::options().create(true).truncate(false).write(true).open(self.0.join(format!("{id}.lock")));
-        let lock = lock.map_err(|error| self.unwritable(&error))?;
+        let lock = lock.map_err(|error| self.write_error(&error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(self.read(id).map(|job| Held { jobs: self, job, _lock: lock })),
+            Ok(()) => Ok(self.read(id).map(|job| LockedJob { jobs: self, job, _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(self.unwritable(&error)),
+            Err(TryLockError::Error(error)) => Err(self.write_error(&error)),
         }
     }
 
     /// Removes the oldest finished jobs when there are many, and the files that killed processes have left.
-    pub fn tidy(&self) {
-        self.sweep();
-        let all = self.all();
+    pub fn remove_old(&self) {
+        self.remove_leftovers();
+        let all = self.read_all();
         let done = all.iter().filter(|job| job.state.is_done());
         for job in done.take(all.len().saturating_sub(MAX_JOBS)) {
-            if matches!(self.take(&job.id), Ok(Some(_))) {
-                let _ = fs::remove_file(self.file(&job.id));
+            if matches!(self.lock_job(&job.id), Ok(Some(_))) {
+                let _ = fs::remove_file(self.job_path(&job.id));
                 let _ = fs::remove_file(self.0.join(format!("{}.lock", job.id)));
             }
         }
     }
 
     /// Files of a moment begin with a dot; no engine has longer than half of this.
-    fn sweep(&self) {
+    fn remove_leftovers(&self) {
         const OLD: Duration = Duration::from_hours(2);
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let is_old = |meta: &fs::Metadata| meta.modified().ok()?.elapsed().ok().map(|age| age > OLD);
@@ -312,12 +312,12 @@ impl Jobs {
         }
     }
 
-    fn file(&self, id: &str) -> PathBuf {
+    fn job_path(&self, id: &str) -> PathBuf {
         self.0.join(format!("{id}.json"))
     }
 
     /// Writes a job whole, or not at all.
-    fn write(&self, job: &Job, is_new: bool) -> io::Result<()> {
+    fn write(&self, job: &CaptureJob, is_new: bool) -> io::Result<()> {
         let temporary = self.0.join(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
         let write = || {
             let mut options = File::options();
@@ -331,7 +331,7 @@ impl Jobs {
             if !is_new {
                 file.sync_all()?;
             }
-            let place = self.file(&job.id);
+            let place = self.job_path(&job.id);
             if is_new { fs::hard_link(&temporary, place) } else { fs::rename(&temporary, place) }
         };
         let written = write();
@@ -341,65 +341,65 @@ impl Jobs {
         written
     }
 
-    fn unwritable(&self, error: &io::Error) -> Error {
-        let advice = advice(error).unwrap_or("look at its disk");
+    fn write_error(&self, error: &io::Error) -> Error {
+        let advice = advise_on_disk(error).unwrap_or("look at its disk");
         Error::unavailable(format!("The jobs in {} cannot be written ({error}); {advice}.", self.0.display()))
     }
 }
 
 /// A job that this process works on.
-pub struct Held<'a> {
-    jobs: &'a Jobs,
-    pub job: Job,
+pub struct LockedJob<'a> {
+    jobs: &'a JobFolder,
+    pub job: CaptureJob,
     _lock: File,
 }
 
-impl Held<'_> {
+impl LockedJob<'_> {
     /// Keeps it as it stands.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn keep(&self) -> Result<()> {
-        self.jobs.write(&self.job, false).map_err(|error| self.jobs.unwritable(&error))
+    pub fn save(&self) -> Result<()> {
+        self.jobs.write(&self.job, false).map_err(|error| self.jobs.write_error(&error))
     }
 
     /// Lets a job that was given up be tried again, from its last state. A job that is done stays done.
     ///
     /// # Errors
-    /// As [`keep`](Self::keep).
-    pub fn again(&mut self) -> Result<()> {
+    /// As [`save`](Self::save).
+    pub fn allow_retry(&mut self) -> Result<()> {
         let job = &mut self.job;
         job.state = match job.state {
             // Requests that were answered are not asked again.
-            State::Failed => job.failed_in.take().unwrap_or(State::Waiting),
-            State::Local => State::Branched,
-            State::Remote => State::Pushed,
+            JobState::Failed => job.failed_in.take().unwrap_or(JobState::Waiting),
+            JobState::Local => JobState::Branched,
+            JobState::Remote => JobState::Pushed,
             state if state.is_done() => return Ok(()),
             state => state,
         };
         (job.tries, job.tried_at) = (0, 0);
-        self.keep()
+        self.save()
     }
 
     /// Keeps it in a state that it has come to.
     ///
     /// # Errors
-    /// As [`keep`](Self::keep).
-    pub fn step(&mut self, state: State, note: Option<&str>) -> Result<()> {
-        if state == State::Failed {
+    /// As [`save`](Self::save).
+    pub fn save_state(&mut self, state: JobState, note: Option<&str>) -> Result<()> {
+        if state == JobState::Failed {
             self.job.failed_in = Some(self.job.state);
         }
         self.job.state = state;
         self.job.note = note.map(str::to_owned);
-        if state.is_done() && state != State::Failed {
+        if state.is_done() && state != JobState::Failed {
             // The text is in the repository or was not wanted, so it need not lie here too.
             self.job.units.iter_mut().for_each(|unit| unit.body.clear());
         }
-        self.keep()
+        self.save()
     }
 }
 
-fn length(path: &Path) -> Result<u64> {
+fn file_length(path: &Path) -> Result<u64> {
     let there = path.metadata().ok().filter(fs::Metadata::is_file).map(|meta| meta.len());
     let none = || Error::not_found(format!("There is no transcript {}; name the file of a session.", path.display()));
     there.ok_or_else(none)
@@ -414,7 +414,7 @@ fn name(end: &SessionEnd) -> String {
     let file = end.transcript.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     match [end.session.as_str(), file].into_iter().find(|text| is_name(text)) {
         Some(name) => name.to_owned(),
-        None => hex(&Sha256::digest(end.transcript.to_string_lossy().as_bytes()))[..32].to_owned(),
+        None => to_hex(&Sha256::digest(end.transcript.to_string_lossy().as_bytes()))[..32].to_owned(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn jobs() -> (tempfile::TempDir, Jobs, SessionEnd) {
+fn jobs() -> (tempfile::TempDir, JobFolder, SessionEnd) {
     let place = tempfile::tempdir().unwrap();
-    let jobs = Jobs::open(&DataDir::new(place.path().join("data"))).unwrap();
+    let jobs = JobFolder::open(&DataDir::new(place.path().join("data"))).unwrap();
     let transcript = place.path().join("s.jsonl");
     fs::write(&transcript, "one\n").unwrap();
     let end = SessionEnd { session: "s-1".into(), transcript, cwd: None };
@@ -14,14 +14,14 @@ fn jobs() -> (tempfile::TempDir, Jobs, SessionEnd) {
 #[test]
 fn two_hooks_tell_of_one_end_and_a_session_may_go_on() {
     let (_place, jobs, end) = jobs();
-    let note = || jobs.note(&end, Path::new("/brain"), 5).unwrap();
+    let note = || jobs.note_end(&end, Path::new("/brain"), 5).unwrap();
     assert_eq!(note().unwrap().id, "s-1");
     assert_eq!(note(), None);
     fs::write(&end.transcript, "one\ntwo\n").unwrap();
     let second = note().unwrap();
     assert_eq!((second.id.as_str(), second.from, second.to), ("s-1.2", 4, 8));
     assert_eq!(note(), None);
-    assert_eq!(jobs.all().len(), 2);
+    assert_eq!(jobs.read_all().len(), 2);
     assert!(jobs.are_left(6) && !jobs.are_left(5));
 }
 
@@ -29,7 +29,7 @@ fn two_hooks_tell_of_one_end_and_a_session_may_go_on() {
 fn many_at_once_make_one() {
     let (_place, jobs, end) = jobs();
     let made = std::thread::scope(|scope| {
-        let one = || jobs.note(&end, Path::new("/brain"), 5).unwrap().is_some();
+        let one = || jobs.note_end(&end, Path::new("/brain"), 5).unwrap().is_some();
         let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
         all.into_iter().filter(|_| true).map(|one| one.join().unwrap()).filter(|made| *made).count()
     });
@@ -41,14 +41,14 @@ fn many_at_once_make_one() {
 #[test]
 fn one_process_holds_a_job() {
     let (_place, jobs, end) = jobs();
-    jobs.note(&end, Path::new("/brain"), 5).unwrap();
-    let mut held = jobs.take("s-1").unwrap().unwrap();
-    assert!(jobs.take("s-1").unwrap().is_none());
-    held.step(State::Empty, Some("nothing")).unwrap();
+    jobs.note_end(&end, Path::new("/brain"), 5).unwrap();
+    let mut held = jobs.lock_job("s-1").unwrap().unwrap();
+    assert!(jobs.lock_job("s-1").unwrap().is_none());
+    held.save_state(JobState::Empty, Some("nothing")).unwrap();
     drop(held);
-    assert_eq!(jobs.take("s-1").unwrap().unwrap().job.note.as_deref(), Some("nothing"));
+    assert_eq!(jobs.lock_job("s-1").unwrap().unwrap().job.note.as_deref(), Some("nothing"));
     assert!(!jobs.are_left(i64::MAX));
-    assert!(jobs.take("none").unwrap().is_none());
+    assert!(jobs.lock_job("none").unwrap().is_none());
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn names_are_those_of_files() {
 fn what_is_no_job_is_none() {
     let (_place, jobs, _) = jobs();
     for (id, text) in [("a", ""), ("b", "{}"), ("c", "[1"), ("d", "{\"id\":\"e\"}")] {
-        fs::write(jobs.file(id), text).unwrap();
+        fs::write(jobs.job_path(id), text).unwrap();
         assert_eq!(jobs.read(id), None, "{id}");
     }
-    assert_eq!(jobs.all(), []);
+    assert_eq!(jobs.read_all(), []);
 }

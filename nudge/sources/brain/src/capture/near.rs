@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::Thought;
+use nudge_core::embed::QuestionVector;
 use nudge_core::error::Result;
 use nudge_core::text::one_line;
-use nudge_core::words::words;
+use nudge_core::words::split_words;
 use nudge_storage::rusqlite::OptionalExtension as _;
-use nudge_storage::search::{Words, search};
+use nudge_storage::search::{QuestionWords, search};
 
-use super::job::Draft;
-use super::prompt::Known;
-use crate::index::Index;
+use super::job::UnitDraft;
+use super::prompt::KnownUnit;
+use crate::index::BrainIndex;
 use crate::method::AskContext;
 use crate::rows;
 use crate::schema::FULL_TEXT;
-use crate::source::{Brains, VARIABLE};
+use crate::source::{BrainSource, VARIABLE};
 
 /// Units that a model is told of.
 const TOLD: usize = 20;
@@ -32,18 +32,18 @@ const COSINE: f32 = 0.9;
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
 /// A brain, while a session is captured into it.
-pub struct Near<'a> {
-    brains: &'a Brains,
+pub struct UnitLookup<'a> {
+    brains: &'a BrainSource,
     root: &'a Path,
-    index: Arc<Index>,
+    index: Arc<BrainIndex>,
 }
 
-impl<'a> Near<'a> {
+impl<'a> UnitLookup<'a> {
     /// Opens the index of a brain.
     ///
     /// # Errors
     /// `E_NOT_FOUND` without the folder; those of the index.
-    pub fn open(brains: &'a Brains, root: &'a Path) -> Result<Self> {
+    pub fn open(brains: &'a BrainSource, root: &'a Path) -> Result<Self> {
         let index = brains.index(root)?;
         index.scan(None)?;
         Ok(Self { brains, root, index })
@@ -53,11 +53,11 @@ impl<'a> Near<'a> {
     ///
     /// # Errors
     /// The errors of the index.
-    pub fn known(&self, text: &str) -> Result<Vec<Known>> {
+    pub fn find_near(&self, text: &str) -> Result<Vec<KnownUnit>> {
         let from = text.ceil_char_boundary(text.len().saturating_sub(ASKED_BYTES));
         let env = BTreeMap::from([(VARIABLE, self.root.to_string_lossy())]);
         let context = env.into_iter().fold(ContextSpec::default(), |context, (name, value)| context.env(name, value));
-        let found = self.brains.context(AskContext {
+        let found = self.brains.find_context(AskContext {
             task_description: text[from..].to_owned(),
             limit: Some(TOLD),
             domain: None,
@@ -73,17 +73,17 @@ impl<'a> Near<'a> {
         Ok(found
             .units
             .iter()
-            .map(|unit| Known { id: unit.id.clone(), title: unit.title.clone(), summary: summary(unit) })
+            .map(|unit| KnownUnit { id: unit.id.clone(), title: unit.title.clone(), summary: summary(unit) })
             .collect())
     }
 
     /// Returns true when there is a unit of this id.
-    pub fn has(&self, id: &str) -> bool {
-        self.path(id).is_some()
+    pub fn has_unit(&self, id: &str) -> bool {
+        self.find_path(id).is_some()
     }
 
     /// The file of a unit.
-    pub fn path(&self, id: &str) -> Option<String> {
+    pub fn find_path(&self, id: &str) -> Option<String> {
         let path = self.index.db.read(|c| {
             Ok(c.prepare_cached("SELECT path FROM unit WHERE uid = ?1")?
                 .query_row([id], |row| row.get(0))
@@ -93,7 +93,7 @@ impl<'a> Near<'a> {
     }
 
     /// The unit that says the same, by words or by meaning.
-    pub fn same(&self, title: &str, body: &str) -> Option<String> {
+    pub fn find_same(&self, title: &str, body: &str) -> Option<String> {
         let text = format!("{title}\n{body}");
         let unit_of = |chunk: i64| {
             let sql = "SELECT u.uid FROM chunk c JOIN unit u ON u.id = c.unit WHERE c.id = ?1";
@@ -102,7 +102,7 @@ impl<'a> Near<'a> {
             found.ok().flatten()
         };
         let by_words = self.index.db.read(|c| {
-            let found = search(c, &FULL_TEXT, &Words::of(&text), &self.index.known)?;
+            let found = search(c, &FULL_TEXT, &QuestionWords::from_text(&text), &self.index.known)?;
             let best = found
                 .rows
                 .iter()
@@ -112,8 +112,10 @@ impl<'a> Near<'a> {
         if let Some(chunk) = by_words.ok().flatten() {
             return unit_of(chunk);
         }
-        let (model, thought) = Thought::asked(&rows::meant(title, "", body), self.brains.models(), MODEL_WAIT).ok()?;
-        let nearest = self.index.meanings.with(&self.index.db, Some(&*model), |_, memory| {
+        let (model, thought) =
+            QuestionVector::embed_text(&rows::build_embedded_text(title, "", body), self.brains.models(), MODEL_WAIT)
+                .ok()?;
+        let nearest = self.index.meanings.with_memory(&self.index.db, Some(&*model), |_, memory| {
             let vectors = memory.vectors.as_ref();
             Ok(vectors.and_then(|vectors| vectors.top(&thought.vector, 1, |_| true).first().copied()))
         });
@@ -122,12 +124,12 @@ impl<'a> Near<'a> {
 }
 
 /// The draft of the same session that says the same as a proposal.
-pub fn same_draft(drafts: &[Draft], title: &str, body: &str) -> Option<String> {
+pub fn same_draft(drafts: &[UnitDraft], title: &str, body: &str) -> Option<String> {
     let stems = |title: &str, body: &str| {
-        words(title).into_iter().chain(words(body)).map(|word| word.stem).collect::<HashSet<_>>()
+        split_words(title).into_iter().chain(split_words(body)).map(|word| word.stem).collect::<HashSet<_>>()
     };
     let own = stems(title, body);
-    let is_same = |draft: &&Draft| {
+    let is_same = |draft: &&UnitDraft| {
         let theirs = stems(&draft.title, &draft.body);
         // Whole numbers: of ten words eight.
         own.intersection(&theirs).count() * 10 >= own.len() * 8

@@ -60,7 +60,7 @@ pub fn is_ours(tool: &str, input: &str) -> bool {
         let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
         return is_server || name.starts_with("nudge_") || name == "get_relevant_context";
     }
-    lines(input).iter().any(|line| runs_nudge(line))
+    parse_command_lines(input).iter().any(|line| runs_nudge(line))
 }
 
 /// Returns true when a call asks for more output of one of our calls, by a name that our call has printed.
@@ -73,7 +73,7 @@ pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
 }
 
 /// Returns the command lines in the input of a tool.
-fn lines(input: &str) -> Vec<String> {
+fn parse_command_lines(input: &str) -> Vec<String> {
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return Vec::new() };
     let line = |value: &Value| match value {
         Value::String(line) => Some(line.clone()),
@@ -145,7 +145,7 @@ fn begins_with_nudge(line: &str) -> bool {
 
 /// Returns the text without the parts that Nudge or the client put there.
 pub fn without_ours(text: &str) -> String {
-    let out = NOT_THE_USERS.iter().fold(text.to_owned(), |text, tag| without(&text, tag));
+    let out = NOT_THE_USERS.iter().fold(text.to_owned(), |text, tag| remove_elements(&text, tag));
     if !out.contains(OURS) {
         return out;
     }
@@ -158,7 +158,7 @@ pub fn without_ours(text: &str) -> String {
 }
 
 /// Returns the text without the elements of this name. An element that is not closed goes to the end.
-fn without(text: &str, tag: &str) -> String {
+fn remove_elements(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let (mut out, mut left) = (String::new(), text);
     while let Some(at) = left.find(&open) {

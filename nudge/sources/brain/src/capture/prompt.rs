@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::gate::{MAX_UNITS, RELATIONS};
-use crate::llm::Ask;
+use crate::llm::ModelRequest;
 use crate::unit::KINDS;
 
 /// A unit that is there already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownUnit {
     pub id: String,
     pub title: String,
     pub summary: String,
 }
 
-impl Known {
+impl KnownUnit {
     /// Returns the line that tells a model of this unit.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let Self { id, title, summary } = self;
         format!("- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " })
     }
@@ -47,14 +47,14 @@ copied verbatim from what USER or ASSISTANT says, that proves it), `related` (id
 listed unit that this corrects or completes, else null). Write nothing again that a listed unit says already.";
 
 /// Builds a request: the units that are near, the titles that earlier calls have found, the transcript.
-pub fn ask(known: &[Known], found: &[String], part: &str) -> Ask {
+pub fn build_request(known: &[KnownUnit], found: &[String], part: &str) -> ModelRequest {
     let mut text = String::from("## Units that are there already\n");
     if known.is_empty() {
         text += "None.\n";
     }
     for unit in known {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", unit.line());
+        let _ = writeln!(text, "{}", unit.to_line());
     }
     if !found.is_empty() {
         text += "\n## Found in the earlier parts of this session\n";
@@ -64,14 +64,14 @@ pub fn ask(known: &[Known], found: &[String], part: &str) -> Ask {
     }
     text += "\n## Transcript\n";
     text += part;
-    Ask { system: SYSTEM.to_owned(), text, schema: schema() }
+    ModelRequest { system: SYSTEM.to_owned(), text, schema: build_schema() }
 }
 
 /// The form of the answer. Every member is required, as strict modes want it.
-fn schema() -> Value {
+fn build_schema() -> Value {
     let text = json!({"type": "string"});
-    let related = object(&json!({"id": text, "type": {"type": "string", "enum": RELATIONS}}));
-    let unit = object(&json!({
+    let related = to_object_schema(&json!({"id": text, "type": {"type": "string", "enum": RELATIONS}}));
+    let unit = to_object_schema(&json!({
         "type": {"type": "string", "enum": KINDS},
         "title": text,
         "body": text,
@@ -85,12 +85,12 @@ fn schema() -> Value {
         "related": {"type": "array", "items": related},
         "updates": {"type": ["string", "null"]},
     }));
-    object(
+    to_object_schema(
         &json!({"units": {"type": "array", "items": unit, "description": format!("At most {MAX_UNITS}; none is usual.")}}),
     )
 }
 
-fn object(properties: &Value) -> Value {
+fn to_object_schema(properties: &Value) -> Value {
     let names: Vec<_> = properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
     json!({"type": "object", "additionalProperties": false, "required": names, "properties": properties})
 }

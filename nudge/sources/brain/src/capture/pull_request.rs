@@ -7,21 +7,21 @@ use std::time::Duration;
 use nudge_core::clock::rfc3339;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::StopFlag;
-use nudge_os::process::Program;
+use nudge_os::process::ChildProgram;
 #[cfg(feature = "llm")]
 use serde_json::json;
 
-use super::gate::Rejected;
-use super::job::{Draft, Job};
-use super::repo::Repo;
+use super::gate::RejectedProposal;
+use super::job::{CaptureJob, UnitDraft};
+use super::repo::BrainRepo;
 use super::view;
 #[cfg(feature = "llm")]
 use crate::llm::web;
-use crate::llm::{Fault, program};
+use crate::llm::{RequestFault, program};
 
 /// A request for a branch.
 pub struct PullRequest<'a> {
-    pub repo: &'a Repo,
+    pub repo: &'a BrainRepo,
     pub head: &'a str,
     pub base: &'a str,
     pub title: String,
@@ -31,35 +31,35 @@ pub struct PullRequest<'a> {
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// The title of a session's commit and request: `Knowledge from session 2026-11-22 13:43`.
-pub fn title(job: &Job) -> String {
-    let at = rfc3339::text(job.created);
+pub fn format_title(job: &CaptureJob) -> String {
+    let at = rfc3339::format_time(job.created);
     format!("Knowledge from session {} {}", at.get(..10).unwrap_or_default(), at.get(11..16).unwrap_or_default())
 }
 
 /// Renders the text for the reviewer.
-pub fn body(job: &Job) -> String {
+pub fn render_body(job: &CaptureJob) -> String {
     let mut out = String::from(
         "What a session was worth keeping, as a model proposes it. Nothing of it is in the brain before you merge.\n",
     );
-    for Draft { title, kind, domain, path, updates, .. } in &job.units {
+    for UnitDraft { title, kind, domain, path, updates, .. } in &job.units {
         let what = if updates.is_some() { "adds to" } else { "new" };
         // Writing to a string cannot fail.
         let _ = write!(out, "\n- **{title}** ({kind}, {domain}; {what} `{path}`)");
     }
-    let proposed = proposed(job);
+    let proposed = render_proposed_changes(job);
     if !proposed.is_empty() {
         let _ = write!(out, "\n\n{}", proposed.trim_end());
     }
     let others = job.rejected.iter().filter(|one| one.of.is_none()).count();
     let _ = write!(out, "\n\n{others} other proposals were refused; `nudge brain jobs` says by which gate.\n");
-    view::withhold(&out, &mut 0)
+    view::withhold_secrets(&out, &mut 0)
 }
 
 /// Renders the texts that may change existing units, for the reviewer to take the new parts. No number decides whether
 /// two units are one, so the files of the branch hold none of these texts.
-pub fn proposed(job: &Job) -> String {
+pub fn render_proposed_changes(job: &CaptureJob) -> String {
     let mut out = String::new();
-    for Rejected { title, of, text, .. } in &job.rejected {
+    for RejectedProposal { title, of, text, .. } in &job.rejected {
         let (Some(of), Some(text)) = (of, text) else { continue };
         if out.is_empty() {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
@@ -69,7 +69,7 @@ pub fn proposed(job: &Job) -> String {
         let fence = "~".repeat(longest.max(2) + 1);
         let _ = write!(out, "\n**{title}**, like `{of}`:\n\n{fence}\n{text}\n{fence}\n");
     }
-    view::withhold(&out, &mut 0)
+    view::withhold_secrets(&out, &mut 0)
 }
 
 impl PullRequest<'_> {
@@ -78,8 +78,8 @@ impl PullRequest<'_> {
     /// # Errors
     /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with the reason why it could
     /// not be made.
-    pub fn make(&self, gh: Option<PathBuf>) -> Result<String> {
-        view::check("The pull request", &format!("{}\n{}", self.title, self.body))?;
+    pub fn create(&self, gh: Option<PathBuf>) -> Result<String> {
+        view::refuse_secrets("The pull request", &format!("{}\n{}", self.title, self.body))?;
         let by_command = gh.map(|gh| self.by_command(&gh));
         let (may_pass, text) = match by_command {
             Some(Ok(url)) => return Ok(url),
@@ -93,14 +93,14 @@ impl PullRequest<'_> {
         Err(if may_pass { Error::unavailable(text) } else { Error::invalid(text) })
     }
 
-    fn by_command(&self, gh: &Path) -> std::result::Result<String, Fault> {
+    fn by_command(&self, gh: &Path) -> std::result::Result<String, RequestFault> {
         let run = |words: &[&str], stdin: &str| {
-            let mut program = Program::new(gh);
+            let mut program = ChildProgram::new(gh);
             self.repo.lend_to(&mut program);
             program.args(words).env("GH_PROMPT_DISABLED", "1").env("NO_COLOR", "1");
-            program::run(&mut program, "gh", stdin, LIMIT, &StopFlag::default())
+            program::run_program(&mut program, "gh", stdin, LIMIT, &StopFlag::default())
         };
-        run(&["auth", "status"], "").map_err(|_| Fault::lasting("gh is not logged in"))?;
+        run(&["auth", "status"], "").map_err(|_| RequestFault::new_lasting("gh is not logged in"))?;
         let (head, base) = (self.head, self.base);
         let made = run(
             &["pr", "create", "--head", head, "--base", base, "--title", &self.title, "--body-file", "-"],
@@ -109,7 +109,7 @@ impl PullRequest<'_> {
         let address =
             |said: &str| said.split_whitespace().rev().find(|word| word.starts_with("http")).map(str::to_owned);
         match made {
-            Ok(said) => address(&said).ok_or_else(|| Fault::lasting("gh names no pull request")),
+            Ok(said) => address(&said).ok_or_else(|| RequestFault::new_lasting("gh names no pull request")),
             // It may be there already, of a try that was cut off.
             Err(fault) => match run(&["pr", "view", head, "--json", "url", "--jq", ".url"], "") {
                 Ok(said) => address(&said).ok_or(fault),
@@ -120,31 +120,35 @@ impl PullRequest<'_> {
 
     #[cfg(not(feature = "llm"))]
     #[allow(clippy::unused_self)]
-    fn by_api(&self) -> std::result::Result<String, Fault> {
-        Err(Fault::lasting("`gh auth login` lets nudge make it"))
+    fn by_api(&self) -> std::result::Result<String, RequestFault> {
+        Err(RequestFault::new_lasting("`gh auth login` lets nudge make it"))
     }
 
     #[cfg(feature = "llm")]
-    fn by_api(&self) -> std::result::Result<String, Fault> {
-        let remote = self.repo.remote().ok_or_else(|| Fault::lasting("there is no remote"))?;
+    fn by_api(&self) -> std::result::Result<String, RequestFault> {
+        let remote = self.repo.remote().ok_or_else(|| RequestFault::new_lasting("there is no remote"))?;
         let (host, owner, name) =
-            project(&remote).ok_or_else(|| Fault::lasting("the remote is no project on GitHub"))?;
+            parse_remote(&remote).ok_or_else(|| RequestFault::new_lasting("the remote is no project on GitHub"))?;
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let given = var("GITHUB_API_URL");
         if given.is_none() && host != "github.com" {
-            return Err(Fault::lasting("the remote is not on GitHub; set GITHUB_API_URL if it is one of your own"));
+            return Err(RequestFault::new_lasting(
+                "the remote is not on GitHub; set GITHUB_API_URL if it is one of your own",
+            ));
         }
-        let token = var("GH_TOKEN").or_else(|| var("GITHUB_TOKEN")).or_else(|| self.repo.credential(&host));
-        let token = token.ok_or_else(|| Fault::lasting("there is no token for GitHub; `gh auth login` makes one"))?;
+        let token = var("GH_TOKEN").or_else(|| var("GITHUB_TOKEN")).or_else(|| self.repo.find_credential(&host));
+        let token = token
+            .ok_or_else(|| RequestFault::new_lasting("there is no token for GitHub; `gh auth login` makes one"))?;
         let url = given.unwrap_or_else(|| "https://api.github.com".to_owned());
         let request = json!({"title": self.title, "head": self.head, "base": self.base, "body": self.body});
-        Api { url: url.trim_end_matches('/'), token: &token, owner: &owner, name: &name }.make(&request, self.head)
+        GithubProject { url: url.trim_end_matches('/'), token: &token, owner: &owner, name: &name }
+            .create_pull_request(&request, self.head)
     }
 }
 
 /// A project by GitHub's API.
 #[cfg(feature = "llm")]
-pub struct Api<'a> {
+pub struct GithubProject<'a> {
     pub url: &'a str,
     pub token: &'a str,
     pub owner: &'a str,
@@ -152,33 +156,38 @@ pub struct Api<'a> {
 }
 
 #[cfg(feature = "llm")]
-impl Api<'_> {
+impl GithubProject<'_> {
     /// Makes a pull request, or finds the one that the branch has.
-    pub fn make(&self, request: &serde_json::Value, head: &str) -> std::result::Result<String, Fault> {
-        let Api { url, token, owner, name } = self;
+    pub fn create_pull_request(
+        &self,
+        request: &serde_json::Value,
+        head: &str,
+    ) -> std::result::Result<String, RequestFault> {
+        let GithubProject { url, token, owner, name } = self;
         let pulls = format!("{url}/repos/{owner}/{name}/pulls");
         let headers = [
             ("authorization", format!("Bearer {token}")),
             ("accept", "application/vnd.github+json".to_owned()),
             ("x-github-api-version", "2022-11-28".to_owned()),
         ];
-        let made = web::send(&pulls, &headers, Some(request), LIMIT)?;
+        let made = web::send_request(&pulls, &headers, Some(request), LIMIT)?;
         let answer = match made.status {
             201 => made.body,
             422 => {
-                let found = web::send(&format!("{pulls}?state=all&head={owner}:{head}"), &headers, None, LIMIT)?;
+                let found =
+                    web::send_request(&format!("{pulls}?state=all&head={owner}:{head}"), &headers, None, LIMIT)?;
                 found.body.get(0).cloned().unwrap_or_default()
             }
-            status => return Err(web::fault("GitHub", status)),
+            status => return Err(web::fault_from_status("GitHub", status)),
         };
         let url = answer["html_url"].as_str().map(str::to_owned);
-        url.ok_or_else(|| Fault::lasting("GitHub takes no pull request for this branch"))
+        url.ok_or_else(|| RequestFault::new_lasting("GitHub takes no pull request for this branch"))
     }
 }
 
 #[cfg(any(feature = "llm", test))]
 /// Host, owner and name of the project that a remote is.
-fn project(remote: &str) -> Option<(String, String, String)> {
+fn parse_remote(remote: &str) -> Option<(String, String, String)> {
     let (host, path) = match remote.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?,
         None => remote.split_once(':')?,
@@ -205,7 +214,7 @@ mod tests {
             "git@github.com:o/r.git",
             "ssh://git@github.com:22/o/r.git",
         ] {
-            assert_eq!(project(remote), Some(("github.com".into(), "o".into(), "r".into())), "{remote}");
+            assert_eq!(parse_remote(remote), Some(("github.com".into(), "o".into(), "r".into())), "{remote}");
         }
         for remote in [
             "",
@@ -215,7 +224,7 @@ mod tests {
             "https://github.com/o/r?x",
             "C:\\x",
         ] {
-            assert_eq!(project(remote), None, "{remote}");
+            assert_eq!(parse_remote(remote), None, "{remote}");
         }
     }
 }

@@ -7,21 +7,21 @@ use std::path::Path;
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
-use nudge_git::{Call, CallLimits, Git, GitFailure, Reach, RemoteVerb, Repository};
-use nudge_os::process::Program;
+use nudge_git::{CallLimits, CallReach, Git, GitCall, GitFailure, GitRepository, RemoteVerb};
+use nudge_os::process::ChildProgram;
 
-use crate::git::refused;
+use crate::git::to_git_error;
 
 /// How long git has: a remote may be far away.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
 
 /// The repository that a brain is in.
-pub struct Repo {
-    repository: Repository,
+pub struct BrainRepo {
+    repository: GitRepository,
 }
 
 /// The commit that a branch begins at.
-pub struct Base {
+pub struct BranchBase {
     /// The branch that it goes to.
     pub name: String,
     /// `None` in a repository without any commit.
@@ -32,7 +32,7 @@ pub struct Base {
 const REMOTE: &str = "refs/remotes/origin/";
 
 /// A file to commit.
-pub struct Blob {
+pub struct CommitFile {
     /// Below the brain.
     pub path: String,
     pub text: String,
@@ -41,9 +41,9 @@ pub struct Blob {
 }
 
 /// The parts of a commit.
-pub struct Commit<'a> {
+pub struct NewCommit<'a> {
     pub base: Option<&'a str>,
-    pub files: &'a [Blob],
+    pub files: &'a [CommitFile],
     pub message: &'a str,
     /// Seconds since 1970: the same commit made twice is one.
     pub at: i64,
@@ -51,7 +51,7 @@ pub struct Commit<'a> {
     pub index: &'a Path,
 }
 
-impl Repo {
+impl BrainRepo {
     /// The repository of a brain.
     ///
     /// # Errors
@@ -64,9 +64,9 @@ impl Repo {
             ))
         };
         let is_marked = root.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
-        let opened = Git::find(root).and_then(Repository::open);
+        let opened = Git::find(root).and_then(GitRepository::open);
         let repository =
-            opened.map_err(|failure| if failure.is_start() || is_marked { refused(&failure) } else { none() })?;
+            opened.map_err(|failure| if failure.is_start() || is_marked { to_git_error(&failure) } else { none() })?;
         Ok(Self { repository })
     }
 
@@ -75,17 +75,17 @@ impl Repo {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` where no branch of the remote is known.
-    pub fn base(&self, wanted: Option<&str>) -> Result<Base> {
+    pub fn find_base(&self, wanted: Option<&str>) -> Result<BranchBase> {
         let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);
         if self.remote().is_none() {
             let commit = wanted.as_ref().and_then(|name| self.commit_of(&format!("refs/heads/{name}")));
             let name = wanted.or_else(|| self.named_by("HEAD", "refs/heads/")).unwrap_or_else(|| "main".to_owned());
-            return Ok(Base { name, commit: commit.or_else(|| self.commit_of("HEAD")) });
+            return Ok(BranchBase { name, commit: commit.or_else(|| self.commit_of("HEAD")) });
         }
         let name = wanted
             .or_else(|| self.named_by("refs/remotes/origin/HEAD", REMOTE))
             .or_else(|| self.own_of_the_remote())
-            .or_else(|| self.upstream());
+            .or_else(|| self.find_upstream());
         let Some(name) = name else {
             return Err(Error::unavailable(
                 "No branch of the brain's remote is known to begin at; `git push -u origin BRANCH` there makes one, \
@@ -95,21 +95,21 @@ impl Repo {
         let tracked = format!("{REMOTE}{name}");
         if self.commit_of(&tracked).is_none() {
             let fetched = format!("+refs/heads/{name}:{tracked}");
-            self.remotely(RemoteVerb::Fetch, &[&fetched])?;
+            self.ask_remote(RemoteVerb::Fetch, &[&fetched])?;
         }
-        Ok(Base { commit: self.commit_of(&tracked), name })
+        Ok(BranchBase { commit: self.commit_of(&tracked), name })
     }
 
     /// Returns the default branch that the remote reports.
     fn own_of_the_remote(&self) -> Option<String> {
-        let said = self.remotely(RemoteVerb::List, &["HEAD"]).ok()?;
+        let said = self.ask_remote(RemoteVerb::List, &["HEAD"]).ok()?;
         let name = said.lines().find_map(|line| line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD"))?;
         Some(name.to_owned()).filter(|name| is_ref(name))
     }
 
     /// The branch of the remote that the checkout's own follows, or that has its name.
-    fn upstream(&self) -> Option<String> {
-        let followed = self.git(&["rev-parse", "--symbolic-full-name", "@{upstream}"]).ok();
+    fn find_upstream(&self) -> Option<String> {
+        let followed = self.run_git(&["rev-parse", "--symbolic-full-name", "@{upstream}"]).ok();
         let followed = followed.and_then(|full| full.strip_prefix(REMOTE).map(str::to_owned));
         let same =
             || self.named_by("HEAD", "refs/heads/").filter(|name| self.commit_of(&format!("{REMOTE}{name}")).is_some());
@@ -118,55 +118,55 @@ impl Repo {
 
     /// The branch that a symbolic name stands for.
     fn named_by(&self, name: &str, before: &str) -> Option<String> {
-        let full = self.git(&["symbolic-ref", "--quiet", name]).ok()?;
+        let full = self.run_git(&["symbolic-ref", "--quiet", name]).ok()?;
         full.strip_prefix(before).map(str::to_owned)
     }
 
     /// The commit that a name stands for.
     pub fn commit_of(&self, name: &str) -> Option<String> {
-        self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
+        self.run_git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
     }
 
     /// Returns true when a commit is in the checkout, or in a branch of the remote.
     pub fn is_merged(&self, commit: &str, into: Option<&str>) -> bool {
         let remote = into.map(|name| format!("{REMOTE}{name}"));
         ["HEAD"].into_iter().chain(remote.as_deref()).any(|name| {
-            self.commit_of(name).is_some() && self.git(&["merge-base", "--is-ancestor", commit, name]).is_ok()
+            self.commit_of(name).is_some() && self.run_git(&["merge-base", "--is-ancestor", commit, name]).is_ok()
         })
     }
 
     /// The text of a file in a commit.
-    pub fn text(&self, commit: &str, path: &str) -> Option<String> {
-        self.raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
+    pub fn read_file(&self, commit: &str, path: &str) -> Option<String> {
+        self.run_git_raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
     }
 
     /// Returns true when a commit has a file of this path.
-    pub fn has(&self, commit: &str, path: &str) -> bool {
-        self.git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
+    pub fn has_file(&self, commit: &str, path: &str) -> bool {
+        self.run_git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
     }
 
     /// Makes a commit; no branch has it yet.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn commit(&self, commit: &Commit<'_>) -> Result<String> {
-        let Commit { base, files, message, at, index } = *commit;
+    pub fn create_commit(&self, commit: &NewCommit<'_>) -> Result<String> {
+        let NewCommit { base, files, message, at, index } = *commit;
         let date = format!("@{at} +0000");
         let own_index = [("GIT_INDEX_FILE", index.as_os_str())];
         match base {
-            Some(base) => self.raw(&["read-tree", base], "", &own_index)?,
-            None => self.raw(&["read-tree", "--empty"], "", &own_index)?,
+            Some(base) => self.run_git_raw(&["read-tree", base], "", &own_index)?,
+            None => self.run_git_raw(&["read-tree", "--empty"], "", &own_index)?,
         };
-        for Blob { path, text, .. } in files {
-            let hash = self.raw(&["hash-object", "-w", "--stdin", "--no-filters"], text, &own_index)?;
+        for CommitFile { path, text, .. } in files {
+            let hash = self.run_git_raw(&["hash-object", "-w", "--stdin", "--no-filters"], text, &own_index)?;
             let entry = format!("100644,{},{}{path}", hash.trim(), self.repository.prefix());
-            self.raw(&["update-index", "--add", "--cacheinfo", &entry], "", &own_index)?;
+            self.run_git_raw(&["update-index", "--add", "--cacheinfo", &entry], "", &own_index)?;
         }
-        let tree = self.raw(&["write-tree"], "", &own_index)?;
+        let tree = self.run_git_raw(&["write-tree"], "", &own_index)?;
         let mut env = vec![("GIT_AUTHOR_DATE", OsStr::new(&date)), ("GIT_COMMITTER_DATE", OsStr::new(&date))];
         // These names are for users without a name of their own.
         for (role, words) in [("AUTHOR", "GIT_AUTHOR_IDENT"), ("COMMITTER", "GIT_COMMITTER_IDENT")] {
-            if self.git(&["var", words]).is_err() {
+            if self.run_git(&["var", words]).is_err() {
                 let names = if role == "AUTHOR" {
                     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"]
                 } else {
@@ -177,19 +177,19 @@ impl Repo {
         }
         let mut words = vec!["commit-tree", tree.trim(), "-F", "-"];
         words.extend(base.into_iter().flat_map(|base| ["-p", base]));
-        Ok(self.raw(&words, message, &env)?.trim().to_owned())
+        Ok(self.run_git_raw(&words, message, &env)?.trim().to_owned())
     }
 
     /// Gives a commit its branch, unless there is one of this name with another commit; whether it has it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn branch(&self, name: &str, commit: &str) -> Result<bool> {
+    pub fn create_branch(&self, name: &str, commit: &str) -> Result<bool> {
         let full = format!("refs/heads/{name}");
-        let made = self.git(&["update-ref", &full, commit, ""]);
+        let made = self.run_git(&["update-ref", &full, commit, ""]);
         match self.commit_of(&full) {
             Some(known) => Ok(known == commit),
-            None => made.map(|_| false).map_err(|failure| refused(&failure)),
+            None => made.map(|_| false).map_err(|failure| to_git_error(&failure)),
         }
     }
 
@@ -202,21 +202,21 @@ impl Repo {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn push(&self, name: &str, commit: &str) -> Result<()> {
-        self.remotely(RemoteVerb::Push, &[&format!("{commit}:refs/heads/{name}")]).map(drop)
+    pub fn push_commit(&self, name: &str, commit: &str) -> Result<()> {
+        self.ask_remote(RemoteVerb::Push, &[&format!("{commit}:refs/heads/{name}")]).map(drop)
     }
 
     /// Lends the repository to a program that asks git by itself.
-    pub fn lend_to(&self, program: &mut Program) {
+    pub fn lend_to(&self, program: &mut ChildProgram) {
         self.repository.lend_to(program);
     }
 
     #[cfg(feature = "llm")]
     /// The password that the user's own helpers of git know for an address, if there is one.
-    pub fn credential(&self, host: &str) -> Option<String> {
+    pub fn find_credential(&self, host: &str) -> Option<String> {
         let asked = format!("protocol=https\nhost={host}\n\n");
-        let (words, reach) = (["credential", "fill"], Reach::Remote);
-        let call = Call { words: &words, input: asked.as_bytes(), variables: &[], reach, limits: LIMITS };
+        let (words, reach) = (["credential", "fill"], CallReach::Remote);
+        let call = GitCall { words: &words, input: asked.as_bytes(), variables: &[], reach, limits: LIMITS };
         let said = String::from_utf8(self.repository.run(&call).ok()?).ok()?;
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
@@ -225,29 +225,29 @@ impl Repo {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn diff(&self, branch: &str) -> Result<String> {
-        let (since, branch) = (self.since(branch)?.0, format!("refs/heads/{branch}"));
-        let said = self.raw(&["log", "-1", "--format=%b", &branch, "--"], "", &[])?;
+    pub fn diff_branch(&self, branch: &str) -> Result<String> {
+        let (since, branch) = (self.find_merge_base(branch)?.0, format!("refs/heads/{branch}"));
+        let said = self.run_git_raw(&["log", "-1", "--format=%b", &branch, "--"], "", &[])?;
         let said = if said.trim().is_empty() { String::new() } else { format!("{}\n\n", said.trim()) };
         let words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", &since, &branch, "--"];
-        Ok(said + &self.raw(&words, "", &[])?)
+        Ok(said + &self.run_git_raw(&words, "", &[])?)
     }
 
     /// Finds the common ancestor of a branch and the checkout, and whether there is one: a capture into a repository
     /// without commits shares none with later commits.
-    fn since(&self, branch: &str) -> Result<(String, bool)> {
-        if let Ok(commit) = self.git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
+    fn find_merge_base(&self, branch: &str) -> Result<(String, bool)> {
+        if let Ok(commit) = self.run_git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
             return Ok((commit, true));
         }
         // The tree without files, by the hash of this repository.
-        Ok((self.raw(&["hash-object", "-t", "tree", "--stdin"], "", &[])?.trim_end().to_owned(), false))
+        Ok((self.run_git_raw(&["hash-object", "-t", "tree", "--stdin"], "", &[])?.trim_end().to_owned(), false))
     }
 
     /// The branches that begin so, the oldest first, that the checkout does not have yet.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
-    pub fn branches(&self, prefix: &str) -> Result<Vec<String>> {
+    pub fn list_unmerged(&self, prefix: &str) -> Result<Vec<String>> {
         let pattern = format!("refs/heads/{}", prefix.trim_end_matches('/'));
         let mut words = vec!["for-each-ref", "--sort=committerdate", "--format=%(refname:lstrip=2)"];
         let below = format!("{pattern}/");
@@ -256,7 +256,7 @@ impl Repo {
             words.push("--no-merged=HEAD");
         }
         words.push(pattern);
-        Ok(self.raw(&words, "", &[])?.lines().map(str::to_owned).collect())
+        Ok(self.run_git_raw(&words, "", &[])?.lines().map(str::to_owned).collect())
     }
 
     /// Merges a branch into the checkout, which has no changes of its own at the paths that it brings.
@@ -264,7 +264,7 @@ impl Repo {
     /// # Errors
     /// `E_CONFLICT` where it has, and where the checkout is at no branch or in the middle of something; `E_UNAVAILABLE`
     /// when git does not do it.
-    pub fn merge(&self, branch: &str) -> Result<()> {
+    pub fn merge_branch(&self, branch: &str) -> Result<()> {
         if self.named_by("HEAD", "refs/heads/").is_none() {
             return Err(Error::conflict("The brain's checkout is at no branch; check one out, then review again."));
         }
@@ -273,14 +273,14 @@ impl Repo {
                 "The brain is in the middle of a merge or rebase; end that, then review again.",
             ));
         }
-        let (since, is_shared) = self.since(branch)?;
+        let (since, is_shared) = self.find_merge_base(branch)?;
         let full = format!("refs/heads/{branch}");
-        let paths = self.raw(&["diff", "--name-only", "-z", &since, &full, "--"], "", &[])?;
+        let paths = self.run_git_raw(&["diff", "--name-only", "-z", &since, &full, "--"], "", &[])?;
         let names: Vec<_> =
             paths.split('\0').filter(|path| !path.is_empty()).map(|path| format!(":(top,literal){path}")).collect();
         let mut words = vec!["status", "--porcelain", "--untracked-files=all", "--"];
         words.extend(names.iter().map(String::as_str));
-        let dirty = self.raw(&words, "", &[])?;
+        let dirty = self.run_git_raw(&words, "", &[])?;
         if !dirty.is_empty() {
             let path = dirty.lines().next().and_then(|line| line.get(3..)).unwrap_or_default();
             return Err(Error::conflict(format!(
@@ -291,21 +291,21 @@ impl Repo {
         if !is_shared && self.commit_of("HEAD").is_some() {
             words.push("--allow-unrelated-histories");
         }
-        let done = self.git(&words);
+        let done = self.run_git(&words);
         done.map(drop).map_err(|error| {
-            let _ = self.git(&["merge", "--abort"]);
+            let _ = self.run_git(&["merge", "--abort"]);
             Error::conflict(format!("Git does not merge {branch} ({error}); merge it by hand."))
         })
     }
 
     /// Runs git and returns its first lines, trimmed.
-    fn git(&self, words: &[&str]) -> std::result::Result<String, GitFailure> {
+    fn run_git(&self, words: &[&str]) -> std::result::Result<String, GitFailure> {
         self.call(words, "", &[]).map(|text| text.trim_end().to_owned())
     }
 
     /// Runs git and returns its output.
-    fn raw(&self, words: &[&str], input: &str, variables: &[(&str, &OsStr)]) -> Result<String> {
-        self.call(words, input, variables).map_err(|failure| refused(&failure))
+    fn run_git_raw(&self, words: &[&str], input: &str, variables: &[(&str, &OsStr)]) -> Result<String> {
+        self.call(words, input, variables).map_err(|failure| to_git_error(&failure))
     }
 
     fn call(
@@ -314,13 +314,13 @@ impl Repo {
         input: &str,
         variables: &[(&str, &OsStr)],
     ) -> std::result::Result<String, GitFailure> {
-        let call = Call { words, input: input.as_bytes(), variables, reach: Reach::Here, limits: LIMITS };
+        let call = GitCall { words, input: input.as_bytes(), variables, reach: CallReach::Here, limits: LIMITS };
         self.repository.run(&call).map(|said| String::from_utf8_lossy(&said).into_owned())
     }
 
     /// Asks the remote.
-    fn remotely(&self, verb: RemoteVerb, words: &[&str]) -> Result<String> {
-        let said = self.repository.reach_remote(verb, words, LIMITS).map_err(|failure| refused(&failure))?;
+    fn ask_remote(&self, verb: RemoteVerb, words: &[&str]) -> Result<String> {
+        let said = self.repository.reach_remote(verb, words, LIMITS).map_err(|failure| to_git_error(&failure))?;
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 }

@@ -33,7 +33,7 @@ fn nothing_that_was_not_pushed_is_sent_with_a_branch() {
         git(&brain, &["add", "-A"]);
         git(&brain, &["commit", "-qm", "draft"]);
         let job = desk.work(&desk.session("s-1", "hello").id);
-        assert_eq!((job.state, job.target.as_deref()), (State::Remote, Some("main")), "{how}: {job:?}");
+        assert_eq!((job.state, job.target.as_deref()), (JobState::Remote, Some("main")), "{how}: {job:?}");
         assert_eq!(brought(&desk, "main"), "domains/coding/retry-with-full-jitter.md\n", "{how}");
     }
 }
@@ -49,7 +49,7 @@ fn a_remote_without_branches_is_told_of_and_gets_none() {
     assert!(job.note.unwrap().contains("`git push -u origin BRANCH` there makes one"));
     git(&brain, &["push", "-q", "-u", "origin", "main"]);
     let job = desk.work(&id);
-    assert_eq!((job.state, job.calls.len()), (State::Remote, 1), "{job:?}");
+    assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
 /// Of a repository without commits, of either kind of hash, a capture is shown and merged; so is a second one.
@@ -64,24 +64,24 @@ fn a_repository_without_commits_is_reviewed() {
             git(&brain, &words);
         }
         let job = desk.work(&desk.session("s-1", "hello").id);
-        assert_eq!(job.state, State::Local, "{format}: {job:?}");
+        assert_eq!(job.state, JobState::Local, "{format}: {job:?}");
         let second = Desk {
             settings: Desk::new(&saying(&[unit("Cap what is retried", &BODY.replace("fleet", "crowd of clients"))]))
                 .settings,
             ..desk
         };
         let job = second.work(&second.session("s-2", "hello").id);
-        let repo = Repo::open(&brain).unwrap();
-        let branches = repo.branches(PREFIX).unwrap();
-        assert_eq!(branches.len(), 1 + usize::from(job.state == State::Local), "{job:?}");
+        let repo = BrainRepo::open(&brain).unwrap();
+        let branches = repo.list_unmerged(PREFIX).unwrap();
+        assert_eq!(branches.len(), 1 + usize::from(job.state == JobState::Local), "{job:?}");
         for branch in &branches {
-            let diff = repo.diff(branch).unwrap();
+            let diff = repo.diff_branch(branch).unwrap();
             assert!(diff.contains("\n+title: "), "{diff}");
             assert!(!diff.contains("brain.yaml"), "{diff}");
-            repo.merge(branch).unwrap();
+            repo.merge_branch(branch).unwrap();
             assert!(repo.is_merged(branch, None));
         }
-        assert_eq!(repo.branches(PREFIX).unwrap(), [""; 0]);
+        assert_eq!(repo.list_unmerged(PREFIX).unwrap(), [""; 0]);
         assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
     }
 }
@@ -97,7 +97,7 @@ fn a_lock_that_was_left_behind_is_in_nobodys_way() {
     for name in [".old.tmp", ".old.index.lock"] {
         fs::File::create(at(name)).unwrap().set_modified(old).unwrap();
     }
-    assert_eq!(desk.work(&id).state, State::Remote);
+    assert_eq!(desk.work(&id).state, JobState::Remote);
     assert!(!at(".old.tmp").exists() && !at(".old.index.lock").exists(), "what is old is swept");
     assert!(at(".new.tmp").exists(), "another process may be writing it");
 }
@@ -108,16 +108,16 @@ fn what_was_answered_is_not_asked_again() {
     let desk = one_unit();
     let id = desk.session("s-1", "hello").id;
     let stop = StopFlag::default();
-    assert!(desk.worker(&stop).step(&mut desk.take(&id)).is_ok());
+    assert!(desk.worker(&stop).run_step(&mut desk.take(&id)).is_ok());
     let (repository, away) = (desk.path("brain/.git"), desk.path("away"));
     fs::rename(&repository, &away).unwrap();
     let states: Vec<_> = (0..MAX_TRIES).map(|_| desk.work(&id).state).collect();
-    assert_eq!(states, [State::Asked, State::Asked, State::Failed]);
+    assert_eq!(states, [JobState::Asked, JobState::Asked, JobState::Failed]);
     fs::rename(&away, &repository).unwrap();
     fs::remove_file(desk.path("s-1.jsonl")).unwrap();
-    desk.take(&id).again().unwrap();
+    desk.take(&id).allow_retry().unwrap();
     let job = desk.work(&id);
-    assert_eq!((job.state, job.calls.len()), (State::Remote, 1), "{job:?}");
+    assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
 /// A worker that was ended each time while it pushed has left a branch to review.
@@ -126,16 +126,16 @@ fn a_branch_that_is_there_is_no_failure() {
     let desk = one_unit();
     let id = desk.session("s-1", "hello").id;
     let stop = StopFlag::default();
-    while desk.jobs.read(&id).unwrap().state != State::Branched {
-        assert!(desk.worker(&stop).step(&mut desk.take(&id)).is_ok());
+    while desk.jobs.read(&id).unwrap().state != JobState::Branched {
+        assert!(desk.worker(&stop).run_step(&mut desk.take(&id)).is_ok());
     }
     let mut held = desk.take(&id);
     held.job.tries = MAX_TRIES;
-    held.keep().unwrap();
+    held.save().unwrap();
     drop(held);
-    assert_eq!(desk.work(&id).state, State::Local);
-    desk.take(&id).again().unwrap();
-    assert_eq!(desk.work(&id).state, State::Remote);
+    assert_eq!(desk.work(&id).state, JobState::Local);
+    desk.take(&id).allow_retry().unwrap();
+    assert_eq!(desk.work(&id).state, JobState::Remote);
 }
 
 /// A brain that somebody else made names programs: a monitor of files, filters, hooks, the way to the remote. A capture
@@ -168,18 +168,18 @@ fn no_program_that_a_brain_names_is_run() {
         }
     }
     let job = desk.work(&desk.session("s-1", "hello").id);
-    assert_eq!(job.state, State::Remote, "{job:?}");
-    let (repo, branch) = (Repo::open(&brain).unwrap(), job.branch.unwrap());
-    assert!(repo.diff(&branch).unwrap().contains("\n+title: "));
-    repo.merge(&branch).unwrap();
+    assert_eq!(job.state, JobState::Remote, "{job:?}");
+    let (repo, branch) = (BrainRepo::open(&brain).unwrap(), job.branch.unwrap());
+    assert!(repo.diff_branch(&branch).unwrap().contains("\n+title: "));
+    repo.merge_branch(&branch).unwrap();
     assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
     assert!(!used.exists(), "a program was run");
     // With another remote none is, either.
     git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "protocol.ext.allow", "always"]);
     for url in [format!("ext::{}", evil.display()), "ssh://nobody@localhost:1/x.git".to_owned()] {
         git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "remote.origin.url", &url]);
-        let repo = Repo::open(&brain).unwrap();
-        repo.push("other", "HEAD").unwrap_err();
+        let repo = BrainRepo::open(&brain).unwrap();
+        repo.push_commit("other", "HEAD").unwrap_err();
         assert!(!used.exists(), "{url}");
     }
 }
@@ -190,8 +190,8 @@ fn at_no_branch_nothing_is_merged() {
     let brain = desk.path("brain");
     let job = desk.work(&desk.session("s-1", "hello").id);
     git(&brain, &["checkout", "-q", "--detach"]);
-    let repo = Repo::open(&brain).unwrap();
-    assert_eq!(repo.merge(&job.branch.unwrap()).unwrap_err().reason(), "E_CONFLICT");
+    let repo = BrainRepo::open(&brain).unwrap();
+    assert_eq!(repo.merge_branch(&job.branch.unwrap()).unwrap_err().reason(), "E_CONFLICT");
 }
 
 /// A note that is called by what looks like a credential is not told of, and keeps nothing else from being captured.
@@ -207,10 +207,10 @@ fn a_note_called_by_hex_digits_is_left_out() {
     let other = "---\nid: other\n---\n# Clients retry\n\nClients retry what they were refused.\n";
     fs::write(desk.path("brain/domains/coding/other.md"), other).unwrap();
     let job = desk.work(&desk.session("s-1", "hello").id);
-    assert_eq!(job.state, State::Remote, "{job:?}");
+    assert_eq!(job.state, JobState::Remote, "{job:?}");
     let sent = fs::read_to_string(log).unwrap();
     assert!(!sent.contains(&hex) && sent.contains("- other: Clients retry"), "{sent}");
-    let error = view::check("The request", &hex).unwrap_err();
+    let error = view::refuse_secrets("The request", &hex).unwrap_err();
     assert!(!error.message().contains("allow_secret"), "{error:?}");
 }
 
@@ -237,18 +237,18 @@ fn a_duplicate_is_proposed_as_a_change_in_words() {
     };
     let told = desk(news);
     let job = told.work(&told.session("s-1", "hello").id);
-    assert_eq!((job.state, &job.units[..]), (State::Remote, &[][..]), "{job:?}");
-    let body = pull_request::body(&job);
+    assert_eq!((job.state, &job.units[..]), (JobState::Remote, &[][..]), "{job:?}");
+    let body = pull_request::render_body(&job);
     assert!(
         body.contains("like `domains/coding/backoff.md`:") && body.contains(&format!("~~~\n{news}\n~~~")),
         "{body}"
     );
-    let repo = Repo::open(&told.path("brain")).unwrap();
-    let shown = repo.diff(&job.branch.unwrap()).unwrap();
+    let repo = BrainRepo::open(&told.path("brain")).unwrap();
+    let shown = repo.diff_branch(&job.branch.unwrap()).unwrap();
     assert!(shown.contains(news) && !shown.contains("diff --git"), "{shown}");
     assert_eq!(brought(&told, "main"), "", "merging it changes nothing");
 
     let same = desk(known);
     let job = same.work(&same.session("s-1", "hello").id);
-    assert_eq!((job.state, job.rejected[0].gate.as_str()), (State::Empty, "duplicate"), "{job:?}");
+    assert_eq!((job.state, job.rejected[0].gate.as_str()), (JobState::Empty, "duplicate"), "{job:?}");
 }

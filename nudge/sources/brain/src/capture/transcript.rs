@@ -11,7 +11,7 @@ use super::own::{self, without_ours};
 /// The client that wrote the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Agent {
+pub enum TranscriptClient {
     /// Claude Code.
     Claude,
     /// Codex.
@@ -20,7 +20,7 @@ pub enum Agent {
 
 /// A message, call or result of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
+pub enum SessionTurn {
     /// The user's words.
     User(String),
     /// The agent's words.
@@ -45,7 +45,7 @@ pub enum Turn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// The client that wrote the file.
-    pub agent: Agent,
+    pub agent: TranscriptClient,
     /// The client's name of it.
     pub session: Option<String>,
     /// The folder that the agent worked in.
@@ -53,7 +53,7 @@ pub struct Transcript {
     /// Every folder that its lines say they are of.
     pub folders: BTreeSet<String>,
     /// The messages and calls, in order.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<SessionTurn>,
 }
 
 /// How a text begins in which Codex tells its model of a project's rules.
@@ -61,56 +61,60 @@ const RULES: &str = "# AGENTS.md instructions";
 
 /// Reads a file, or a part of it from the start of a line. `None` where no line is known.
 pub fn read(bytes: &[u8]) -> Option<Transcript> {
-    let mut reader = Reader::default();
+    let mut reader = TranscriptReader::default();
     for line in bytes.split(|byte| *byte == b'\n') {
         if let Ok(line) = serde_json::from_slice::<Value>(line) {
-            reader.line(&line);
+            reader.read_line(&line);
         }
     }
-    let Reader { agent, session, cwd, folders, turns, .. } = reader;
+    let TranscriptReader { agent, session, cwd, folders, turns, .. } = reader;
     Some(Transcript { agent: agent?, session, cwd, folders, turns })
 }
 
 #[derive(Default)]
-struct Reader {
-    agent: Option<Agent>,
+struct TranscriptReader {
+    agent: Option<TranscriptClient>,
     session: Option<String>,
     cwd: Option<String>,
     folders: BTreeSet<String>,
-    turns: Vec<Turn>,
+    turns: Vec<SessionTurn>,
     /// Calls of our own tools; a capture would learn from its own results.
     own: HashSet<String>,
     /// The first lines of their results.
     own_said: String,
 }
 
-impl Reader {
-    fn line(&mut self, line: &Value) {
+impl TranscriptReader {
+    fn read_line(&mut self, line: &Value) {
         let kind = line["type"].as_str().unwrap_or_default();
         // Every line counts, also those whose message is left out.
         self.folders
             .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
         match kind {
             "user" | "assistant" if line["message"].is_object() => {
-                self.of(Agent::Claude, &line["sessionId"], &line["cwd"]);
+                self.note_origin(TranscriptClient::Claude, &line["sessionId"], &line["cwd"]);
                 if line["isSidechain"] != true && line["isMeta"] != true && line["isCompactSummary"] != true {
-                    self.claude(kind == "user", &line["message"]["content"]);
+                    self.read_claude(kind == "user", &line["message"]["content"]);
                 }
             }
             "session_meta" | "turn_context" => {
                 let payload = &line["payload"];
                 let id = if payload["id"].is_string() { &payload["id"] } else { &payload["session_id"] };
-                self.of(Agent::Codex, if kind == "session_meta" { id } else { &Value::Null }, &payload["cwd"]);
+                self.note_origin(
+                    TranscriptClient::Codex,
+                    if kind == "session_meta" { id } else { &Value::Null },
+                    &payload["cwd"],
+                );
             }
             "response_item" if line["payload"].is_object() => {
-                self.of(Agent::Codex, &Value::Null, &Value::Null);
-                self.codex(&line["payload"]);
+                self.note_origin(TranscriptClient::Codex, &Value::Null, &Value::Null);
+                self.read_codex(&line["payload"]);
             }
             _ => {}
         }
     }
 
-    fn of(&mut self, agent: Agent, session: &Value, cwd: &Value) {
+    fn note_origin(&mut self, agent: TranscriptClient, session: &Value, cwd: &Value) {
         self.agent.get_or_insert(agent);
         let first = |known: &mut Option<String>, found: &Value| {
             if known.is_none() {
@@ -121,37 +125,37 @@ impl Reader {
         first(&mut self.cwd, cwd);
     }
 
-    fn claude(&mut self, is_user: bool, content: &Value) {
+    fn read_claude(&mut self, is_user: bool, content: &Value) {
         if let Some(text) = content.as_str() {
-            return self.said(is_user, text);
+            return self.add_message(is_user, text);
         }
         for block in content.as_array().into_iter().flatten() {
             match block["type"].as_str().unwrap_or_default() {
-                "text" => self.said(is_user, block["text"].as_str().unwrap_or_default()),
+                "text" => self.add_message(is_user, block["text"].as_str().unwrap_or_default()),
                 "tool_use" => {
                     let tool = block["name"].as_str().unwrap_or_default();
-                    self.did(tool, &block["id"], &block["input"]);
+                    self.add_call(tool, &block["id"], &block["input"]);
                 }
                 "tool_result" => {
-                    let text = texts(&block["content"]);
-                    self.came(&block["tool_use_id"], &text, block["is_error"] == true);
+                    let text = join_texts(&block["content"]);
+                    self.add_outcome(&block["tool_use_id"], &text, block["is_error"] == true);
                 }
                 _ => {}
             }
         }
     }
 
-    fn codex(&mut self, item: &Value) {
+    fn read_codex(&mut self, item: &Value) {
         match item["type"].as_str().unwrap_or_default() {
             "message" => match item["role"].as_str().unwrap_or_default() {
                 "user" => {
                     for part in item["content"].as_array().into_iter().flatten() {
                         let text = part["text"].as_str().unwrap_or_default();
                         self.folders.extend(context_cwd(text).map(str::to_owned));
-                        self.said(true, text);
+                        self.add_message(true, text);
                     }
                 }
-                "assistant" => self.said(false, &texts(&item["content"])),
+                "assistant" => self.add_message(false, &join_texts(&item["content"])),
                 _ => {}
             },
             "function_call" | "custom_tool_call" => {
@@ -163,32 +167,36 @@ impl Reader {
                 let input = if item["arguments"].is_string() { &item["arguments"] } else { &item["input"] };
                 let read = input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
                 self.folders.extend(read.and_then(|read| Some(read["workdir"].as_str()?.to_owned())));
-                self.did(&tool, &item["call_id"], input);
+                self.add_call(&tool, &item["call_id"], input);
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let output = &item["output"];
                 let read = output.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
                 let code = read.as_ref().and_then(|read| read["metadata"]["exit_code"].as_i64());
                 let text = match &read {
-                    Some(read) if read["output"].is_string() => texts(&read["output"]),
-                    _ => texts(output),
+                    Some(read) if read["output"].is_string() => join_texts(&read["output"]),
+                    _ => join_texts(output),
                 };
-                self.came(&item["call_id"], &text, code.is_some_and(|code| code != 0));
+                self.add_outcome(&item["call_id"], &text, code.is_some_and(|code| code != 0));
             }
             _ => {}
         }
     }
 
-    fn said(&mut self, is_user: bool, text: &str) {
+    fn add_message(&mut self, is_user: bool, text: &str) {
         let text = without_ours(text);
         let text = text.trim();
         if text.is_empty() || (is_user && text.starts_with(RULES)) {
             return;
         }
-        self.turns.push(if is_user { Turn::User(text.to_owned()) } else { Turn::Assistant(text.to_owned()) });
+        self.turns.push(if is_user {
+            SessionTurn::User(text.to_owned())
+        } else {
+            SessionTurn::Assistant(text.to_owned())
+        });
     }
 
-    fn did(&mut self, tool: &str, id: &Value, input: &Value) {
+    fn add_call(&mut self, tool: &str, id: &Value, input: &Value) {
         let shown = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
         let is_ours = own::is_ours(tool, &shown) || own::is_more(tool, &shown, &self.own_said);
         if is_ours || own::is_answer_ours(tool, &shown) {
@@ -197,10 +205,10 @@ impl Reader {
         if is_ours {
             return;
         }
-        self.turns.push(Turn::Call { tool: tool.to_owned(), input: shown });
+        self.turns.push(SessionTurn::Call { tool: tool.to_owned(), input: shown });
     }
 
-    fn came(&mut self, id: &Value, text: &str, is_error: bool) {
+    fn add_outcome(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
             // The first line names the call that goes on in the background.
             self.own_said.extend(["\n", text.lines().next().unwrap_or_default()]);
@@ -208,7 +216,7 @@ impl Reader {
         }
         let text = without_ours(text);
         if !text.trim().is_empty() {
-            self.turns.push(Turn::Outcome { text: text.trim().to_owned(), is_error });
+            self.turns.push(SessionTurn::Outcome { text: text.trim().to_owned(), is_error });
         }
     }
 }
@@ -221,7 +229,7 @@ fn context_cwd(text: &str) -> Option<&str> {
 }
 
 /// A text, or the texts of a list of blocks.
-fn texts(content: &Value) -> String {
+fn join_texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
     }
@@ -243,8 +251,8 @@ mod tests {
         })
     }
 
-    fn user(text: &str) -> Turn {
-        Turn::User(text.into())
+    fn user(text: &str) -> SessionTurn {
+        SessionTurn::User(text.into())
     }
 
     fn claude(kind: &str, content: &Value) -> Value {
@@ -295,14 +303,14 @@ mod tests {
         let read = read(&file).unwrap();
         assert_eq!(
             (read.agent, read.session.as_deref(), read.cwd.as_deref()),
-            (Agent::Claude, Some("s-1"), Some("/w/shop"))
+            (TranscriptClient::Claude, Some("s-1"), Some("/w/shop"))
         );
         let expected = [
             user("How do retries go?"),
-            Turn::Assistant("I look.".into()),
-            Turn::Call { tool: "Bash".into(), input: r#"{"command":"make"}"#.into() },
-            Turn::Outcome { text: "Exit code 2\nno rule".into(), is_error: true },
-            Turn::Call { tool: "Task".into(), input: r#"{"prompt":"Look it up."}"#.into() },
+            SessionTurn::Assistant("I look.".into()),
+            SessionTurn::Call { tool: "Bash".into(), input: r#"{"command":"make"}"#.into() },
+            SessionTurn::Outcome { text: "Exit code 2\nno rule".into(), is_error: true },
+            SessionTurn::Call { tool: "Task".into(), input: r#"{"prompt":"Look it up."}"#.into() },
             user("thanks"),
         ];
         assert_eq!(read.turns, expected);
@@ -337,13 +345,13 @@ mod tests {
         let read = read(&file).unwrap();
         assert_eq!(
             (read.agent, read.session.as_deref(), read.cwd.as_deref()),
-            (Agent::Codex, Some("c-1"), Some("/w/shop"))
+            (TranscriptClient::Codex, Some("c-1"), Some("/w/shop"))
         );
         let expected = [
             user("How do retries go?"),
-            Turn::Call { tool: "exec_command".into(), input: r#"{"cmd":"make"}"#.into() },
-            Turn::Outcome { text: "no rule".into(), is_error: true },
-            Turn::Assistant("With jitter.".into()),
+            SessionTurn::Call { tool: "exec_command".into(), input: r#"{"cmd":"make"}"#.into() },
+            SessionTurn::Outcome { text: "no rule".into(), is_error: true },
+            SessionTurn::Assistant("With jitter.".into()),
         ];
         assert_eq!(read.turns, expected);
     }

@@ -56,7 +56,7 @@ pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
 }
 
 /// Returns the words of a text that may be a commit or a ticket, each with the text before it.
-fn names(text: &str) -> impl Iterator<Item = (&str, &str)> {
+fn iter_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '#' | '_');
     let start = text.as_ptr() as usize;
     text.split(move |c| !is_part(c)).map(move |word| (&text[..word.as_ptr() as usize - start], word))
@@ -64,7 +64,7 @@ fn names(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// 7 to 64 hex digits with letters and digits among them.
 pub fn names_a_commit(text: &str) -> bool {
-    names(text).any(|(_, word)| {
+    iter_words(text).any(|(_, word)| {
         (7..=64).contains(&word.len())
             && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
             && word.bytes().filter(u8::is_ascii_digit).count() >= 2
@@ -83,7 +83,7 @@ const STANDARDS: [&str; 62] = [
 /// `#1234` or `SHOP-1234`; not `UTF-8`, `FIPS-140` and the like, and not a colour.
 pub fn names_a_ticket(text: &str) -> bool {
     let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    names(text).any(|(before, word)| {
+    iter_words(text).any(|(before, word)| {
         if let Some(at) = word.find('#') {
             let number = &word[at + 1..];
             // `repository#12` is no colour.

@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::error::{Error, ErrorKind, Result};
-use nudge_core::foreign::{self, Links};
-use nudge_core::settings::Values;
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::settings::SettingValues;
 use nudge_core::source::StopFlag;
 use serde_json::{Value, json};
 
 use super::deny::is_denied;
-use super::gate::{self, MAX_UNITS, Proposal, Rejected, Scene};
-use super::job::{Draft, Held, Job, Jobs, MAX_TRIES, State};
-use super::near::{Near, same_draft};
+use super::gate::{self, GateFacts, MAX_UNITS, RejectedProposal, UnitProposal};
+use super::job::{CaptureJob, JobFolder, JobState, LockedJob, MAX_TRIES, UnitDraft};
+use super::near::{UnitLookup, same_draft};
 use super::prompt;
 use super::pull_request::{self, PullRequest};
-use super::repo::{self, Base, Blob, Commit, Repo};
+use super::repo::{self, BrainRepo, BranchBase, CommitFile, NewCommit};
 use super::transcript::{self, Transcript};
-use super::view::{self, View, plain, spoken};
-use crate::config::Config;
-use crate::llm::{self, Ask, Lent, Llm};
-use crate::source::Brains;
+use super::view::{self, RenderedSession, extract_spoken, normalize_text};
+use crate::config::BrainConfig;
+use crate::llm::{self, EngineResources, LanguageModel, ModelRequest};
+use crate::source::BrainSource;
 use crate::write::{file_of, new_id, path_of};
 
 /// Most of a transcript that is read; of a longer one its end.
@@ -35,10 +35,10 @@ const MAX_UNIT: u64 = 1 << 20;
 const MAX_NAMES: usize = 100;
 
 /// Everything that a worker needs.
-pub struct Worker<'a> {
-    pub jobs: &'a Jobs,
-    pub brains: &'a Brains,
-    pub settings: &'a Values,
+pub struct CaptureWorker<'a> {
+    pub jobs: &'a JobFolder,
+    pub brains: &'a BrainSource,
+    pub settings: &'a SettingValues,
     pub clock: &'a dyn Clock,
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// Set when this process is to end; finished steps are kept.
@@ -48,10 +48,10 @@ pub struct Worker<'a> {
 }
 
 /// The session as it is sent, or the reason why no model is asked about it.
-type Left = std::result::Result<View, &'static str>;
+type Left = std::result::Result<RenderedSession, &'static str>;
 
 /// The texts that a job would send to a model.
-pub struct Preview {
+pub struct JobPreview {
     /// The requests that were not answered yet.
     pub requests: Vec<String>,
     /// The requests that were.
@@ -62,56 +62,56 @@ pub struct Preview {
 }
 
 /// Why a step was not made.
-struct Trouble {
+struct StepFailure {
     error: Error,
     may_pass: bool,
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for StepFailure {
     fn from(error: Error) -> Self {
         // An error in the texts or the settings comes again next time.
         Self { may_pass: error.kind() == ErrorKind::Unavailable, error }
     }
 }
 
-impl Worker<'_> {
+impl CaptureWorker<'_> {
     /// Does the remaining steps of a job. The result stands in the job.
     ///
     /// # Errors
     /// The reason why the job itself cannot be written.
-    pub fn work(&self, held: &mut Held<'_>) -> Result<()> {
+    pub fn run_job(&self, held: &mut LockedJob<'_>) -> Result<()> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
         if held.job.tries > MAX_TRIES {
             let end = given_up(held.job.state);
-            return held.step(end, Some("It was given up: whoever worked on it was ended each time."));
+            return held.save_state(end, Some("It was given up: whoever worked on it was ended each time."));
         }
-        held.keep()?;
-        let made = self.steps(held);
-        self.jobs.tidy();
+        held.save()?;
+        let made = self.run_steps(held);
+        self.jobs.remove_old();
         made
     }
 
-    fn steps(&self, held: &mut Held<'_>) -> Result<()> {
+    fn run_steps(&self, held: &mut LockedJob<'_>) -> Result<()> {
         while !held.job.state.is_done() && !self.stop.is_set() {
-            let Err(Trouble { error, may_pass }) = self.step(held) else { continue };
+            let Err(StepFailure { error, may_pass }) = self.run_step(held) else { continue };
             if may_pass && held.job.tries < MAX_TRIES {
                 held.job.note = Some(error.message().to_owned());
-                return held.keep();
+                return held.save();
             }
-            held.step(given_up(held.job.state), Some(error.message()))?;
+            held.save_state(given_up(held.job.state), Some(error.message()))?;
         }
         Ok(())
     }
 
     /// Makes the next step, and keeps it.
-    fn step(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+    fn run_step(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
         match held.job.state {
-            State::Waiting => self.ask(held),
-            State::Asked => self.commit(held),
-            State::Committed => Self::branch(held),
-            State::Branched => Self::push(held),
-            _ => self.propose(held),
+            JobState::Waiting => self.ask_models(held),
+            JobState::Asked => self.commit_units(held),
+            JobState::Committed => Self::create_branch(held),
+            JobState::Branched => Self::push_branch(held),
+            _ => self.create_pull_request(held),
         }
     }
 
@@ -119,28 +119,28 @@ impl Worker<'_> {
     ///
     /// # Errors
     /// The reason why they cannot be known.
-    pub fn preview(&self, job: &mut Job) -> Result<Preview> {
-        let none = |why: &str| Preview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
-        if job.state != State::Waiting {
+    pub fn preview_job(&self, job: &mut CaptureJob) -> Result<JobPreview> {
+        let none = |why: &str| JobPreview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
+        if job.state != JobState::Waiting {
             return Ok(none("The model has answered already."));
         }
-        let View { parts, withheld, .. } = match self.left(job)? {
+        let RenderedSession { parts, withheld, .. } = match self.render_session(job)? {
             Ok(view) => view,
             Err(why) => return Ok(none(why)),
         };
-        let near = Near::open(self.brains, &job.brain)?;
-        let engine = self.engine(&job.brain);
+        let near = UnitLookup::open(self.brains, &job.brain)?;
+        let engine = self.choose_engine(&job.brain);
         let text = |part: &String| {
-            let ask = guarded(&near, &titles(job), part)?;
-            Ok(engine.as_ref().map_or_else(|_| ask.bytes(), |engine| engine.request(&ask)))
+            let ask = build_guarded_request(&near, &list_titles(job), part)?;
+            Ok(engine.as_ref().map_or_else(|_| ask.to_sent_text(), |engine| engine.render_request(&ask)))
         };
         let requests = parts.iter().skip(job.parts_done).map(text).collect::<Result<_>>()?;
         let blocked = engine.as_ref().err().map(|error| error.message().to_owned());
-        Ok(Preview { requests, done: job.parts_done, withheld, blocked })
+        Ok(JobPreview { requests, done: job.parts_done, withheld, blocked })
     }
 
     /// Renders the session of a job, if a model is to be asked about it.
-    fn left(&self, job: &mut Job) -> Result<Left> {
+    fn render_session(&self, job: &mut CaptureJob) -> Result<Left> {
         // The hook's word alone may be enough not to read anything.
         let cwd = job.cwd.clone();
         if is_denied(self.denied, cwd.as_deref().map(Path::new)) {
@@ -153,13 +153,13 @@ impl Worker<'_> {
         if !view::is_worth_it(&transcript) {
             return Ok(Err("The session was too short to ask a model about."));
         }
-        Ok(Ok(view::view(&transcript)))
+        Ok(Ok(view::render_session(&transcript)))
     }
 
     /// Chooses the model to ask. A fault that would come later costs nothing now.
-    fn engine(&self, brain: &Path) -> Result<Box<dyn Llm>> {
-        Repo::open(brain)?;
-        llm::choose(&Lent {
+    fn choose_engine(&self, brain: &Path) -> Result<Box<dyn LanguageModel>> {
+        BrainRepo::open(brain)?;
+        llm::choose_engine(&EngineResources {
             settings: self.settings,
             program: self.program,
             folder: self.jobs.path(),
@@ -168,59 +168,78 @@ impl Worker<'_> {
         })
     }
 
-    fn ask(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
-        let View { parts, withheld, left_out } = match self.left(&mut held.job)? {
+    fn ask_models(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
+        let RenderedSession { parts, withheld, left_out } = match self.render_session(&mut held.job)? {
             Ok(view) => view,
-            Err(why) => return Ok(held.step(State::Skipped, Some(why))?),
+            Err(why) => return Ok(held.save_state(JobState::Skipped, Some(why))?),
         };
         held.job.withheld = withheld;
         let brain = held.job.brain.clone();
-        let engine = self.engine(&brain)?;
-        let near = Near::open(self.brains, &brain)?;
-        let most = Config::of(&brain).capture_units.unwrap_or(MAX_UNITS).min(MAX_UNITS);
+        let engine = self.choose_engine(&brain)?;
+        let near = UnitLookup::open(self.brains, &brain)?;
+        let most = BrainConfig::load(&brain).capture_units.unwrap_or(MAX_UNITS).min(MAX_UNITS);
         for part in parts.iter().skip(held.job.parts_done) {
-            let ask = guarded(&near, &titles(&held.job), part)?;
-            let answer = engine.complete(&ask).map_err(|fault| Trouble {
+            let ask = build_guarded_request(&near, &list_titles(&held.job), part)?;
+            let answer = engine.complete(&ask).map_err(|fault| StepFailure {
                 error: Error::unavailable(format!("No model was asked: {}.", fault.text)),
                 may_pass: fault.may_pass,
             })?;
             held.job.calls.push(answer.cost);
             let Some((proposals, rejected)) = gate::read(&answer.value) else {
-                held.keep()?;
+                held.save()?;
                 let error = Error::unavailable("The model answered in another form than it was asked for.");
-                return Err(Trouble { error, may_pass: true });
+                return Err(StepFailure { error, may_pass: true });
             };
             held.job.rejected.extend(rejected);
-            self.judge(&mut held.job, &near, part, proposals, most);
+            self.judge_proposals(&mut held.job, &near, part, proposals, most);
             held.job.parts_done += 1;
-            held.keep()?;
+            held.save()?;
         }
         let note = (left_out > 0).then(|| format!("Its first {left_out} turns were not sent: it is too long."));
         let is_empty = held.job.units.is_empty() && held.job.rejected.iter().all(|one| one.text.is_none());
-        let state = if is_empty { State::Empty } else { State::Asked };
-        Ok(held.step(state, note.as_deref())?)
+        let state = if is_empty { JobState::Empty } else { JobState::Asked };
+        Ok(held.save_state(state, note.as_deref())?)
     }
 
     /// Puts proposals through the gates.
-    fn judge(&self, job: &mut Job, near: &Near<'_>, part: &str, proposals: Vec<Proposal>, most: usize) {
-        let (sent, project, home) = (plain(&spoken(part)), project(job.cwd.as_deref()), std::env::home_dir());
+    fn judge_proposals(
+        &self,
+        job: &mut CaptureJob,
+        near: &UnitLookup<'_>,
+        part: &str,
+        proposals: Vec<UnitProposal>,
+        most: usize,
+    ) {
+        let (sent, project, home) =
+            (normalize_text(&extract_spoken(part)), find_project_names(job.cwd.as_deref()), std::env::home_dir());
         for proposal in proposals {
             let drafts = &job.units;
-            let same = |title: &str, body: &str| same_draft(drafts, title, body).or_else(|| near.same(title, body));
-            let scene =
-                Scene { sent: &sent, project: &project, home: home.as_deref(), has: &|id| near.has(id), same: &same };
-            match gate::pass(proposal, &scene) {
-                Ok(proposal) if job.units.len() >= most => job.rejected.push(Rejected::new(&proposal.title, "limit")),
-                Ok(proposal) => job.units.push(draft(proposal, new_id(self.clock.now()))),
+            let same =
+                |title: &str, body: &str| same_draft(drafts, title, body).or_else(|| near.find_same(title, body));
+            let scene = GateFacts {
+                sent: &sent,
+                project: &project,
+                home: home.as_deref(),
+                has: &|id| near.has_unit(id),
+                same: &same,
+            };
+            match gate::apply_gates(proposal, &scene) {
+                Ok(proposal) if job.units.len() >= most => {
+                    job.rejected.push(RejectedProposal::new(&proposal.title, "limit"));
+                }
+                Ok(proposal) => job.units.push(to_draft(proposal, new_id(self.clock.now()))),
                 Err(mut rejected) => {
-                    let of = rejected.of.as_deref().and_then(|id| near.path(id));
+                    let of = rejected.of.as_deref().and_then(|id| near.find_path(id));
                     let told = job.rejected.iter().filter(|one| one.text.is_some()).count();
                     // A second one of this session changes nothing, nor does a text that the unit holds word for word.
                     let is_news = of.as_ref().is_some_and(|path| {
-                        let there =
-                            foreign::read_text(&job.brain.join(path), Links::Refused, MAX_UNIT).unwrap_or_default();
+                        let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT)
+                            .unwrap_or_default();
                         told < MAX_UNITS
-                            && !rejected.text.as_deref().is_some_and(|text| plain(&there).contains(&plain(text)))
+                            && !rejected
+                                .text
+                                .as_deref()
+                                .is_some_and(|text| normalize_text(&there).contains(&normalize_text(text)))
                     });
                     rejected.of = of.or(rejected.of);
                     rejected.text = rejected.text.filter(|_| is_news);
@@ -230,17 +249,17 @@ impl Worker<'_> {
         }
     }
 
-    fn commit(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
+    fn commit_units(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
         let job = &mut held.job;
-        let repo = Repo::open(&job.brain)?;
-        let near = Near::open(self.brains, &job.brain)?;
-        let config = Config::of(&job.brain);
-        let Base { name: target, commit: base } = repo.base(config.capture_base.as_deref())?;
-        let mut files: Vec<Blob> = Vec::new();
-        let at = rfc3339::text(job.created);
-        let source = format!("session:{}", short(&job.session));
+        let repo = BrainRepo::open(&job.brain)?;
+        let near = UnitLookup::open(self.brains, &job.brain)?;
+        let config = BrainConfig::load(&job.brain);
+        let BranchBase { name: target, commit: base } = repo.find_base(config.capture_base.as_deref())?;
+        let mut files: Vec<CommitFile> = Vec::new();
+        let at = rfc3339::format_time(job.created);
+        let source = format!("session:{}", shorten_session(&job.session));
         for unit in &mut job.units {
-            let file = added(unit, &repo, base.as_deref(), &near, &files)
+            let file = build_addition(unit, &repo, base.as_deref(), &near, &files)
                 .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&at, &source)), Ok)?;
             unit.path.clone_from(&file.path);
             // Two that add to one file are one file.
@@ -249,66 +268,72 @@ impl Worker<'_> {
         }
         // Text that is added to a file has passed the gates; the rest of the file is there already.
         for file in files.iter().filter(|file| !file.is_there) {
-            view::check("A unit", &file.text)?;
+            view::refuse_secrets("A unit", &file.text)?;
         }
-        let message = format!("{}\n\n{}", pull_request::title(job), pull_request::proposed(job));
-        view::check("The commit", &message)?;
+        let message = format!("{}\n\n{}", pull_request::format_title(job), pull_request::render_proposed_changes(job));
+        view::refuse_secrets("The commit", &message)?;
         // A new folder each time: a killed process may have left a lock on the last index.
         let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
         let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
         let index = place.path().join("index");
-        let commit =
-            Commit { base: base.as_deref(), files: &files, message: &message, at: job.created / 1_000, index: &index };
-        job.commit = Some(repo.commit(&commit)?);
+        let commit = NewCommit {
+            base: base.as_deref(),
+            files: &files,
+            message: &message,
+            at: job.created / 1_000,
+            index: &index,
+        };
+        job.commit = Some(repo.create_commit(&commit)?);
         (job.base, job.target) = (base, Some(target));
         let prefix = config.capture_prefix.filter(|prefix| repo::is_ref(&format!("{prefix}x")));
         let prefix = prefix.unwrap_or_else(|| PREFIX.to_owned());
-        job.branch = Some(format!("{prefix}session-{}-{}", stamp(job.created), short(&job.session)));
-        Ok(held.step(State::Committed, None)?)
+        job.branch = Some(format!("{prefix}session-{}-{}", format_stamp(job.created), shorten_session(&job.session)));
+        Ok(held.save_state(JobState::Committed, None)?)
     }
 
-    fn branch(held: &mut Held<'_>) -> Result<(), Trouble> {
-        let (repo, name, commit) = place(&held.job)?;
+    fn create_branch(held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
+        let (repo, name, commit) = open_repo(&held.job)?;
         let names = (1..=MAX_NAMES).map(|at| if at == 1 { name.clone() } else { format!("{name}-{at}") });
         for name in names {
-            if repo.branch(&name, &commit)? {
+            if repo.create_branch(&name, &commit)? {
                 held.job.branch = Some(name);
-                return Ok(held.step(State::Branched, None)?);
+                return Ok(held.save_state(JobState::Branched, None)?);
             }
         }
         Err(Error::conflict(format!("There are too many branches called {name}; remove some.")).into())
     }
 
-    fn push(held: &mut Held<'_>) -> Result<(), Trouble> {
-        let (repo, name, commit) = place(&held.job)?;
+    fn push_branch(held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
+        let (repo, name, commit) = open_repo(&held.job)?;
         if repo.remote().is_none() {
-            return Ok(
-                held.step(State::Local, Some("The brain has no remote; `nudge brain review` shows the branch."))?
-            );
+            return Ok(held.save_state(
+                JobState::Local,
+                Some("The brain has no remote; `nudge brain review` shows the branch."),
+            )?);
         }
-        repo.push(&name, &commit)?;
-        Ok(held.step(State::Pushed, None)?)
+        repo.push_commit(&name, &commit)?;
+        Ok(held.save_state(JobState::Pushed, None)?)
     }
 
-    fn propose(&self, held: &mut Held<'_>) -> Result<(), Trouble> {
-        let (repo, name, _) = place(&held.job)?;
-        let config = Config::of(&held.job.brain);
+    fn create_pull_request(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
+        let (repo, name, _) = open_repo(&held.job)?;
+        let config = BrainConfig::load(&held.job.brain);
         let target = held.job.target.clone();
-        let base = target.map_or_else(|| Ok(repo.base(config.capture_base.as_deref())?.name), Ok::<_, Error>)?;
-        let (title, body) = (pull_request::title(&held.job), pull_request::body(&held.job));
+        let base = target.map_or_else(|| Ok(repo.find_base(config.capture_base.as_deref())?.name), Ok::<_, Error>)?;
+        let (title, body) = (pull_request::format_title(&held.job), pull_request::render_body(&held.job));
         let request = PullRequest { repo: &repo, head: &name, base: &base, title, body };
-        let made = request.make((self.program)("gh"))?;
+        let made = request.create((self.program)("gh"))?;
         held.job.pull_request = Some(made);
-        Ok(held.step(State::Proposed, None)?)
+        Ok(held.save_state(JobState::Proposed, None)?)
     }
 }
 
 /// Returns the last state of a job that is given up. A commit can be reviewed even when the remote refuses it.
-const fn given_up(state: State) -> State {
+const fn given_up(state: JobState) -> JobState {
     match state {
-        State::Branched => State::Local,
-        State::Pushed => State::Remote,
-        _ => State::Failed,
+        JobState::Branched => JobState::Local,
+        JobState::Pushed => JobState::Remote,
+        _ => JobState::Failed,
     }
 }
 
@@ -316,37 +341,37 @@ const fn given_up(state: State) -> State {
 pub const PREFIX: &str = "nugget/";
 
 /// The repository of a job, its branch and its commit.
-fn place(job: &Job) -> Result<(Repo, String, String), Error> {
+fn open_repo(job: &CaptureJob) -> Result<(BrainRepo, String, String), Error> {
     let lost = || Error::invalid("The job has lost its branch; `nudge brain jobs --retry` begins anew.");
     let (Some(name), Some(commit)) = (&job.branch, &job.commit) else { return Err(lost()) };
-    Ok((Repo::open(&job.brain)?, name.clone(), commit.clone()))
+    Ok((BrainRepo::open(&job.brain)?, name.clone(), commit.clone()))
 }
 
 /// Why a session of a denied folder is left.
 const DENIED: &str = "A folder that the session names is in `capture_deny`.";
 
 /// The titles that the parts before have brought.
-fn titles(job: &Job) -> Vec<String> {
+fn list_titles(job: &CaptureJob) -> Vec<String> {
     job.units.iter().map(|unit| unit.title.clone()).collect()
 }
 
 /// A request that the guard has looked at as a whole.
-fn guarded(near: &Near<'_>, found: &[String], part: &str) -> Result<Ask> {
-    let mut known = near.known(part)?;
+fn build_guarded_request(near: &UnitLookup<'_>, found: &[String], part: &str) -> Result<ModelRequest> {
+    let mut known = near.find_near(part)?;
     // A note's name may look like a credential; that note alone is left out.
-    known.retain(|unit| view::check("A note", &unit.line()).is_ok());
-    let ask = prompt::ask(&known, found, part);
-    view::check("The request", &ask.bytes())?;
+    known.retain(|unit| view::refuse_secrets("A note", &unit.to_line()).is_ok());
+    let ask = prompt::build_request(&known, found, part);
+    view::refuse_secrets("The request", &ask.to_sent_text())?;
     Ok(ask)
 }
 
 /// Reads the transcript of a job, and notes its client and folder.
-fn read(job: &mut Job) -> Result<Transcript> {
+fn read(job: &mut CaptureJob) -> Result<Transcript> {
     let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
     let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
-    let (mut file, _) = foreign::open(&job.transcript, Links::Followed).map_err(failed)?;
+    let (mut file, _) = foreign::open_file(&job.transcript, LinkPolicy::Followed).map_err(failed)?;
     let from = job.from.max(job.to.saturating_sub(MAX_TRANSCRIPT));
-    let bytes = bytes(&mut file, from, job.to - from.min(job.to)).map_err(failed)?;
+    let bytes = read_bytes(&mut file, from, job.to - from.min(job.to)).map_err(failed)?;
     let transcript = transcript::read(&bytes).ok_or_else(|| unreadable("has no line that is known"))?;
     job.agent = Some(transcript.agent);
     if job.cwd.is_none() {
@@ -355,7 +380,7 @@ fn read(job: &mut Job) -> Result<Transcript> {
     Ok(transcript)
 }
 
-fn bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>> {
+fn read_bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from))?;
     file.take(count).read_to_end(&mut bytes)?;
@@ -363,7 +388,7 @@ fn bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// The names of the project that a session was in: of its folder, and of the repository around it.
-fn project(cwd: Option<&str>) -> Vec<String> {
+fn find_project_names(cwd: Option<&str>) -> Vec<String> {
     let Some(cwd) = cwd.map(Path::new) else { return Vec::new() };
     let top = cwd.ancestors().find(|folder| folder.join(".git").exists());
     let home = std::env::home_dir();
@@ -373,32 +398,42 @@ fn project(cwd: Option<&str>) -> Vec<String> {
     names
 }
 
-fn draft(proposal: Proposal, id: String) -> Draft {
-    let Proposal { kind, title, body, domain, tags, confidence, related, updates, .. } = proposal;
-    Draft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
+fn to_draft(proposal: UnitProposal, id: String) -> UnitDraft {
+    let UnitProposal { kind, title, body, domain, tags, confidence, related, updates, .. } = proposal;
+    UnitDraft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
 }
 
 /// Builds the file of the unit that a draft adds to, with the addition at its end; `None` when it adds to none.
-fn added(unit: &Draft, repo: &Repo, base: Option<&str>, near: &Near<'_>, files: &[Blob]) -> Option<Blob> {
-    let path = near.path(unit.updates.as_deref()?)?;
+fn build_addition(
+    unit: &UnitDraft,
+    repo: &BrainRepo,
+    base: Option<&str>,
+    near: &UnitLookup<'_>,
+    files: &[CommitFile],
+) -> Option<CommitFile> {
+    let path = near.find_path(unit.updates.as_deref()?)?;
     let known = files.iter().find(|file| file.path == path).map(|file| file.text.clone());
-    let text = known.or_else(|| repo.text(base?, &path))?;
-    Some(Blob { text: format!("{}\n\n## {}\n\n{}\n", text.trim_end(), unit.title, unit.body), path, is_there: true })
+    let text = known.or_else(|| repo.read_file(base?, &path))?;
+    Some(CommitFile {
+        text: format!("{}\n\n## {}\n\n{}\n", text.trim_end(), unit.title, unit.body),
+        path,
+        is_there: true,
+    })
 }
 
 /// The file of a unit of its own.
 fn new(
-    unit: &Draft,
-    repo: &Repo,
+    unit: &UnitDraft,
+    repo: &BrainRepo,
     base: Option<&str>,
     root: &Path,
-    files: &[Blob],
+    files: &[CommitFile],
     (at, source): (&str, &str),
-) -> Result<Blob> {
+) -> Result<CommitFile> {
     let usual = path_of(&unit.domain, &unit.title, true);
     let is_free = |path: &String| {
         !files.iter().any(|file| file.path == *path)
-            && !base.is_some_and(|base| repo.has(base, path))
+            && !base.is_some_and(|base| repo.has_file(base, path))
             && root.join(path).symlink_metadata().is_err()
     };
     let stem = usual.strip_suffix(".md").unwrap_or(&usual);
@@ -419,17 +454,17 @@ fn new(
         fields.push(("related", json!(unit.related)));
     }
     fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
-    Ok(Blob { path, text: file_of(&unit.body, fields)?, is_there: false })
+    Ok(CommitFile { path, text: file_of(&unit.body, fields)?, is_there: false })
 }
 
 /// The beginning of a session's name.
-fn short(session: &str) -> String {
+fn shorten_session(session: &str) -> String {
     session.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase()
 }
 
 /// A time as the name of a branch has it: `20261122T134329Z`.
-fn stamp(at: Millis) -> String {
-    let text = rfc3339::text(at);
+fn format_stamp(at: Millis) -> String {
+    let text = rfc3339::format_time(at);
     let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();
     format!("{digits}Z")
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use nudge_core::clock::SystemClock;
-use nudge_core::source::{DataDir, Host};
+use nudge_core::source::{DataDir, SourceHost};
 
 use super::super::job::SessionEnd;
 use super::*;
@@ -18,9 +18,9 @@ ceiling, and cap the ceiling; the load of a whole fleet then spreads by itself."
 /// A brain with a remote, and jobs.
 struct Desk {
     place: tempfile::TempDir,
-    jobs: Jobs,
-    brains: Brains,
-    settings: Values,
+    jobs: JobFolder,
+    brains: BrainSource,
+    settings: SettingValues,
 }
 
 impl Desk {
@@ -31,10 +31,10 @@ impl Desk {
 
     fn with(given: &[(&str, &str)]) -> Self {
         let place = tempfile::tempdir().unwrap();
-        let host = Host::alone(place.path(), &SOURCE, given).unwrap();
+        let host = SourceHost::new_alone(place.path(), &SOURCE, given).unwrap();
         let settings = (*host.settings).clone();
-        let jobs = Jobs::open(&DataDir::new(place.path().join("data"))).unwrap();
-        let desk = Self { place, jobs, brains: Brains::open(host), settings };
+        let jobs = JobFolder::open(&DataDir::new(place.path().join("data"))).unwrap();
+        let desk = Self { place, jobs, brains: BrainSource::open(host), settings };
         git(desk.place.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
         git(desk.place.path(), &["init", "-q", "-b", "main", "brain"]);
         fs::create_dir_all(desk.path("brain/domains/coding")).unwrap();
@@ -61,7 +61,7 @@ impl Desk {
     }
 
     /// A session that is worth it, with one more text in it.
-    fn session(&self, name: &str, more: &str) -> Job {
+    fn session(&self, name: &str, more: &str) -> CaptureJob {
         let transcript = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| {
             json!({"type": role, "sessionId": name, "cwd": "/w/shopfront", "message": {"role": role, "content": text}})
@@ -77,19 +77,19 @@ impl Desk {
         }
         fs::write(&transcript, lines.join("\n") + "\n").unwrap();
         let end = SessionEnd { session: name.into(), transcript, cwd: None };
-        self.jobs.note(&end, &self.path("brain"), 1_767_225_600_000).unwrap().unwrap()
+        self.jobs.note_end(&end, &self.path("brain"), 1_767_225_600_000).unwrap().unwrap()
     }
 
-    fn worker<'a>(&'a self, stop: &'a StopFlag) -> Worker<'a> {
+    fn worker<'a>(&'a self, stop: &'a StopFlag) -> CaptureWorker<'a> {
         let Self { jobs, brains, settings, .. } = self;
-        Worker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop, denied: &[] }
+        CaptureWorker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop, denied: &[] }
     }
 
     /// Takes a job. A program that another test starts just now has all open files of this process for a moment, and
     /// with them the lock.
-    fn take(&self, id: &str) -> Held<'_> {
+    fn take(&self, id: &str) -> LockedJob<'_> {
         loop {
-            if let Some(held) = self.jobs.take(id).unwrap() {
+            if let Some(held) = self.jobs.lock_job(id).unwrap() {
                 return held;
             }
             thread::yield_now();
@@ -97,9 +97,9 @@ impl Desk {
     }
 
     /// Works on a job to its end.
-    fn work(&self, id: &str) -> Job {
+    fn work(&self, id: &str) -> CaptureJob {
         let mut held = self.take(id);
-        self.worker(&StopFlag::default()).work(&mut held).unwrap();
+        self.worker(&StopFlag::default()).run_job(&mut held).unwrap();
         held.job.clone()
     }
 
@@ -151,8 +151,12 @@ fn a_session_becomes_a_branch_and_nothing_else_changes() {
     let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY), unit("Short", "no")]));
     let before = desk.untouched();
     let job = desk.work(&desk.session("s-1", "hello").id);
-    assert_eq!((job.state, job.agent, job.calls.len()), (State::Remote, Some(transcript::Agent::Claude), 1), "{job:?}");
-    assert_eq!(job.rejected, [Rejected::new("Short", "length")]);
+    assert_eq!(
+        (job.state, job.agent, job.calls.len()),
+        (JobState::Remote, Some(transcript::TranscriptClient::Claude), 1),
+        "{job:?}"
+    );
+    assert_eq!(job.rejected, [RejectedProposal::new("Short", "length")]);
     let branch = job.branch.unwrap();
     assert_eq!(branch, "nugget/session-20260101T000000Z-s1");
     for at in ["brain", "remote.git"] {
@@ -170,7 +174,7 @@ fn nothing_worth_keeping_makes_no_branch() {
     for answer in [saying(&[]), saying(&[unit("Short", "no")])] {
         let desk = Desk::new(&answer);
         let job = desk.work(&desk.session("s-1", "hello").id);
-        assert_eq!(job.state, State::Empty, "{job:?}");
+        assert_eq!(job.state, JobState::Empty, "{job:?}");
         assert_eq!(desk.branches("brain"), [""; 0]);
     }
 }
@@ -221,7 +225,7 @@ fn a_hundred_captures_lose_nothing_and_touch_nothing() {
         let ids: Vec<_> = (0..10).map(|at| desk.session(&format!("{round}{at}-of-a-hundred"), "hello").id).collect();
         thread::scope(|scope| {
             for id in &ids {
-                scope.spawn(|| assert_eq!(desk.work(id).state, State::Remote));
+                scope.spawn(|| assert_eq!(desk.work(id).state, JobState::Remote));
             }
         });
     }
@@ -247,16 +251,16 @@ fn a_killed_worker_leaves_nothing_half_done() {
     let worker = desk.worker(&stop);
     let mut kept = vec![fs::read(&file).unwrap()];
     while kept.len() < 5 {
-        assert!(worker.step(&mut desk.take(&id)).is_ok());
+        assert!(worker.run_step(&mut desk.take(&id)).is_ok());
         kept.push(fs::read(&file).unwrap());
     }
-    assert_eq!(desk.jobs.read(&id).unwrap().state, State::Pushed, "asked, committed, branched, pushed");
+    assert_eq!(desk.jobs.read(&id).unwrap().state, JobState::Pushed, "asked, committed, branched, pushed");
     let first = desk.branches("brain");
     // The first two have no commit yet; what was asked twice may be another unit, and so another branch.
     for (at, bytes) in kept.iter().enumerate().skip(2) {
         fs::write(&file, bytes).unwrap();
         let job = desk.work(&id);
-        assert_eq!(job.state, State::Remote, "from step {at}");
+        assert_eq!(job.state, JobState::Remote, "from step {at}");
         assert_eq!(desk.branches("brain"), first, "from step {at}");
         assert_eq!(desk.branches("remote.git"), first, "from step {at}");
         assert_eq!(job.calls.len(), 1, "nobody is asked twice");
@@ -283,11 +287,11 @@ fn faults_of_engines_are_tried_again_and_then_given_up() {
         for attempt in 1..=MAX_TRIES {
             let job = desk.work(&id);
             assert!(job.note.as_deref().unwrap_or_default().contains(expected), "{command}: {job:?}");
-            assert_eq!(job.state == State::Failed, attempt == MAX_TRIES, "{command}");
+            assert_eq!(job.state == JobState::Failed, attempt == MAX_TRIES, "{command}");
         }
         let mut held = desk.take(&id);
-        held.again().unwrap();
-        assert_eq!((held.job.state, held.job.tries), (State::Waiting, 0));
+        held.allow_retry().unwrap();
+        assert_eq!((held.job.state, held.job.tries), (JobState::Waiting, 0));
         assert_eq!(desk.branches("brain"), [""; 0]);
     }
 }
@@ -298,11 +302,11 @@ fn a_remote_that_is_gone_leaves_the_branch_here() {
     fs::rename(desk.path("remote.git"), desk.path("elsewhere.git")).unwrap();
     let id = desk.session("s-1", "hello").id;
     let states: Vec<_> = (0..MAX_TRIES).map(|_| desk.work(&id).state).collect();
-    assert_eq!(states, [State::Branched, State::Branched, State::Local]);
+    assert_eq!(states, [JobState::Branched, JobState::Branched, JobState::Local]);
     assert_eq!(desk.branches("brain").len(), 1);
     fs::rename(desk.path("elsewhere.git"), desk.path("remote.git")).unwrap();
-    desk.take(&id).again().unwrap();
-    assert_eq!(desk.work(&id).state, State::Remote);
+    desk.take(&id).allow_retry().unwrap();
+    assert_eq!(desk.work(&id).state, JobState::Remote);
     assert_eq!(desk.branches("remote.git"), desk.branches("brain"));
 }
 
@@ -319,7 +323,7 @@ fn no_secret_of_a_session_leaves() {
     let desk = Desk::new(&command);
     let more = format!("export TOKEN={token}\nand go on\n{first}\n{second}\n");
     let job = desk.work(&desk.session("s-1", &more).id);
-    assert_eq!((job.state, job.rejected[0].gate.as_str()), (State::Empty, "secret"), "{job:?}");
+    assert_eq!((job.state, job.rejected[0].gate.as_str()), (JobState::Empty, "secret"), "{job:?}");
     let sent = fs::read_to_string(log).unwrap();
     assert!(sent.contains("line withheld") && sent.contains("and go on") && !sent.contains(second), "{sent}");
     assert!(job.withheld >= 3);
@@ -377,14 +381,14 @@ fn planted_credentials_are_withheld() {
         let pretty = serde_json::to_string_pretty(&one["value"]).unwrap();
         let before = "It was there before.\n".repeat(20);
         let turns = [
-            transcript::Turn::User(format!("Please look at this:\n{plain}\nWhat is wrong?")),
-            transcript::Turn::Outcome { text: format!("{plain}\n{before}"), is_error: false },
-            transcript::Turn::Assistant(format!("It is here:\n```\n{pretty}\n```\n")),
+            transcript::SessionTurn::User(format!("Please look at this:\n{plain}\nWhat is wrong?")),
+            transcript::SessionTurn::Outcome { text: format!("{plain}\n{before}"), is_error: false },
+            transcript::SessionTurn::Assistant(format!("It is here:\n```\n{pretty}\n```\n")),
         ];
         for turn in turns {
-            let (agent, folders) = (transcript::Agent::Claude, std::collections::BTreeSet::default());
+            let (agent, folders) = (transcript::TranscriptClient::Claude, std::collections::BTreeSet::default());
             let session = Transcript { agent, session: None, cwd: None, folders, turns: vec![turn] };
-            let view = view::view(&session);
+            let view = view::render_session(&session);
             assert!(
                 view.parts.iter().all(|part| guard.check(None, part).is_none()),
                 "what the guard knows never leaves"

@@ -3,24 +3,24 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::{self, Links};
+use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::StopFlag;
-use nudge_os::process::Program;
+use nudge_os::process::ChildProgram;
 use nudge_os::programs;
 use serde_json::Value;
 
-use super::{Answer, Ask, Cost, Fault, Llm, json_in, program};
+use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, json_in, program};
 
 /// Most that one call of Claude Code may cost.
 const BUDGET_USD: &str = "0.50";
 const MAX_OUTPUT: u64 = 4 << 20;
 
-fn ms(since: Instant) -> u64 {
+fn elapsed_ms(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Claude Code with the account of its user: without tools, servers and hooks, and without a trace of the session.
-pub struct Claude {
+pub struct ClaudeEngine {
     pub program: PathBuf,
     pub model: Option<String>,
     pub limit: Duration,
@@ -28,24 +28,25 @@ pub struct Claude {
     pub stop: StopFlag,
 }
 
-impl Llm for Claude {
-    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+impl LanguageModel for ClaudeEngine {
+    fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault> {
         let since = Instant::now();
-        let mut program = Program::new(&self.program);
+        let mut program = ChildProgram::new(&self.program);
         program.current_dir(&self.folder).args(["-p", "--safe-mode", "--no-session-persistence", "--tools", ""]);
         program.args(["--strict-mcp-config", "--output-format", "json", "--max-budget-usd", BUDGET_USD]);
         program.args(["--system-prompt", &ask.system, "--json-schema", &ask.schema.to_string()]);
         if let Some(model) = &self.model {
             program.args(["--model", model]);
         }
-        let said = program::run(&mut program, "claude", &ask.text, self.limit, &self.stop)?;
-        let said: Value = serde_json::from_str(said.trim()).map_err(|_| Fault::passing("claude answered no JSON"))?;
+        let said = program::run_program(&mut program, "claude", &ask.text, self.limit, &self.stop)?;
+        let said: Value =
+            serde_json::from_str(said.trim()).map_err(|_| RequestFault::new_passing("claude answered no JSON"))?;
         if said["is_error"] == true {
-            return Err(Fault::passing("claude answered with an error; try `claude -p hello`"));
+            return Err(RequestFault::new_passing("claude answered with an error; try `claude -p hello`"));
         }
-        let cost = Cost {
+        let cost = ModelCost {
             engine: "claude".into(),
-            ms: ms(since),
+            ms: elapsed_ms(since),
             input_tokens: said["usage"]["input_tokens"].as_u64(),
             output_tokens: said["usage"]["output_tokens"].as_u64(),
             usd: said["total_cost_usd"].as_f64(),
@@ -54,13 +55,14 @@ impl Llm for Claude {
             Value::Null => said["result"].as_str().and_then(json_in),
             value => Some(value.clone()),
         };
-        let value = value.ok_or_else(|| Fault::passing("claude answered in another form than it was asked for"))?;
-        Ok(Answer { value, cost })
+        let value =
+            value.ok_or_else(|| RequestFault::new_passing("claude answered in another form than it was asked for"))?;
+        Ok(ModelAnswer { value, cost })
     }
 }
 
 /// Codex with the account of its user. It has its tools all the same, in a sandbox that writes nothing.
-pub struct Codex {
+pub struct CodexEngine {
     pub program: PathBuf,
     pub model: Option<String>,
     pub limit: Duration,
@@ -68,49 +70,59 @@ pub struct Codex {
     pub stop: StopFlag,
 }
 
-impl Llm for Codex {
-    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+impl LanguageModel for CodexEngine {
+    fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault> {
         let since = Instant::now();
-        let failed = |error: std::io::Error| Fault::passing(format!("codex has no room for its files ({error})"));
+        let failed =
+            |error: std::io::Error| RequestFault::new_passing(format!("codex has no room for its files ({error})"));
         let place = tempfile::tempdir_in(&self.folder).map_err(failed)?;
         let (schema, out) = (place.path().join("schema.json"), place.path().join("answer.json"));
         std::fs::write(&schema, ask.schema.to_string()).map_err(failed)?;
-        let mut program = Program::new(&self.program);
+        let mut program = ChildProgram::new(&self.program);
         program.current_dir(place.path()).args(["exec", "--ephemeral", "--disable", "hooks", "--sandbox", "read-only"]);
         program.args(["--ignore-rules", "--skip-git-repo-check", "--output-schema"]).arg(&schema).arg("-o").arg(&out);
         if let Some(model) = &self.model {
             program.args(["--model", model]);
         }
         let text = format!("{}\n\n{}", ask.system, ask.text);
-        program::run(program.arg("-"), "codex", &text, self.limit, &self.stop)?;
-        let said = foreign::read_text(&out, Links::Refused, MAX_OUTPUT).ok();
+        program::run_program(program.arg("-"), "codex", &text, self.limit, &self.stop)?;
+        let said = foreign::read_text(&out, LinkPolicy::Refused, MAX_OUTPUT).ok();
         let value = said.as_deref().and_then(json_in);
-        let value = value.ok_or_else(|| Fault::passing("codex answered in another form than it was asked for"))?;
-        Ok(Answer { value, cost: Cost { engine: "codex".into(), ms: ms(since), ..Cost::default() } })
+        let value =
+            value.ok_or_else(|| RequestFault::new_passing("codex answered in another form than it was asked for"))?;
+        Ok(ModelAnswer {
+            value,
+            cost: ModelCost { engine: "codex".into(), ms: elapsed_ms(since), ..ModelCost::default() },
+        })
     }
 }
 
 /// A command of the user's: the request as JSON on stdin, the units as JSON on stdout.
-pub struct Shell {
+pub struct ShellEngine {
     pub command: String,
     pub limit: Duration,
     pub folder: PathBuf,
     pub stop: StopFlag,
 }
 
-impl Llm for Shell {
-    fn request(&self, ask: &Ask) -> String {
+impl LanguageModel for ShellEngine {
+    fn render_request(&self, ask: &ModelRequest) -> String {
         serde_json::json!({"system": ask.system, "text": ask.text, "schema": ask.schema}).to_string()
     }
 
-    fn complete(&self, ask: &Ask) -> Result<Answer, Fault> {
+    fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault> {
         let since = Instant::now();
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-        let shell = programs::find(shell).ok_or_else(|| Fault::lasting(format!("there is no {shell} in PATH")))?;
-        let mut program = Program::new(&shell);
+        let shell = programs::find_program(shell)
+            .ok_or_else(|| RequestFault::new_lasting(format!("there is no {shell} in PATH")))?;
+        let mut program = ChildProgram::new(&shell);
         program.current_dir(&self.folder).args([flag, &self.command]);
-        let said = program::run(&mut program, "the command", &self.request(ask), self.limit, &self.stop)?;
-        let value = json_in(&said).ok_or_else(|| Fault::passing("the command answered no JSON"))?;
-        Ok(Answer { value, cost: Cost { engine: "command".into(), ms: ms(since), ..Cost::default() } })
+        let said =
+            program::run_program(&mut program, "the command", &self.render_request(ask), self.limit, &self.stop)?;
+        let value = json_in(&said).ok_or_else(|| RequestFault::new_passing("the command answered no JSON"))?;
+        Ok(ModelAnswer {
+            value,
+            cost: ModelCost { engine: "command".into(), ms: elapsed_ms(since), ..ModelCost::default() },
+        })
     }
 }

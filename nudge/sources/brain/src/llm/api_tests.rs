@@ -46,9 +46,9 @@ impl Fake {
         self.asked.lock().unwrap().len()
     }
 
-    fn anthropic(&self) -> Anthropic {
+    fn anthropic(&self) -> AnthropicEngine {
         let (url, limit) = (self.url.clone(), Duration::from_secs(20));
-        Anthropic { url, key: "none".into(), model: "m".into(), limit }
+        AnthropicEngine { url, key: "none".into(), model: "m".into(), limit }
     }
 
     fn openai(&self) -> OpenAi {
@@ -62,8 +62,8 @@ impl Drop for Fake {
     }
 }
 
-fn question() -> Ask {
-    Ask { system: "s".into(), text: "t".into(), schema: json!({"type": "object"}) }
+fn question() -> ModelRequest {
+    ModelRequest { system: "s".into(), text: "t".into(), schema: json!({"type": "object"}) }
 }
 
 fn message() -> Value {
@@ -152,11 +152,11 @@ fn faults_of_a_server_with_chat_completions() {
 fn a_request_is_sent_as_it_is_shown() {
     let fake = Fake::new(vec![(200, "", message())]);
     fake.anthropic().complete(&question()).unwrap();
-    let shown: Value = serde_json::from_str(&fake.anthropic().request(&question())).unwrap();
+    let shown: Value = serde_json::from_str(&fake.anthropic().render_request(&question())).unwrap();
     assert_eq!(fake.asked.lock().unwrap()[0].2, shown);
     let fake = Fake::new(vec![(200, "", json!({"choices": [{"message": {"content": "{}"}}]}))]);
     fake.openai().complete(&question()).unwrap();
-    let shown: Value = serde_json::from_str(&fake.openai().request(&question())).unwrap();
+    let shown: Value = serde_json::from_str(&fake.openai().render_request(&question())).unwrap();
     assert_eq!(fake.asked.lock().unwrap()[0].2, shown);
 }
 
@@ -164,7 +164,7 @@ fn a_request_is_sent_as_it_is_shown() {
 fn a_server_that_says_nothing_is_left() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    let engine = Anthropic { url, key: "none".into(), model: "m".into(), limit: Duration::from_millis(200) };
+    let engine = AnthropicEngine { url, key: "none".into(), model: "m".into(), limit: Duration::from_millis(200) };
     let fault = engine.complete(&question()).unwrap_err();
     assert!(fault.may_pass && fault.text.contains("no answer in"), "{fault:?}");
 }
@@ -180,8 +180,8 @@ fn github_is_asked_and_what_is_there_is_found() {
     ] {
         let fake = Fake::new(answers);
         let request = json!({"title": "t", "head": "nugget/x", "base": "main", "body": "b"});
-        let api = crate::capture::pull_request::Api { url: &fake.url, token: "none", owner: "o", name: "r" };
-        let made = api.make(&request, "nugget/x");
+        let api = crate::capture::pull_request::GithubProject { url: &fake.url, token: "none", owner: "o", name: "r" };
+        let made = api.create_pull_request(&request, "nugget/x");
         assert_eq!(made.as_deref().map_err(|fault| fault.text.as_str()), expected);
         let (path, headers, body) = fake.asked.lock().unwrap()[0].clone();
         assert_eq!((path.as_str(), &body), ("/repos/o/r/pulls", &request));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use nudge_core::source::StopFlag;
-use nudge_os::process::{Limits, Program, RunFailure};
+use nudge_os::process::{ChildProgram, RunFailure, RunLimits};
 
-use super::Fault;
+use super::RequestFault;
 
 /// Most bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
@@ -20,21 +20,30 @@ const OF_THE_CALLER: [&str; 5] = [
 ];
 
 /// Runs a program, and returns its output. The program's own hooks capture nothing.
-pub fn run(program: &mut Program, name: &str, stdin: &str, limit: Duration, stop: &StopFlag) -> Result<String, Fault> {
+pub fn run_program(
+    program: &mut ChildProgram,
+    name: &str,
+    stdin: &str,
+    limit: Duration,
+    stop: &StopFlag,
+) -> Result<String, RequestFault> {
     program.input(stdin).env("NUDGE_CAPTURE", "0");
     for name in OF_THE_CALLER {
         program.env_remove(name);
     }
-    let limits = Limits { time: limit, output_bytes: MAX_ANSWER_BYTES, is_given_up: &|| stop.is_set() };
+    let limits = RunLimits { time: limit, output_bytes: MAX_ANSWER_BYTES, is_given_up: &|| stop.is_set() };
     let output = program.run(limits).map_err(|failure| match failure {
-        RunFailure::GivenUp => Fault::passing(format!("{name} was interrupted")),
-        RunFailure::Late(_) => Fault::passing(format!("{name} gave no answer in {} s", limit.as_secs())),
-        RunFailure::TooLong(bytes) => Fault::passing(format!("{name} answered with more than {bytes} bytes")),
-        failure => Fault::lasting(format!("{name} {failure}")),
+        RunFailure::GivenUp => RequestFault::new_passing(format!("{name} was interrupted")),
+        RunFailure::Late(_) => RequestFault::new_passing(format!("{name} gave no answer in {} s", limit.as_secs())),
+        RunFailure::TooLong(bytes) => {
+            RequestFault::new_passing(format!("{name} answered with more than {bytes} bytes"))
+        }
+        failure => RequestFault::new_lasting(format!("{name} {failure}")),
     })?;
     if !output.status.success() {
         let how = output.status.code().map_or_else(|| "by a signal".to_owned(), |code| format!("with code {code}"));
-        return Err(Fault::passing(format!("{name} ended {how}")));
+        return Err(RequestFault::new_passing(format!("{name} ended {how}")));
     }
-    String::from_utf8(output.stdout).map_err(|_| Fault::passing(format!("{name} answered with what is no text")))
+    String::from_utf8(output.stdout)
+        .map_err(|_| RequestFault::new_passing(format!("{name} answered with what is no text")))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nudge_core::error::{Error, Result};
 use serde_json::Value;
 
-use super::Fault;
+use super::RequestFault;
 
 const TRIES: u32 = 3;
 /// Longest pause that a server may ask for.
@@ -13,7 +13,7 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 const MAX_ANSWER: u64 = 4 << 20;
 
 /// The answer of a server.
-pub struct Said {
+pub struct WebResponse {
     pub status: u16,
     pub body: Value,
     pause: Option<Duration>,
@@ -34,7 +34,7 @@ pub fn is_local(url: &str) -> bool {
 ///
 /// # Errors
 /// `E_INVALID`.
-pub fn check(url: &str) -> Result<()> {
+pub fn check_url(url: &str) -> Result<()> {
     if url.starts_with("https://") || (url.starts_with("http://") && is_local(url)) {
         return Ok(());
     }
@@ -51,8 +51,13 @@ fn may_use_proxy(url: &str) -> bool {
 ///
 /// # Errors
 /// The reason why no answer comes.
-pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: Duration) -> Result<Said, Fault> {
-    check(url).map_err(|error| Fault::lasting(error.message()))?;
+pub fn send_request(
+    url: &str,
+    headers: &[(&str, String)],
+    body: Option<&Value>,
+    limit: Duration,
+) -> Result<WebResponse, RequestFault> {
+    check_url(url).map_err(|error| RequestFault::new_lasting(error.message()))?;
     let proxy = if may_use_proxy(url) { ureq::Proxy::try_from_env() } else { None };
     let agent = ureq::Agent::config_builder()
         .proxy(proxy)
@@ -64,8 +69,8 @@ pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: 
         .build()
         .new_agent();
     let failed = |error: &ureq::Error| match error {
-        ureq::Error::Timeout(_) => Fault::passing(format!("there was no answer in {} s", limit.as_secs())),
-        _ => Fault::passing("the server cannot be reached"),
+        ureq::Error::Timeout(_) => RequestFault::new_passing(format!("there was no answer in {} s", limit.as_secs())),
+        _ => RequestFault::new_passing("the server cannot be reached"),
     };
     let answer = match body {
         Some(body) => {
@@ -79,24 +84,30 @@ pub fn send(url: &str, headers: &[(&str, String)], body: Option<&Value>, limit: 
     let pause = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let text = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_string().map_err(|error| failed(&error))?;
     let body = serde_json::from_str(&text).unwrap_or_default();
-    Ok(Said { status, body, pause: pause.map(Duration::from_secs) })
+    Ok(WebResponse { status, body, pause: pause.map(Duration::from_secs) })
 }
 
 /// Asks a model. A fault that may pass is tried again, after the pause that the server wants.
 ///
 /// # Errors
 /// Why there is no answer.
-pub fn ask(who: &str, url: &str, headers: &[(&str, String)], body: &Value, limit: Duration) -> Result<Value, Fault> {
+pub fn ask_api(
+    who: &str,
+    url: &str,
+    headers: &[(&str, String)],
+    body: &Value,
+    limit: Duration,
+) -> Result<Value, RequestFault> {
     let end = Instant::now() + limit;
-    let mut last = Fault::passing("nobody was asked");
+    let mut last = RequestFault::new_passing("nobody was asked");
     for attempt in 1..=TRIES {
-        match send(url, headers, Some(body), end.saturating_duration_since(Instant::now())) {
+        match send_request(url, headers, Some(body), end.saturating_duration_since(Instant::now())) {
             Ok(said) if said.status == 200 && !said.body.is_null() => return Ok(said.body),
             Ok(said) => {
                 last = if said.status == 200 {
-                    Fault::passing(format!("{who} answered no JSON"))
+                    RequestFault::new_passing(format!("{who} answered no JSON"))
                 } else {
-                    fault(who, said.status)
+                    fault_from_status(who, said.status)
                 };
                 let pause = said.pause.unwrap_or(Duration::from_secs(u64::from(attempt)));
                 if !last.may_pass || pause > MAX_PAUSE || Instant::now() + pause > end {
@@ -114,11 +125,11 @@ pub fn ask(who: &str, url: &str, headers: &[(&str, String)], body: &Value, limit
 }
 
 /// Returns the fault that a status means.
-pub fn fault(who: &str, status: u16) -> Fault {
+pub fn fault_from_status(who: &str, status: u16) -> RequestFault {
     match status {
-        401 | 403 => Fault::lasting(format!("{who} does not take the key (status {status})")),
-        429 | 500..=599 => Fault::passing(format!("{who} is busy or broken (status {status})")),
-        _ => Fault::lasting(format!("{who} refuses with status {status}")),
+        401 | 403 => RequestFault::new_lasting(format!("{who} does not take the key (status {status})")),
+        429 | 500..=599 => RequestFault::new_passing(format!("{who} is busy or broken (status {status})")),
+        _ => RequestFault::new_lasting(format!("{who} refuses with status {status}")),
     }
 }
 
@@ -128,7 +139,7 @@ mod tests {
 
     /// The environment of a process cannot be changed by its tests, so they start themselves with another one.
     #[test]
-    fn no_proxy_hears_of_what_goes_to_this_machine() {
+    fn no_proxy_hears_of_calls_to_this_machine() {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         proxy.set_nonblocking(true).unwrap();
         let proxy_url = format!("http://{}", proxy.local_addr().unwrap());
@@ -162,7 +173,7 @@ mod tests {
     fn a_process_of_its_own_asks() {
         let url = std::env::var("NUDGE_TEST_URL").unwrap();
         let headers = [("authorization", "Bearer none".to_owned())];
-        let said = send(&url, &headers, Some(&serde_json::json!({})), Duration::from_secs(20)).unwrap();
+        let said = send_request(&url, &headers, Some(&serde_json::json!({})), Duration::from_secs(20)).unwrap();
         assert_eq!(said.status, 200);
     }
 
@@ -178,7 +189,7 @@ mod tests {
     #[test]
     fn keys_leave_by_tls_alone() {
         for url in ["https://api.example.com", "http://127.0.0.1:11434/v1", "http://localhost", "http://[::1]:1/x"] {
-            assert!(check(url).is_ok(), "{url}");
+            assert!(check_url(url).is_ok(), "{url}");
         }
         for url in [
             "http://example.com",
@@ -188,7 +199,7 @@ mod tests {
             "",
             "http://localhost@a.b/",
         ] {
-            assert!(check(url).is_err(), "{url}");
+            assert!(check_url(url).is_err(), "{url}");
         }
     }
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use nudge_brain::SOURCE;
 use nudge_core::clock::{Clock, ManualClock};
-use nudge_core::embed::{Models, NoModels};
+use nudge_core::embed::{ModelProvider, NoModels};
 use nudge_core::error::{Error, Result};
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source, StopFlag};
+use nudge_core::source::{Source, SourceHost, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -34,11 +34,11 @@ impl Desk {
         Self::with(Arc::new(NoModels))
     }
 
-    pub fn with(models: Arc<dyn Models>) -> Self {
+    pub fn with(models: Arc<dyn ModelProvider>) -> Self {
         Self::set(models, Vec::new())
     }
 
-    pub fn set(models: Arc<dyn Models>, settings: Vec<(&'static str, String)>) -> Self {
+    pub fn set(models: Arc<dyn ModelProvider>, settings: Vec<(&'static str, String)>) -> Self {
         Self::at(tempfile::tempdir().unwrap(), models, settings)
     }
 
@@ -48,7 +48,7 @@ impl Desk {
         Self::at(folder, Arc::new(NoModels), Vec::new())
     }
 
-    fn at(folder: tempfile::TempDir, models: Arc<dyn Models>, settings: Vec<(&'static str, String)>) -> Self {
+    fn at(folder: tempfile::TempDir, models: Arc<dyn ModelProvider>, settings: Vec<(&'static str, String)>) -> Self {
         fs::create_dir(folder.path().join("brain")).unwrap();
         let clock = Arc::new(ManualClock::new(1_767_225_600_000));
         let source = open(&folder, &clock, models, &settings);
@@ -56,7 +56,7 @@ impl Desk {
     }
 
     /// Another process, perhaps with another model.
-    pub fn again(&mut self, models: Arc<dyn Models>) {
+    pub fn again(&mut self, models: Arc<dyn ModelProvider>) {
         self.source.close();
         self.source = open(&self.folder, &self.clock, models, &self.settings);
     }
@@ -77,11 +77,11 @@ impl Desk {
     }
 
     pub fn call(&self, verb: &str, params: &Value) -> Value {
-        self.by(Caller::named("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
+        self.by(Caller::with_name("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }
 
     pub fn refused(&self, verb: &str, params: &Value) -> Error {
-        self.by(Caller::named("test"), verb, params).unwrap_err()
+        self.by(Caller::with_name("test"), verb, params).unwrap_err()
     }
 
     /// The ids that are found, and those by relation.
@@ -93,7 +93,7 @@ impl Desk {
     /// Does the work of the background until all vectors are made.
     pub fn work(&self) {
         self.work_until(|| {
-            let stands = &self.source.status()["brain"];
+            let stands = &self.source.report_status()["brain"];
             stands["chunks"] != 0 && stands["vectors"] == stands["chunks"]
         });
     }
@@ -116,8 +116,8 @@ impl Desk {
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let until = Instant::now() + Duration::from_mins(2);
-        while !is_so(&self.source.status()["brain"]) {
-            assert!(Instant::now() < until, "waited in vain for {what}: {:?}", self.source.status());
+        while !is_so(&self.source.report_status()["brain"]) {
+            assert!(Instant::now() < until, "waited in vain for {what}: {:?}", self.source.report_status());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -173,12 +173,12 @@ pub fn ids(units: &Value) -> Vec<String> {
 fn open(
     folder: &tempfile::TempDir,
     clock: &Arc<ManualClock>,
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     settings: &[(&'static str, String)],
 ) -> Arc<dyn Source> {
     let root = folder.path().join("brain");
     let mut given = vec![("brain.root", root.to_str().unwrap())];
     given.extend(settings.iter().map(|(name, text)| (*name, &**text)));
-    let host = Host::alone(folder.path(), &SOURCE, &given).unwrap();
-    (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, models, ..host }).unwrap()
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, &given).unwrap();
+    (SOURCE.open)(SourceHost { clock: Arc::clone(clock) as Arc<dyn Clock>, models, ..host }).unwrap()
 }

@@ -145,7 +145,7 @@ fn expr(facts: &FileFacts, id: ExprId) -> String {
         let inner = facts.exprs.get(ExprId::from_number(number)).map_or("-".to_owned(), |expr| format!("{expr:?}"));
         text.replace_range(from..to, &inner);
     }
-    while let Some((from, to, number)) = numbered(&text, "Name(") {
+    while let Some((from, to, number)) = numbered(&text, "NameId(") {
         text.replace_range(from..to, &format!("`{}`", facts.text_of(NameId::from_number(number))));
     }
     text

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nudge_core::watch::{FolderWatch, Settling, Told};
+use nudge_core::watch::{FolderWatch, SettleTimer, WatchNews};
 use parking_lot::Mutex;
 
 use crate::live::state::Paths;
@@ -43,7 +43,7 @@ pub struct RootNews {
     pub git: bool,
     /// Somebody waits for a look at everything.
     pub now: bool,
-    settling: Settling,
+    settling: SettleTimer,
 }
 
 impl RootNews {
@@ -65,7 +65,7 @@ impl RootNews {
         }
         let paths = std::mem::take(&mut self.paths);
         if self.count() == 0 {
-            self.settling = Settling::default();
+            self.settling = SettleTimer::default();
         }
         Self { paths, ..Self::default() }
     }
@@ -94,7 +94,7 @@ impl NewsInbox {
             let was_empty = news.is_empty();
             note(&mut news);
             if news.count() > 0 {
-                news.settling.note();
+                news.settling.note_event();
             }
             was_empty && !news.is_empty()
         };
@@ -110,7 +110,7 @@ impl NewsInbox {
 
     /// Returns the time until the news has settled; `None` when there is none.
     pub fn settles_in(&self) -> Option<Duration> {
-        self.news.lock().settling.rest()
+        self.news.lock().settling.time_left()
     }
 
     /// Looks at the news; `take` may take some of it out.
@@ -158,11 +158,11 @@ impl RootWatch {
     pub fn begin(inbox: &Arc<NewsInbox>) -> Result<Self, String> {
         let to = Arc::clone(inbox);
         let mut watch = FolderWatch::begin(inbox.root.path(), move |told| match told {
-            Told::Path { path, may_be_folder } => to.take_path(path, may_be_folder),
-            Told::Anything => to.add_news(|news| news.all = true),
+            WatchNews::Path { path, may_be_folder } => to.take_path(path, may_be_folder),
+            WatchNews::Anything => to.add_news(|news| news.all = true),
         })?;
         if let Some(git_dir) = inbox.root.git_dir() {
-            watch.add(git_dir);
+            watch.add_folder(git_dir);
         }
         Ok(Self(watch))
     }
@@ -172,6 +172,6 @@ impl RootWatch {
         inbox.lost.lock().drain().for_each(|lost| self.0.forget(&lost));
         let now: Folders = folders.iter().cloned().collect();
         inbox.folders.lock().clone_from(&now);
-        self.0.set(now)
+        self.0.set_folders(now)
     }
 }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use nudge_core::error::{Error, Result};
-use nudge_core::explain::rounded;
+use nudge_core::explain::round_number;
 use serde::Serialize;
 
 use super::{CallRoot, ForPrompt};
@@ -81,7 +81,7 @@ struct PromptNode {
 impl PromptNode {
     fn from_candidate(view: &AnswerView<'_>, one: &NodeCandidate) -> Option<Self> {
         let hash = view.state.index.find_node(one.id)?.view.node().hash;
-        let (id, score) = (view.state.index.id_of(one.id), rounded(one.score.min(1.0)));
+        let (id, score) = (view.state.index.id_of(one.id), round_number(one.score.min(1.0)));
         let item = ReasonedNode { id, score, reason: one.reason.clone() };
         Some(Self { line: line::describe_node(view, one.id)?, item, hash })
     }

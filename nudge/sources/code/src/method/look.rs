@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use globset::{Glob, GlobMatcher};
 use nudge_core::error::{Error, Result};
-use nudge_core::explain::rounded;
-use nudge_core::near::nearest;
+use nudge_core::explain::round_number;
+use nudge_core::near::find_nearest;
 use serde::Serialize;
 
 use super::folder::FolderTold;
@@ -203,7 +203,7 @@ impl CodeSource {
             let node = |hit: &crate::search::NodeHit<'_>| FoundNode {
                 node: BriefNode::from_view(hit.path, &hit.view),
                 doc: hit.view.doc().map(first_line),
-                score: rounded(hit.score),
+                score: round_number(hit.score),
                 reason: hit.reason.clone(),
                 fresh: view.check_fresh(hit.path),
             };
@@ -275,16 +275,17 @@ fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, l
 pub(super) fn no_file(state: &RootState, path: &str) -> Error {
     let shown = to_safe_text(path);
     if let Some(skip) = state.files.get(path).and_then(|known| known.skip) {
-        return Error::not_found(format!("`{shown}` is left out: it is {skip}.")).with("skipped", skip.to_string());
+        return Error::not_found(format!("`{shown}` is left out: it is {skip}."))
+            .with_data("skipped", skip.to_string());
     }
-    let near = nearest(path, state.index.files().map(|(path, _)| &**path));
+    let near = find_nearest(path, state.index.files().map(|(path, _)| &**path));
     let advice = near.map_or_else(
         || "it is not there, ignored, or in no language that is read".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
     let advice = advice.trim_end_matches('.').to_owned() + if advice.ends_with('?') { "" } else { "." };
     Error::not_found(format!("No file `{shown}` is indexed; {advice}"))
-        .with("near_misses", near.into_iter().collect::<Vec<_>>())
+        .with_data("near_misses", near.into_iter().collect::<Vec<_>>())
 }
 
 /// A node went away while the answer was made of it.

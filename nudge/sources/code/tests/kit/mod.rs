@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nudge_code::SOURCE;
 use nudge_core::error::{Error, Result};
-use nudge_core::source::{DataDir, Host, SessionIdentity, Source};
+use nudge_core::source::{DataDir, SessionIdentity, Source, SourceHost};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -91,9 +91,10 @@ impl Lab {
     }
 
     fn open(&self, session: &str, caches: &Path, is_on: bool) -> Arc<dyn Source> {
-        let host = Host::alone(self.folder.path(), &SOURCE, &[("code.on", if is_on { "1" } else { "0" })]).unwrap();
+        let host =
+            SourceHost::new_alone(self.folder.path(), &SOURCE, &[("code.on", if is_on { "1" } else { "0" })]).unwrap();
         let session = SessionIdentity { id: session.into(), created_at: 0 };
-        (SOURCE.open)(Host { session, cache: DataDir::new(caches), ..host }).unwrap()
+        (SOURCE.open)(SourceHost { session, cache: DataDir::new(caches), ..host }).unwrap()
     }
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use nudge_core::clock::{Clock, ManualClock, PlausibleClock};
-use nudge_core::embed::{Models, NoModels};
+use nudge_core::embed::{ModelProvider, NoModels};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Source, SourceHost};
 use nudge_records::SOURCE;
 use serde_json::Value;
 use serde_json::json;
@@ -20,7 +20,7 @@ pub const SHOP: &str = "github.com/acme/shop";
 pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProvider>,
     pub records: Arc<dyn Source>,
 }
 
@@ -29,7 +29,7 @@ impl Desk {
         Self::with(Arc::new(NoModels))
     }
 
-    pub fn with(models: Arc<dyn Models>) -> Self {
+    pub fn with(models: Arc<dyn ModelProvider>) -> Self {
         Self::at(tempfile::tempdir().unwrap(), models)
     }
 
@@ -42,17 +42,17 @@ impl Desk {
     /// As [`again`](Self::again), in a session that doubts a clock that jumps.
     pub fn again_with_doubts(&mut self) {
         self.records.close();
-        let host = Host::alone(self.folder.path(), &SOURCE, &[]).unwrap();
+        let host = SourceHost::new_alone(self.folder.path(), &SOURCE, &[]).unwrap();
         let clock = Arc::new(PlausibleClock::new(Arc::clone(&self.clock) as _, None));
-        self.records = (SOURCE.open)(Host { clock, models: Arc::clone(&self.models), ..host }).unwrap();
+        self.records = (SOURCE.open)(SourceHost { clock, models: Arc::clone(&self.models), ..host }).unwrap();
     }
 
     /// In memory where there is such a folder: what is flushed to a disk takes long.
-    pub fn in_memory(models: Arc<dyn Models>) -> Self {
+    pub fn in_memory(models: Arc<dyn ModelProvider>) -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), models)
     }
 
-    fn at(folder: tempfile::TempDir, models: Arc<dyn Models>) -> Self {
+    fn at(folder: tempfile::TempDir, models: Arc<dyn ModelProvider>) -> Self {
         let clock = Arc::new(ManualClock::new(1_767_225_600_000));
         let records = open(&folder, &clock, &models);
         Self { folder, clock, models, records }
@@ -71,11 +71,11 @@ impl Desk {
     }
 
     pub fn call(&self, verb: &str, params: &Value) -> Value {
-        self.by(Caller::named("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
+        self.by(Caller::with_name("test"), verb, params).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }
 
     pub fn refused(&self, verb: &str, params: &Value) -> nudge_core::error::Error {
-        self.by(Caller::named("test"), verb, params).unwrap_err()
+        self.by(Caller::with_name("test"), verb, params).unwrap_err()
     }
 
     pub fn save(&self, repo: &str, kind: &str, title: &str, body: &str) -> i64 {
@@ -89,16 +89,17 @@ impl Desk {
     }
 }
 
-fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: &Arc<dyn Models>) -> Arc<dyn Source> {
+fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, models: &Arc<dyn ModelProvider>) -> Arc<dyn Source> {
     open_with(folder, clock, models, &[])
 }
 
 fn open_with(
     folder: &tempfile::TempDir,
     clock: &Arc<ManualClock>,
-    models: &Arc<dyn Models>,
+    models: &Arc<dyn ModelProvider>,
     given: &[(&str, &str)],
 ) -> Arc<dyn Source> {
-    let host = Host::alone(folder.path(), &SOURCE, given).unwrap();
-    (SOURCE.open)(Host { clock: Arc::clone(clock) as Arc<dyn Clock>, models: Arc::clone(models), ..host }).unwrap()
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, given).unwrap();
+    (SOURCE.open)(SourceHost { clock: Arc::clone(clock) as Arc<dyn Clock>, models: Arc::clone(models), ..host })
+        .unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nudge_core::embed::Embedder;
+use nudge_core::embed::TextEmbedder;
 use nudge_core::error::Result;
 use proptest::prelude::*;
 
@@ -183,7 +183,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 /// A model by which two texts are as near as they share words: each word of the texts above has a place of its own.
 pub struct Words;
 
-impl Embedder for Words {
+impl TextEmbedder for Words {
     fn id(&self) -> &'static str {
         "words"
     }
@@ -197,7 +197,7 @@ impl Embedder for Words {
         1 << 20
     }
 
-    fn count(&self, text: &str) -> usize {
+    fn count_tokens(&self, text: &str) -> usize {
         text.split_whitespace().count()
     }
 

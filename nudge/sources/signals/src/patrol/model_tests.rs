@@ -125,7 +125,7 @@ impl Plain {
 
     fn works(&mut self, agent: usize, text: usize, ago: Option<Millis>) {
         let last = ago.map(|ago| self.now() - ago * SECOND);
-        let at = last.map(rfc3339::text);
+        let at = last.map(rfc3339::format_time);
         let text = json!({"status": "active", "last_activity": at, "work_item": {"title": format!("Page {text}")}});
         let last = ago.map(|ago| self.passed - ago * SECOND).zip(last);
         self.hooks.insert(agent, File::Active { text: text.to_string(), last });
@@ -220,7 +220,7 @@ impl ReferenceStateMachine for Semantics {
 
 struct Run {
     folder: tempfile::TempDir,
-    patrol: Option<Patrol>,
+    patrol: Option<DeaconPatrol>,
 }
 
 fn id(agent: usize) -> AgentId {
@@ -232,8 +232,13 @@ impl Run {
         StateDir::find(self.folder.path().to_str(), None).unwrap()
     }
 
-    fn open(&self) -> Result<Patrol> {
-        Patrol::open(self.state(), id(WITNESS), id(WATCHED), Intervals::new(None, &["slow=150s".into()]).unwrap())
+    fn open(&self) -> Result<DeaconPatrol> {
+        DeaconPatrol::open(
+            self.state(),
+            id(WITNESS),
+            id(WATCHED),
+            PatrolIntervals::new(None, &["slow=150s".into()]).unwrap(),
+        )
     }
 
     fn hook(&self, agent: usize) -> PathBuf {
@@ -242,7 +247,7 @@ impl Run {
 
     /// At the time of a step, which was two moments before.
     fn send(&self, to: usize, from: usize, kind: SignalType, plain: &Plain) {
-        let draft = Draft { from: id(from), kind, message: "x".into(), requires_response: false };
+        let draft = SignalDraft { from: id(from), kind, message: "x".into(), requires_response: false };
         self.state().inbox(&id(to)).send(draft, plain.now() - 2).unwrap();
     }
 }
@@ -257,7 +262,7 @@ impl StateMachineTest for Run {
         fs::create_dir(folder.path().join("hooks")).unwrap();
         let mut run = Self { folder, patrol: None };
         run.patrol = Some(run.open().unwrap());
-        run.patrol.as_mut().unwrap().look(START, &|_, _| {});
+        run.patrol.as_mut().unwrap().look_once(START, &|_, _| {});
         run
     }
 
@@ -288,7 +293,7 @@ impl StateMachineTest for Run {
                 troubles.lock().unwrap().push(line.to_owned());
             }
         };
-        run.patrol.as_mut().unwrap().look(plain.now() - 1, &say);
+        run.patrol.as_mut().unwrap().look_once(plain.now() - 1, &say);
         assert_eq!(troubles.into_inner().unwrap(), [""; 0]);
         run
     }
@@ -297,11 +302,12 @@ impl StateMachineTest for Run {
         let state = run.state();
         for (agent, (name, _)) in AGENTS.iter().enumerate() {
             let said = state.inbox(&id(agent)).read().unwrap().map(|said| said.expect("no half of a signal"));
-            let told = said.map(|said| (said.from.to_string(), said.kind, stamp::parse(&said.timestamp).unwrap()));
+            let told =
+                said.map(|said| (said.from.to_string(), said.kind, stamp::parse_stamp(&said.timestamp).unwrap()));
             let wanted = plain.inboxes.get(&agent).map(|said| (AGENTS[said.from].0.to_owned(), said.kind, said.at));
             assert_eq!(told, wanted, "{name}");
         }
-        let asked = questions(&state).unwrap();
+        let asked = read_questions(&state).unwrap();
         let asked: Vec<_> = asked.iter().map(|(agent, _, is_reported)| (agent.as_str(), *is_reported)).collect();
         let wanted = plain.watched.iter().filter(|(_, watch)| watch.asked.is_some());
         assert_eq!(asked, wanted.map(|(agent, watch)| (AGENTS[*agent].0, watch.is_reported)).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::inbox::Inbox;
+use crate::inbox::SignalInbox;
 
 const SECOND: Millis = 1000;
 /// 2026-03-05T10:35:00Z
@@ -10,7 +10,7 @@ const START: Millis = 1_772_706_900_000;
 /// A state directory with a deacon, and what it has said.
 struct Town {
     folder: tempfile::TempDir,
-    patrol: Option<Patrol>,
+    patrol: Option<DeaconPatrol>,
     said: Mutex<Vec<String>>,
     now: Millis,
 }
@@ -26,9 +26,9 @@ impl Town {
         StateDir::find(self.folder.path().to_str(), None).unwrap()
     }
 
-    fn open(&self) -> Result<Patrol> {
+    fn open(&self) -> Result<DeaconPatrol> {
         let [own, mayor] = ["witness", "mayor"].map(|name| AgentId::parse(name).unwrap());
-        Patrol::open(self.state(), own, mayor, Intervals::new(None, &["slow=5m".into()]).unwrap())
+        DeaconPatrol::open(self.state(), own, mayor, PatrolIntervals::new(None, &["slow=5m".into()]).unwrap())
     }
 
     /// Another process, as far as the files can tell.
@@ -41,7 +41,7 @@ impl Town {
     fn works(&self, agent: &str, status: &str) {
         let hooks = self.folder.path().join("hooks");
         fs::create_dir_all(&hooks).unwrap();
-        let at = rfc3339::text(self.now);
+        let at = rfc3339::format_time(self.now);
         let hook = json!({"agent_id": agent, "status": status, "last_activity": at,
             "work_item": {"bead_id": "gt-1", "title": "Add a page"}});
         fs::write(hooks.join(format!("{agent}.json")), hook.to_string()).unwrap();
@@ -62,7 +62,7 @@ impl Town {
             let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
             said.lock().unwrap().push(format!("{} {}", word("event"), word("agent")).trim().to_owned());
         };
-        self.patrol.as_mut().unwrap().look(self.now, &say);
+        self.patrol.as_mut().unwrap().look_once(self.now, &say);
     }
 
     fn signal(&self, agent: &str) -> Option<Signal> {
@@ -71,9 +71,9 @@ impl Town {
 
     fn send(&self, to: &str, from: &str, kind: SignalType) {
         let [to, from] = [to, from].map(|name| AgentId::parse(name).unwrap());
-        let draft = Draft { from, kind, message: kind.usual_message().into(), requires_response: false };
+        let draft = SignalDraft { from, kind, message: kind.usual_message().into(), requires_response: false };
         let state = self.state();
-        let inbox: Inbox<'_> = state.inbox(&to);
+        let inbox: SignalInbox<'_> = state.inbox(&to);
         inbox.send(draft, self.now).unwrap();
     }
 
@@ -234,9 +234,9 @@ fn trouble_is_told_once_and_stops_nobody() {
 
 #[test]
 fn intervals() {
-    let intervals = Intervals::new(Some("90s"), &["a=5m".into(), "b=1h 30m".into()]).unwrap();
-    let of = |name: &str| intervals.of(&AgentId::parse(name).unwrap());
-    assert_eq!((of("x"), of("a"), of("b"), intervals.shortest()), (90_000, 300_000, 5_400_000, 90_000));
+    let intervals = PatrolIntervals::new(Some("90s"), &["a=5m".into(), "b=1h 30m".into()]).unwrap();
+    let of = |name: &str| intervals.find_interval(&AgentId::parse(name).unwrap());
+    assert_eq!((of("x"), of("a"), of("b"), intervals.find_shortest()), (90_000, 300_000, 5_400_000, 90_000));
     for (usual, own) in [
         ("0s", None),
         ("soon", None),
@@ -248,7 +248,7 @@ fn intervals() {
         ("1m", Some("a=x")),
     ] {
         let own: Vec<_> = own.into_iter().map(str::to_owned).collect();
-        assert!(Intervals::new(Some(usual), &own).is_err(), "{usual} {own:?}");
+        assert!(PatrolIntervals::new(Some(usual), &own).is_err(), "{usual} {own:?}");
     }
 }
 
@@ -312,7 +312,7 @@ fn what_is_kept_can_be_any_number() {
         fs::write(&path, known.to_string()).unwrap();
         town.restart();
         assert_eq!(town.pass(61), ["escalated polecat"], "{time}");
-        let sent_at = stamp::parse(town.mails()[0]["timestamp"].as_str().unwrap());
+        let sent_at = stamp::parse_stamp(town.mails()[0]["timestamp"].as_str().unwrap());
         assert!(sent_at.is_some_and(|at| at <= town.now), "{time}: {sent_at:?}");
     }
 }

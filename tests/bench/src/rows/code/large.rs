@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nudge_code::SOURCE;
 use nudge_core::service::Service as _;
-use nudge_core::source::{DataDir, Host, SessionIdentity};
+use nudge_core::source::{DataDir, SessionIdentity, SourceHost};
 use serde_json::{Value, json};
 
 use crate::measure::{Stopwatch, median, other_threads_ns, percentile};
@@ -110,10 +110,10 @@ fn rest(scale: &Scale) -> Line {
     let root = tempfile::tempdir().expect("a folder for temporary files");
     let project = Project::new(root.path(), scale.small / FUNCTIONS);
     let caches = tempfile::tempdir().expect("a folder for temporary files");
-    let host = Host::alone(caches.path(), &SOURCE, &[]).expect("the defaults are allowed");
+    let host = SourceHost::new_alone(caches.path(), &SOURCE, &[]).expect("the defaults are allowed");
     let session = SessionIdentity { id: "bench".into(), created_at: 0 };
     let source =
-        (SOURCE.open)(Host { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
+        (SOURCE.open)(SourceHost { cache: DataDir::new(caches.path()), session, ..host }).expect("the folder is there");
     let status = project.params(&json!({}));
     loop {
         let told = source.call("nudge.code.status", &status).expect("the params are right");

@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use super::near::{KINDS, TEXTS, compare, mixtures, row};
 use super::{HEX, LETTERS, Maker};
 use crate::safety::secrets::classify::{
-    case_changes, digit_changes, distinct, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
+    case_changes, count_distinct, digit_changes, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
     is_reference, is_spaced_code, is_uuid, is_version_or_number, is_wordlike, wordy_share,
 };
 use crate::safety::secrets::command::{
-    bare, ends_command, is_flag_value, is_oracle_login, is_random_argument, is_strong,
+    ends_command, is_flag_value, is_oracle_login, is_random_argument, is_strong, strip_quotes,
 };
 use crate::safety::secrets::header::{cookie_credential, header_credential, scheme_credential};
-use crate::safety::secrets::names::{Promise, describes_public, is_carrier, is_namer, promise};
+use crate::safety::secrets::names::{NamePromise, describes_public, is_carrier, is_namer, judge_name};
 use crate::safety::secrets::prose::is_term;
 use crate::safety::secrets::random::{has_prefixed_token, is_bare_random, is_long_random};
-use crate::safety::secrets::structure::{Encoded, base64_tokens, decode_base64, has_encoded_start};
+use crate::safety::secrets::structure::{TokenContent, base64_tokens, decode_base64, has_encoded_start};
 use crate::safety::secrets::verdict::{
     decoded_pair, has_brackets, is_basic_pair, is_noise, is_public_token, is_secret, is_token_like,
 };
@@ -32,15 +32,15 @@ fn small(number: usize) -> char {
     LETTERS.chars().nth(number).unwrap_or('+')
 }
 
-const fn promised(promise: Promise) -> char {
+const fn promised(promise: NamePromise) -> char {
     match promise {
-        Promise::None => '.',
-        Promise::Weak => 'w',
-        Promise::Token => 't',
-        Promise::Password => 'p',
-        Promise::Header => 'h',
-        Promise::Cookie => 'c',
-        Promise::Phrase => 'r',
+        NamePromise::None => '.',
+        NamePromise::Weak => 'w',
+        NamePromise::Token => 't',
+        NamePromise::Password => 'p',
+        NamePromise::Header => 'h',
+        NamePromise::Cookie => 'c',
+        NamePromise::Phrase => 'r',
     }
 }
 
@@ -69,28 +69,28 @@ const OF_VALUES: &[Judgement] = &[
     ("placeholder", |value| yes(is_placeholder(value))),
     ("digits", |value| small(digit_changes(value.as_bytes()))),
     ("cases", |value| small(case_changes(value.as_bytes()))),
-    ("distinct", |value| small(distinct(value.as_bytes(), 20))),
+    ("distinct", |value| small(count_distinct(value.as_bytes(), 20))),
     ("flag's", |value| yes(is_flag_value(value))),
     ("argument", |value| yes(is_random_argument(value, 12))),
     ("oracle", |value| yes(is_oracle_login(value))),
-    ("bare word", |value| small(bare(value).len())),
+    ("bare word", |value| small(strip_quotes(value).len())),
     ("ends", |value| yes(ends_command(value))),
     ("header", |value| yes(header_credential(value))),
     ("scheme", |value| yes(scheme_credential(value))),
     ("cookie", |value| yes(cookie_credential(value))),
     ("term", |value| yes(is_term(value))),
-    ("encoded", |value| yes(matches!(decode_base64(value), Encoded::Text(_)))),
+    ("encoded", |value| yes(matches!(decode_base64(value), TokenContent::Text(_)))),
     ("encoded start", |value| yes(has_encoded_start(value))),
     ("base64", |value| small(base64_tokens(value, 8).map(str::len).sum())),
     ("pair in base64", |value| yes(decoded_pair(value))),
     ("pair", |value| yes(is_basic_pair(value))),
     ("public", |value| yes(is_public_token(value))),
     ("brackets", |value| yes(has_brackets(value))),
-    ("password", |value| yes(is_secret(Promise::Password, value, false))),
-    ("password, shouted", |value| yes(is_secret(Promise::Password, value, true))),
-    ("token", |value| yes(is_secret(Promise::Token, value, false))),
-    ("weak", |value| yes(is_secret(Promise::Weak, value, false))),
-    ("promise", |value| promised(promise(value.as_bytes()))),
+    ("password", |value| yes(is_secret(NamePromise::Password, value, false))),
+    ("password, shouted", |value| yes(is_secret(NamePromise::Password, value, true))),
+    ("token", |value| yes(is_secret(NamePromise::Token, value, false))),
+    ("weak", |value| yes(is_secret(NamePromise::Weak, value, false))),
+    ("promise", |value| promised(judge_name(value.as_bytes()))),
 ];
 
 /// Values that lie beside a line. What looks like a password is put together.
@@ -250,7 +250,7 @@ fn names_promise_what_they_did() {
         ];
         for (shape, name) in shapes {
             let others = if shape == "alone" { &words[..1] } else { &words[..] };
-            let said = row(others.iter().map(|other| promised(promise(name(other).as_bytes()))));
+            let said = row(others.iter().map(|other| promised(judge_name(name(other).as_bytes()))));
             writeln!(lines, "{first} {shape} each: {said}").unwrap();
             let is_public = row(others.iter().map(|other| yes(describes_public(name(other).as_bytes()))));
             writeln!(lines, "{first} {shape} each, public: {is_public}").unwrap();
@@ -259,12 +259,12 @@ fn names_promise_what_they_did() {
     }
     for length in 20..=40 {
         let name = |end: &str| format!("{}{end}", "m".repeat(length - end.len()));
-        let said = row(["password", "token", "key", "x"].iter().map(|end| promised(promise(name(end).as_bytes()))));
+        let said = row(["password", "token", "key", "x"].iter().map(|end| promised(judge_name(name(end).as_bytes()))));
         writeln!(lines, "{length} in one piece: {said}").unwrap();
     }
     for length in 60..=70 {
         let name = format!("{}_password_{}", "m".repeat(length - 14), "test");
-        writeln!(lines, "{length}: {}", promised(promise(name.as_bytes()))).unwrap();
+        writeln!(lines, "{length}: {}", promised(judge_name(name.as_bytes()))).unwrap();
     }
     compare("names.txt", &lines);
 }

@@ -248,7 +248,7 @@ fn skeleton(text: &str) -> String {
     text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|word| {
             let plain = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            let is_drawn = plain.len() > 3 && Mix::of(plain.as_bytes()).classes() > 1;
+            let is_drawn = plain.len() > 3 && CharMix::from_bytes(plain.as_bytes()).count_classes() > 1;
             if is_drawn { format!("#{}", &word[plain.len()..]) } else { word.to_owned() }
         })
         .collect()

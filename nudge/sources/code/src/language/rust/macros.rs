@@ -168,10 +168,10 @@ impl TokenBinder {
             (BinderState::Let, "mutable_specifier" | "mut") => {}
             (BinderState::Let, _) => self.state = BinderState::None,
             (BinderState::Name(name, at, NextPart::Open), ":") => {
-                self.state = BinderState::Name(name, at, NextPart::Type)
+                self.state = BinderState::Name(name, at, NextPart::Type);
             }
             (BinderState::Name(name, at, NextPart::Open), "=") => {
-                self.state = BinderState::Name(name, at, NextPart::Value)
+                self.state = BinderState::Name(name, at, NextPart::Value);
             }
             (BinderState::Name(name, at, NextPart::Type), "," | "|" | "=" | ";") => {
                 let value = walk.add_value_of(chain);

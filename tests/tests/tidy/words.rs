@@ -1,0 +1,145 @@
+//! The style of CONTRIBUTING.md, as far as it can be counted: names of types and functions, and first words of comments.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use regex::Regex;
+
+use super::{files, read};
+
+/// Types of one word: terms of the field, and those that users of the library call by this name.
+const TERMS: [&str; 41] = [
+    "Backend",
+    "Caller",
+    "Client",
+    "Clock",
+    "Config",
+    "Context",
+    "Db",
+    "Deacon",
+    "Deletion",
+    "Error",
+    "Expr",
+    "Fence",
+    "Git",
+    "Glob",
+    "Grammar",
+    "Hint",
+    "Journal",
+    "Match",
+    "Mutex",
+    "Nudge",
+    "Offer",
+    "Os",
+    "Patience",
+    "Pooling",
+    "Precision",
+    "Record",
+    "Reranker",
+    "Scope",
+    "Seed",
+    "Sensitivity",
+    "Service",
+    "Setting",
+    "Signal",
+    "Source",
+    "Store",
+    "Suggester",
+    "Tools",
+    "Transcript",
+    "Ttl",
+    "View",
+    "Watchdog",
+];
+
+/// Names of several types: one for each operating system or set of features.
+const VARIANTS: [&str; 7] =
+    ["BoltLink", "ConnectionProbe", "FileId", "HeldFolder", "LifeSign", "LocalListener", "PrivateDir"];
+
+/// Words without a subject: a comment does not begin with one.
+const OPENINGS: [&str; 14] = [
+    "What", "Who", "Whoever", "Whose", "Whom", "Whether", "Of", "Those", "That", "One", "Its", "Nobody", "Where",
+    "Which",
+];
+
+/// Most functions whose name is one word, of a hundred.
+const MAX_ONE_WORD_PERCENT: usize = 30;
+
+/// Most words of 1,000 in comments that hide the subject: what, who, whoever, whose, nobody.
+const MAX_RIDDLES_PER_1000: usize = 4;
+
+/// The product's Rust code by file: without tests, examples and benchmarks.
+fn product() -> Vec<(String, String)> {
+    let is_product = |name: &String| {
+        let is_test = ["tests/", "/tests/", "/examples/", "/benches/"].iter().any(|folder| name.contains(folder));
+        Path::new(name).extension().is_some_and(|ending| ending == "rs")
+            && !is_test
+            && !["tests.rs", "build.rs"].iter().any(|end| name.ends_with(end))
+    };
+    let code = |name: String| {
+        let text = read(&name);
+        let code = text.split("#[cfg(test)]\nmod ").next().expect("a split has a first part").to_owned();
+        (name, code)
+    };
+    files().into_iter().filter(is_product).map(code).collect()
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let declared = Regex::new(r"(?m)^\s*(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait) ([A-Z]\w+)").unwrap();
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, code) in product() {
+        for name in declared.captures_iter(&code) {
+            places.entry(name[1].to_owned()).or_default().push(file.clone());
+        }
+    }
+    assert!(places.len() > 1_000, "the types are found");
+    let shared: Vec<_> = places.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(shared, VARIANTS, "types with the name of another");
+    let is_one_word = |name: &&str| name.chars().filter(char::is_ascii_uppercase).count() == 1;
+    let one_word: Vec<_> = places.keys().map(String::as_str).filter(is_one_word).collect();
+    assert_eq!(one_word, TERMS, "types of one word");
+}
+
+#[test]
+fn most_functions_say_what_they_do() {
+    let declared = Regex::new(r"(?m)^\s*(?:pub(?:\([a-z ]+\))? )?(?:const )?(?:async )?(?:unsafe )?fn (\w+)").unwrap();
+    let (mut all, mut one_word) = (0, 0);
+    for (_, code) in product() {
+        for name in declared.captures_iter(&code) {
+            all += 1;
+            one_word += usize::from(!name[1].contains('_'));
+        }
+    }
+    assert!(all > 3_000, "the functions are found");
+    assert!(100 * one_word <= MAX_ONE_WORD_PERCENT * all, "{one_word} of {all} functions have a name of one word");
+}
+
+#[test]
+fn comments_begin_with_their_subject() {
+    let comment = Regex::new(r"^\s*(?:///|//!|//) ?(.*)").unwrap();
+    let riddle = Regex::new(r"(?i)\b(?:what|who|whoever|whose|nobody)\b").unwrap();
+    let (mut wrong, mut words, mut riddles) = (Vec::new(), 0, 0);
+    for (file, code) in product() {
+        let mut is_within = false;
+        for (number, line) in (1..).zip(code.lines()) {
+            let Some(text) = comment.captures(line).map(|found| found[1].to_owned()) else {
+                is_within = false;
+                continue;
+            };
+            let first = text.split(' ').next().expect("a split has a first part").trim_matches(['*', '`', ',', ':']);
+            if !is_within && OPENINGS.contains(&first) {
+                wrong.push(format!("{file}:{number}: {text}"));
+            }
+            is_within = true;
+            words += text.split_whitespace().count();
+            riddles += riddle.find_iter(&text).count();
+        }
+    }
+    assert!(words > 50_000, "the comments are found");
+    assert!(wrong.is_empty(), "comments without a subject:\n{}", wrong.join("\n"));
+    assert!(
+        1_000 * riddles <= MAX_RIDDLES_PER_1000 * words,
+        "{riddles} of {words} words are what, who, whose or nobody"
+    );
+}
