@@ -76,7 +76,7 @@ static OWN: &[Setting] = &[
         kind: SettingKind::Switch,
         default: "1",
         flag: ServeFlag::None,
-        about: "Keep a journal; 0: what a PRIMARY knows dies with it",
+        about: "Keep a journal; 0: the hints die with the PRIMARY",
     },
     Setting {
         name: "data_dir",
@@ -90,7 +90,7 @@ static OWN: &[Setting] = &[
         kind: SettingKind::Text,
         default: "",
         flag: ServeFlag::None,
-        about: "Folder in which sources keep what can be made again (default: nudge in the system's folder for caches)",
+        about: "Folder in which sources keep files that can be made again (default: nudge in the system's folder for caches)",
     },
     Setting {
         name: "model",

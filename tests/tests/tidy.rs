@@ -308,7 +308,7 @@ fn settings_table() -> String {
         let cells = [setting.name.into(), setting.env_variable(), flag, setting.default.into()].map(code);
         format!("| {} | {} |\n", cells.join(" | "), setting.about.replace('|', "\\|"))
     });
-    let head = "| key | variable | flag | default | what it sets |\n|---|---|---|---|---|\n";
+    let head = "| key | variable | flag | default | effect |\n|---|---|---|---|---|\n";
     std::iter::once(head.to_owned()).chain(rows).collect()
 }
 

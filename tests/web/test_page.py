@@ -83,6 +83,14 @@ class Reading(Web):
         expect(page.locator("#detail")).to_contain_text("to the session agent-7")
         expect(page.locator("#detail")).to_contain_text("run, and it worked")
 
+    def test_it_says_that_files_of_the_session_were_removed(self):
+        page = self.open()
+        expect(page.locator("#put-back")).to_be_hidden()
+        for file in Path(self.home, "run").iterdir():
+            file.unlink()
+        self.nudge("set", "http-proxy", "lint", "cargo clippy")
+        expect(page.locator("#put-back")).to_contain_text("They were put back just now.")
+
     def test_agents_their_signals_and_open_questions(self):
         page = self.open()
         page.keyboard.press("7")

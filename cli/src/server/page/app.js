@@ -11,7 +11,7 @@ import {Over, enter, follow, isKnown} from '/web/rpc.js'
 import {load, loadSessions, rowOf, search, state} from '/web/store.js'
 import {drawSignals, loadSignals, openQuestions} from '/web/signals.js'
 import {drawDeleted, drawTold} from '/web/told.js'
-import {idOf, nameOf} from '/web/words.js'
+import {ago, idOf, nameOf} from '/web/words.js'
 
 const VIEWS = ['hints', 'told', 'deleted', 'records', 'code', 'brain', 'signals']
 /** For how long nobody may answer before the page says what to do. */
@@ -39,6 +39,7 @@ function over(message) {
 
 function draw() {
   drawPlace()
+  drawPutBack()
   drawList()
   drawTold(hintNamed)
   drawDeleted(refresh)
@@ -50,6 +51,13 @@ function draw() {
   drawAgents()
   drawFiles()
   return drawDetail()
+}
+
+/** Says that files of the session were removed and are there again. */
+function drawPutBack() {
+  const at = state.status?.files_put_back
+  byId('put-back').hidden = !at
+  byId('put-back').textContent = at ? `Another program removed the session's files. They were put back ${ago(at)}.` : ''
 }
 
 function drawAgents() {

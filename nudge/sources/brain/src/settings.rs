@@ -32,7 +32,7 @@ pub static SETTINGS: &[Setting] = &[
         kind: SettingKind::Text,
         default: "",
         flag: ServeFlag::Value("NAME"),
-        about: "User of the graph server; nobody logs in without one",
+        about: "User of the graph server; without one there is no login",
     },
     Setting {
         name: "brain.bolt_password",
@@ -60,7 +60,7 @@ pub static SETTINGS: &[Setting] = &[
         kind: SettingKind::OneOf(&["off", "llm"]),
         default: "off",
         flag: ServeFlag::None,
-        about: "llm sends who asks the brain's question, and the best sections, to brain.llm, which puts them in order within 4 s",
+        about: "llm sends each question to the brain, and the best sections, to brain.llm, which puts them in order within 4 s",
     },
     Setting {
         name: "brain.llm",

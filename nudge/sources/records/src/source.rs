@@ -59,7 +59,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
             kind: SettingKind::OneOf(&["ask", "merge"]),
             default: "ask",
             flag: ServeFlag::Value("HOW"),
-            about: "What becomes of a record nearly the same as another: the caller is asked, or they are merged",
+            about: "A record nearly the same as another: ask the caller, or merge them",
         },
         Setting {
             name: "records.limit",
