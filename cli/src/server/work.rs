@@ -1,7 +1,7 @@
 //! Places and time for calls that do not run on the event loop. Every such call goes through a [`WorkDesk`].
 //!
 //! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
-//!   `CallerKind::max_places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
+//!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
 //!   with [`MAX_WAITING`] calls waiting is refused.
 //! - A call ends by `DEADLINE`, one of [`CallLane::Long`] by `LONG_DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
 //! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
@@ -21,9 +21,9 @@ use tokio::time::{timeout, timeout_at};
 
 /// Time in which a call ends: longer than any answer takes that somebody waits for.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Time in which a call of [`Lane::Long`] ends: an import of 400 MB takes minutes.
+/// Time in which a call of [`CallLane::Long`] ends: an import of 400 MB takes minutes.
 const LONG_DEADLINE: Duration = Duration::from_hours(12);
-/// Places of a kind of callers in [`Lane::Long`]: such calls wait for one another in any case.
+/// Places of a kind of callers in [`CallLane::Long`]: such calls wait for one another in any case.
 const LONG_PLACES: usize = 2;
 /// Time for which a call waits for a place.
 const WAIT: Duration = Duration::from_secs(30);

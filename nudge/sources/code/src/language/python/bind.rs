@@ -42,7 +42,7 @@ pub(super) fn bind_definition(walk: &mut TreeWalk<'_>, name: NameId, node: Synta
     }
 }
 
-/// An import, which [`Walk::add_import`] has just bound: where it stands, too, and of two in branches it may be either.
+/// An import, which [`TreeWalk::add_import`] has just bound: where it stands, too, and of two in branches it may be either.
 pub(super) fn place_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let branch = branch_end(walk);
     if let Some(binding) = walk.facts.bindings.last_mut() {
