@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::{is_hidden, to_hex};
+use nudge_core::wire::pretty_json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -257,7 +258,7 @@ impl TrustFile {
         if self.by_top.is_empty() {
             return record::remove_file(&self.path);
         }
-        record::write_private(&self.path, &serde_json::to_string_pretty(self).unwrap_or_default())
+        record::write_private(&self.path, &pretty_json(self))
     }
 }
 

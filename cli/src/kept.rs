@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nudge::{Error, Result};
 use nudge_core::dir::{self, FileId};
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::wire::json_text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
@@ -181,7 +182,7 @@ fn write_json(schema_version: Option<&RawValue>, document: &KeptDocument<'_>, fo
     let written =
         WrittenDocument { schema_version, created_at: *created_at, session_id: *session_id, components, forgotten };
     // Serializing texts cannot fail.
-    serde_json::to_string(&written).unwrap_or_default()
+    json_text(&written)
 }
 
 impl KeptFolder {

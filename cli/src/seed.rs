@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::wire::pretty_json;
 use nudge_seed::{SeedLimits, SeedManifest, SeedReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -196,7 +197,7 @@ impl SeededClones {
         if self.by_top.is_empty() {
             return record::remove_file(&self.path);
         }
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let text = pretty_json(self);
         record::write_private(&self.path, &text)
     }
 }

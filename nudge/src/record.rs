@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_core::once::CallRecord;
+use nudge_core::wire::json_text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -72,7 +73,7 @@ pub(crate) struct WrittenRecord<'a> {
 impl WrittenRecord<'_> {
     pub fn to_json(&self) -> Vec<u8> {
         // Serializing strings and numbers cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
+        json_text(self).into_bytes()
     }
 }
 

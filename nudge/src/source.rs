@@ -15,8 +15,9 @@ use nudge_core::source::{
 };
 use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceItem, SourceOffers, SuggestRequest};
 use nudge_core::table::serialize_result;
+use nudge_core::wire::raw_json;
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::cache::Nudge;
@@ -228,7 +229,7 @@ impl Source for Nudge {
     fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let SourceOffers { offers, changes, omitted, floor } = self.make_offers(request);
         // Serializing strings and numbers cannot fail.
-        let item = |hint| SourceItem(to_raw_value(&hint).unwrap_or_default());
+        let item = |hint| SourceItem(raw_json(&hint));
         SourceOffers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
     }
 
@@ -319,7 +320,7 @@ mod tests {
         store.set(hint).unwrap();
         let hints: Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
         let payload = json!({"components": {"b": {"hints": hints}, "c": {"hints": {"k": "y"}}}});
-        let payload = to_raw_value(&payload).unwrap();
+        let payload = serde_json::value::to_raw_value(&payload).unwrap();
         store.import(&ImportHints { payload, mode: ImportMode::Merge, allow_secret: false }).unwrap();
         let heard = heard.0.lock();
         assert_eq!(heard.len(), 2);

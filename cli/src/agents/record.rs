@@ -11,6 +11,7 @@ use nudge::{Error, Result};
 use nudge_core::dir::{advise_on_disk, create_private};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::to_hex;
+use nudge_core::wire::pretty_json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -175,7 +176,7 @@ impl ChangeRecord {
         if self.changes.is_empty() {
             return remove_file(&self.path);
         }
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let text = pretty_json(self);
         replace(&self.path, &text, FileAccess::Private)
     }
 }

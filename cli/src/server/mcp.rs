@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use hyper::http::request::Parts;
 use nudge::{Error, Result};
+use nudge_core::wire::json_text;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
@@ -236,9 +237,7 @@ impl ClientTools {
                 result.structured_content = structured;
                 result
             }
-            Err(error) => {
-                CallToolResult::error(vec![ContentBlock::text(serde_json::to_string(&error).unwrap_or_default())])
-            }
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(json_text(&error))]),
         }
     }
 }

@@ -30,9 +30,11 @@ use nudge::{Caller, Clock, Error, ErrorKind, MethodSpec, Millis, Result, Service
 use nudge_core::once::OnceByKey;
 use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
+use nudge_core::wire::json_text;
+use nudge_core::wire::raw_json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
@@ -206,7 +208,7 @@ impl SessionPage {
 
     fn make_address(&self, params: OpenPage) -> Result<OpenedPage> {
         let here = params.context;
-        let text = to_raw_value(&here).unwrap_or_default();
+        let text = raw_json(&here);
         if text.get().len() > MAX_HERE_BYTES {
             return Err(Error::invalid("context may have 64 KiB here; leave out what the page does not need."));
         }
@@ -253,7 +255,7 @@ impl SessionPage {
         let token =
             self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
         // Strings and JSON that was read before can be written.
-        Ok(serde_json::to_vec(&EnteredPage { token, here }).unwrap_or_default().into())
+        Ok(json_text(&EnteredPage { token, here }).into_bytes().into())
     }
 
     /// Makes the token of a page.
@@ -366,7 +368,7 @@ fn without_values(answer: &RawValue) -> Box<RawValue> {
     for change in told["changes"].as_array_mut().into_iter().flatten() {
         change.as_object_mut().map(|change| change.remove("value"));
     }
-    to_raw_value(&told).unwrap_or_default()
+    raw_json(&told)
 }
 
 #[cfg(test)]
@@ -385,7 +387,7 @@ mod tests {
     }
 
     fn open(page: &SessionPage, context: &Value) -> Result<String> {
-        let params = to_raw_value(&json!({"context": context})).unwrap();
+        let params = serde_json::value::to_raw_value(&json!({"context": context})).unwrap();
         let opened: Value = serde_json::from_str(page.call(OPEN_PAGE, &params)?.get()).unwrap();
         Ok(opened["url"].as_str().unwrap().to_owned())
     }

@@ -175,8 +175,8 @@ impl SuggestService {
         if let Ok(Value::Object(all)) = serde_json::to_value(all) {
             out.extend(all);
         }
-        out.insert("sessions".into(), serde_json::to_value(sessions).unwrap_or_default());
-        out.insert("hours".into(), serde_json::to_value(hours).unwrap_or_default());
+        out.insert("sessions".into(), serde_json::to_value(sessions).expect("plain data is JSON"));
+        out.insert("hours".into(), serde_json::to_value(hours).expect("plain data is JSON"));
         out
     }
 

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Serialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::safety::secrets::SecretGuard;
@@ -394,6 +395,30 @@ impl<'de> Visitor<'de> for CompactWriter<'_> {
         self.0.push('}');
         Ok(())
     }
+}
+
+/// Writes plain data as JSON.
+///
+/// # Panics
+/// For a map whose keys are no texts, which no type of Nudge's has.
+pub fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data is JSON")
+}
+
+/// Writes plain data as [`json_text`] does, for people to read.
+///
+/// # Panics
+/// As [`json_text`].
+pub fn pretty_json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data is JSON")
+}
+
+/// Writes plain data as [`json_text`] does, to be passed on as it stands.
+///
+/// # Panics
+/// As [`json_text`].
+pub fn raw_json(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("plain data is JSON")
 }
 
 #[cfg(test)]

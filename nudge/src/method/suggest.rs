@@ -21,8 +21,8 @@ use nudge_core::suggest::{
     SuggestMoment, SuggestParams, SuggestRequest, TOLD, ToldAnswer, ToldParams,
 };
 use nudge_core::table::{TableRow, answer_typed};
+use nudge_core::wire::raw_json;
 use serde::Serialize;
-use serde_json::value::to_raw_value;
 
 use super::query::{QueryRow, explain_row};
 use crate::cache::Nudge;
@@ -207,7 +207,7 @@ fn make_offer(found: QueryRow, line: String, parts: ScoreParts, why: String) -> 
         why,
         explain: found.match_explain,
         // Serializing strings cannot fail.
-        more: MoreCall { method: "nudge.get_hint", params: to_raw_value(&params).unwrap_or_default() },
+        more: MoreCall { method: "nudge.get_hint", params: raw_json(&params) },
         item: SuggestedHint { score: found.score, hint: found.hint },
     }
 }

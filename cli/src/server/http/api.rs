@@ -18,6 +18,7 @@ use hyper::{Method, StatusCode};
 use nudge::{Caller, Error, Result, Service};
 use nudge_core::patience;
 use nudge_core::service::CallLane;
+use nudge_core::wire::json_text;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
@@ -94,7 +95,7 @@ pub async fn answer_api(
         Err(error) => (to_status(&error), json!({"error": error.to_json()})),
     };
     // A value can be written.
-    (status, serde_json::to_vec(&body).unwrap_or_default().into())
+    (status, json_text(&body).into_bytes().into())
 }
 
 /// The status of a refusal: its code begins with it.

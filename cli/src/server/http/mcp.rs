@@ -17,6 +17,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use nudge_core::service::CallLane;
+use nudge_core::wire::json_text;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionTransport,
@@ -204,7 +205,7 @@ fn refuse_unreadable(message: &[u8]) -> McpResponse {
         Ok(_) => ErrorData::invalid_request("This is not an MCP request.", None),
     };
     let error: ServerJsonRpcMessage = JsonRpcMessage::error(error, find_request_id(message));
-    json_response(StatusCode::BAD_REQUEST, serde_json::to_vec(&error).unwrap_or_default().into()).map(BodyExt::boxed)
+    json_response(StatusCode::BAD_REQUEST, json_text(&error).into_bytes().into()).map(BodyExt::boxed)
 }
 
 /// rmcp's in-memory sessions, with a limit to their number.

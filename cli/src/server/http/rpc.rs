@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use nudge::{Caller, Error, Service};
 use nudge_core::patience;
+use nudge_core::wire::json_text;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -260,7 +261,7 @@ pub struct FaultData<'a> {
 }
 
 fn write_error(out: &mut Vec<u8>, id: &str, error: &impl Serialize) {
-    write(out, id, b",\"error\":", &serde_json::to_vec(error).unwrap_or_default());
+    write(out, id, b",\"error\":", &json_text(error).into_bytes());
 }
 
 fn write(out: &mut Vec<u8>, id: &str, member: &[u8], value: &[u8]) {

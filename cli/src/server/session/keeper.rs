@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::text::to_hex;
+use nudge_core::wire::raw_json;
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -544,7 +545,7 @@ impl ActiveKeeper {
         let text = |raw: Option<&RawValue>| raw.map_or_else(String::new, |raw| raw.get().to_owned());
         let told = serde_json::from_str::<MarkedHint<'_>>(hint.get())
             .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
-        let whole = to_raw_value(&(&self.session, component, key, told)).unwrap_or_default();
+        let whole = raw_json(&(&self.session, component, key, told));
         to_hex(&Sha256::digest(whole.get().as_bytes())[..12])
     }
 }

@@ -13,9 +13,10 @@ use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
 use nudge_core::source::SessionIdentity;
 use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
+use nudge_core::wire::raw_json;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::journal::SessionJournal;
@@ -79,12 +80,12 @@ struct MethodsAsked {
 
 /// Returns params of `nudge.methods` that ask for schemas or not.
 pub fn to_methods_params(schemas: bool) -> Box<RawValue> {
-    to_raw_value(&json!({"schemas": schemas})).unwrap_or_default()
+    raw_json(&json!({"schemas": schemas}))
 }
 
 /// Returns the params of a method that takes none.
 pub fn asked_nothing() -> Box<RawValue> {
-    to_raw_value(&Map::new()).unwrap_or_default()
+    raw_json(&Map::new())
 }
 
 impl ServerStatus {

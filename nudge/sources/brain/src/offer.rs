@@ -3,11 +3,11 @@
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::text::one_line;
+use nudge_core::wire::raw_json;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
 use nudge_storage::search::QuestionWords;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::context::{UnitRow, make_safe};
 use crate::fusion::RankedUnit;
@@ -85,8 +85,8 @@ fn build_offer(c: &Connection, one: &RankedUnit, words: &[String], of: usize) ->
         explain: MatchExplain { matched: true, score, parts: one.score_parts(), reasons: vec![why] },
         parts: ScoreParts::from([("relevance", score)]),
         // Texts alone: writing them cannot fail.
-        more: MoreCall { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
-        item: SourceItem(to_raw_value(&json!({"unit": {"id": id, "title": title, "path": path}})).unwrap_or_default()),
+        more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },
+        item: SourceItem(raw_json(&json!({"unit": {"id": id, "title": title, "path": path}}))),
         id: id.into(),
     })
 }

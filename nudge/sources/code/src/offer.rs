@@ -5,8 +5,8 @@ use std::hash::BuildHasher as _;
 use foldhash::quality::FixedState;
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
+use nudge_core::wire::raw_json;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::index::NodeId;
 use crate::line;
@@ -155,8 +155,8 @@ fn build_offer(
         },
         parts,
         // Strings alone: writing them cannot fail.
-        more: MoreCall { method: NODE, params: to_raw_value(&json!({"id": node})).unwrap_or_default() },
-        item: SourceItem(to_raw_value(&json!({"node": node})).unwrap_or_default()),
+        more: MoreCall { method: NODE, params: raw_json(&json!({"id": node})) },
+        item: SourceItem(raw_json(&json!({"node": node}))),
     }
 }
 
@@ -263,7 +263,7 @@ fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> O
         why: GO_BY.to_owned(),
         explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons },
         parts,
-        more: MoreCall { method: FILE, params: to_raw_value(&json!({"path": path})).unwrap_or_default() },
-        item: SourceItem(to_raw_value(&json!({"file": path})).unwrap_or_default()),
+        more: MoreCall { method: FILE, params: raw_json(&json!({"path": path})) },
+        item: SourceItem(raw_json(&json!({"file": path}))),
     }
 }

@@ -13,8 +13,8 @@ use nudge_core::clock::Millis;
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::shell::{self, Command};
 use nudge_core::suggest::{CommandOutcome, MoreCall, Offer, SourceItem, SuggestMoment, SuggestRequest};
+use nudge_core::wire::raw_json;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::method::{LIST, UPSERT};
 
@@ -312,8 +312,8 @@ impl RecordReminder {
         let why = "what the turn did, and that it saved no record".to_owned();
         let parts = ScoreParts::from([("deed", 1.0)]);
         // Numbers and strings alone: writing them cannot fail.
-        let params = to_raw_value(&json!({})).unwrap_or_default();
-        let item = to_raw_value(&json!({"capture": why})).unwrap_or_default();
+        let params = raw_json(&json!({}));
+        let item = raw_json(&json!({"capture": why}));
         Offer {
             id: format!("capture {}", request.now).into(),
             name: "capture".to_owned(),

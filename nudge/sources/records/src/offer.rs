@@ -7,10 +7,10 @@ use nudge_core::clock::rfc3339;
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::text::{format_ago, one_line};
+use nudge_core::wire::raw_json;
 use nudge_storage::rank::MatchEvidence;
 use nudge_storage::search::QuestionWords;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::method::GET;
 use crate::project::{self, ProjectLocation};
@@ -124,8 +124,8 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         explain: MatchExplain { matched: true, score: relevance, parts, reasons: vec![why] },
         parts: strength,
         // Numbers and strings alone: writing them cannot fail.
-        more: MoreCall { method: GET, params: to_raw_value(&json!({"id": id})).unwrap_or_default() },
-        item: SourceItem(to_raw_value(&json!({"record": record})).unwrap_or_default()),
+        more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },
+        item: SourceItem(raw_json(&json!({"record": record}))),
     }
 }
 

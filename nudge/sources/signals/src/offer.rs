@@ -8,8 +8,8 @@ use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::text::{format_ago, one_line};
+use nudge_core::wire::raw_json;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::agent::AgentId;
 use crate::method::{AGENT_ID, CHECK, state_for};
@@ -71,8 +71,8 @@ fn make_offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offe
         explain: MatchExplain { matched: true, score: parts.total(), parts: parts.clone(), reasons: vec![why] },
         parts,
         // Strings alone: writing them cannot fail.
-        more: MoreCall { method: CHECK, params: to_raw_value(&json!({"agent": agent})).unwrap_or_default() },
-        item: SourceItem(to_raw_value(&json!({"agent": agent, "signal": guard_signal(signal)})).unwrap_or_default()),
+        more: MoreCall { method: CHECK, params: raw_json(&json!({"agent": agent})) },
+        item: SourceItem(raw_json(&json!({"agent": agent, "signal": guard_signal(signal)}))),
     }
 }
 
