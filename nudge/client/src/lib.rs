@@ -8,9 +8,9 @@
 //!
 //! ```no_run
 //! use nudge::Service;
-//! use nudge_client::{Remote, RuntimeDir};
+//! use nudge_client::{RemoteServer, RuntimeDir};
 //!
-//! let remote = Remote::connect(&RuntimeDir::open(None)?)?;
+//! let remote = RemoteServer::connect(&RuntimeDir::open(None)?)?;
 //! let params = serde_json::value::to_raw_value(&serde_json::json!({})).unwrap();
 //! println!("{}", remote.call("nudge.status", &params)?);
 //! # Ok::<(), nudge::Error>(())

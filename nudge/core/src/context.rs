@@ -245,9 +245,9 @@ impl Context {
     /// ```
     /// # use nudge_core::context::Context;
     /// let here = Context::builder().cwd("/work/shop").repo("org/shop").branch("dev").build()?;
-    /// let web = here.moved("web/../app").unwrap();
+    /// let web = here.after_cd("web/../app").unwrap();
     /// assert_eq!((web.cwd(), web.branch()), (Some("/work/shop/app"), Some("dev")));
-    /// assert_eq!(here.moved("../other").unwrap().branch(), None);
+    /// assert_eq!(here.after_cd("../other").unwrap().branch(), None);
     /// # Ok::<(), nudge_core::error::Error>(())
     /// ```
     #[must_use]

@@ -112,7 +112,7 @@ pub enum FileKind {
 /// # let place = tempfile::tempdir().unwrap();
 /// let path = place.path().join("notes");
 /// std::fs::write(&path, "one").unwrap();
-/// let opened = OpenedFile::look(&path)?.expect("it was just written");
+/// let opened = OpenedFile::look_up(&path)?.expect("it was just written");
 /// assert!(opened.is_in_place());
 /// std::fs::remove_file(&path).unwrap();
 /// assert!(!opened.is_in_place());

@@ -25,9 +25,9 @@ const LANES: usize = 16;
 /// other.
 ///
 /// ```
-/// use nudge_core::embed::{Embedder, Letters, cosine};
+/// use nudge_core::embed::{TextEmbedder, LetterEmbedder, cosine};
 ///
-/// let model: &dyn Embedder = &Letters("letters");
+/// let model: &dyn TextEmbedder = &LetterEmbedder("letters");
 /// let vectors = model.embed(&["listen", "silent", "cargo"])?;
 /// assert!(cosine(&vectors[0], &vectors[1]) > 0.99 && cosine(&vectors[0], &vectors[2]) < 0.1);
 /// # Ok::<(), nudge_core::error::Error>(())
@@ -271,13 +271,13 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
 /// tokens that the model makes of them.
 ///
 /// ```
-/// use nudge_core::embed::understood;
+/// use nudge_core::embed::understood_share;
 ///
-/// assert_eq!(understood(8, 7), 1.0);
-/// assert!((0.5..0.6).contains(&understood(39, 20)));
+/// assert_eq!(understood_share(8, 7), 1.0);
+/// assert!((0.5..0.6).contains(&understood_share(39, 20)));
 /// // Of one word, its pieces say little.
-/// assert!(understood(3, 1) > 0.5);
-/// assert_eq!(understood(22, 1), 0.0);
+/// assert!(understood_share(3, 1) > 0.5);
+/// assert_eq!(understood_share(22, 1), 0.0);
 /// ```
 #[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
 pub fn understood_share(tokens: usize, words: usize) -> f64 {

@@ -26,11 +26,11 @@ pub struct MatchExplain {
 /// Serializes as an object, in the order of the parts, with four decimals.
 ///
 /// ```
-/// use nudge_core::explain::Parts;
+/// use nudge_core::explain::ScoreParts;
 ///
-/// let parts = Parts::from([("words", 0.25), ("freshness", 0.5)]);
-/// assert_eq!((parts.get("words"), parts.get("similarity")), (Some(0.25), None));
-/// assert_eq!(parts.sum(), 0.75);
+/// let parts = ScoreParts::from([("words", 0.25), ("freshness", 0.5)]);
+/// assert_eq!((parts.get_part("words"), parts.get_part("similarity")), (Some(0.25), None));
+/// assert_eq!(parts.total(), 0.75);
 /// assert_eq!(serde_json::to_string(&parts)?, r#"{"words":0.25,"freshness":0.5}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```

@@ -4,8 +4,8 @@
 /// take none.
 ///
 /// ```
-/// use nudge_core::held::heap;
-/// assert_eq!((heap(0), heap(1), heap(24), heap(25)), (0, 32, 32, 48));
+/// use nudge_core::held::allocation_bytes;
+/// assert_eq!((allocation_bytes(0), allocation_bytes(1), allocation_bytes(24), allocation_bytes(25)), (0, 32, 32, 48));
 /// ```
 pub const fn allocation_bytes(bytes: usize) -> usize {
     if bytes == 0 {

@@ -16,11 +16,11 @@ const MIN_PART_CHARS: usize = 3;
 /// The first 2,000 names are looked at.
 ///
 /// ```
-/// use nudge_core::near::nearest;
+/// use nudge_core::near::find_nearest;
 ///
-/// assert_eq!(nearest("http-porxy", ["api", "http-proxy"]), Some("http-proxy"));
-/// assert_eq!(nearest("proxy", ["api", "http-proxy"]), Some("http-proxy"));
-/// assert_eq!(nearest("web", ["api", "http-proxy"]), None);
+/// assert_eq!(find_nearest("http-porxy", ["api", "http-proxy"]), Some("http-proxy"));
+/// assert_eq!(find_nearest("proxy", ["api", "http-proxy"]), Some("http-proxy"));
+/// assert_eq!(find_nearest("web", ["api", "http-proxy"]), None);
 /// ```
 pub fn find_nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > MAX_NAME_BYTES {
@@ -38,7 +38,7 @@ pub fn find_nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
 ///
 /// ```
 /// let known = ["cwd", "branch", "files_open"];
-/// let message = |name| nudge_core::near::unknown("context field", name, &known).message().to_owned();
+/// let message = |name| nudge_core::near::refuse_unknown("context field", name, &known).message().to_owned();
 /// assert_eq!(message("barnch"), "There is no context field `barnch`; did you mean `branch`?");
 /// assert_eq!(message("filesOpen"), "There is no context field `filesOpen`; did you mean `files_open`?");
 /// assert_eq!(message("colour"), "There is no context field `colour`; there are `cwd`, `branch` and `files_open`.");

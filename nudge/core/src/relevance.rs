@@ -134,10 +134,10 @@ impl QueryTerms {
     /// accident. In another language, most words are those of no text, and the one that is counts.
     ///
     /// ```
-    /// use nudge_core::relevance::Terms;
+    /// use nudge_core::relevance::QueryTerms;
     ///
-    /// assert!(Terms::of_prompt("rename the field Release of the entry to Tag and adapt its callers").say_much());
-    /// assert!(!Terms::of_prompt("make a release of the site").say_much());
+    /// assert!(QueryTerms::of_prompt("rename the field Release of the entry to Tag and adapt its callers").say_much());
+    /// assert!(!QueryTerms::of_prompt("make a release of the site").say_much());
     /// ```
     pub fn say_much(&self) -> bool {
         self.language.is_english() == Some(true) && self.all.iter().map(|term| term.weight).sum::<f64>() >= MUCH
@@ -154,9 +154,9 @@ impl QueryTerms {
     /// [`StemIndex`].
     ///
     /// ```
-    /// use nudge_core::relevance::Terms;
+    /// use nudge_core::relevance::QueryTerms;
     ///
-    /// let terms = Terms::of_prompt("Please run the API-tests");
+    /// let terms = QueryTerms::of_prompt("Please run the API-tests");
     /// assert_eq!(terms.first_in("make api").as_deref(), Some("api"));
     /// assert_eq!(terms.first_in("please and the"), None);
     /// ```
@@ -335,10 +335,10 @@ fn saturate(weight: f64) -> f64 {
 /// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all of many have it, 0 when none has.
 ///
 /// ```
-/// use nudge_core::relevance::rarity;
+/// use nudge_core::relevance::compute_rarity;
 ///
-/// assert_eq!(rarity(1, 4), 1.0);
-/// assert!(rarity(4, 4) < 0.1);
+/// assert_eq!(compute_rarity(1, 4), 1.0);
+/// assert!(compute_rarity(4, 4) < 0.1);
 /// ```
 // The counts are exact as `f64`: there are far fewer texts than 2^53.
 #[allow(clippy::cast_precision_loss)]

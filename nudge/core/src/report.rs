@@ -37,10 +37,10 @@ pub fn build_rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<St
 /// A value as text: nothing of null, and members one after the other.
 ///
 /// ```
-/// use nudge_core::report::text;
+/// use nudge_core::report::format_value;
 /// use serde_json::json;
 ///
-/// assert_eq!([json!(null), json!("a b"), json!(7), json!(["x", "y"])].map(|value| text(&value)), ["", "a b", "7", "x, y"]);
+/// assert_eq!([json!(null), json!("a b"), json!(7), json!(["x", "y"])].map(|value| format_value(&value)), ["", "a b", "7", "x, y"]);
 /// ```
 pub fn format_value(value: &Value) -> String {
     match value {

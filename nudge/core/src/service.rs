@@ -71,11 +71,11 @@ pub enum CallLane {
 /// A row of a method table: all that a surface needs to offer the method.
 ///
 /// ```
-/// use nudge_core::service::{Cost, Method};
-/// use nudge_core::table::{NoParams, schema};
+/// use nudge_core::service::{CallCost, MethodSpec};
+/// use nudge_core::table::{NoParams, build_schema};
 ///
-/// static PING: Method = Method::new("nudge.ping", "Ping", "Answers.", schema::<NoParams>).reads().quick();
-/// assert!(PING.read_only && Cost::is_quick(Some(&PING), "{}"));
+/// static PING: MethodSpec = MethodSpec::new("nudge.ping", "Ping", "Answers.", build_schema::<NoParams>).read_only().quick();
+/// assert!(PING.read_only && CallCost::is_quick(Some(&PING), "{}"));
 /// assert_eq!(PING.tool_name(), "nudge_ping");
 /// ```
 // Independent facts, four of them named after MCP's annotations.

@@ -13,10 +13,10 @@ const TAKES_LONG: &str = "takes_long";
 /// The steps that a call has left.
 ///
 /// ```
-/// use nudge_core::{context::Context, scope::{Scope, ScopeSpec}, steps::Steps};
+/// use nudge_core::{context::Context, scope::{Scope, ScopeSpec}, steps::StepBudget};
 /// let scope = Scope::new(&ScopeSpec { cwd_glob: vec!["/work/**".into()], ..ScopeSpec::default() })?;
 /// let here = Context::builder().cwd("/work/api").build()?;
-/// assert!(scope.judge(&here, &mut Steps::of_a_call())?);
+/// assert!(scope.judge(&here, &mut StepBudget::of_a_call())?);
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 #[derive(Debug)]

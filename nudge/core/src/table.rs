@@ -3,9 +3,9 @@
 //! A row is four lines: its [`MethodSpec`], and the function that answers it with typed params and a typed result:
 //!
 //! ```
-//! use nudge_core::once::Once;
-//! use nudge_core::service::{Method, Service};
-//! use nudge_core::table::{Row, Table, TableService, answer, schema};
+//! use nudge_core::once::OnceByKey;
+//! use nudge_core::service::{MethodSpec, Service};
+//! use nudge_core::table::{TableRow, MethodTable, TableService, answer_typed, build_schema};
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use serde_json::value::RawValue;
@@ -25,17 +25,17 @@
 //!     said: String,
 //! }
 //!
-//! static GREET: Row<Greeter> = Row {
-//!     method: Method::new("nudge.greeter.greet", "Greet", "Greets somebody.", schema::<Greet>).reads().quick(),
-//!     run: |_, _, params| answer(params, |Greet { name }| Ok(Greeted { said: format!("Hello {name}") })),
+//! static GREET: TableRow<Greeter> = TableRow {
+//!     method: MethodSpec::new("nudge.greeter.greet", "Greet", "Greets somebody.", build_schema::<Greet>).read_only().quick(),
+//!     run: |_, _, params| answer_typed(params, |Greet { name }| Ok(Greeted { said: format!("Hello {name}") })),
 //! };
-//! static TABLE: Table<Greeter> = Table(&[&GREET]);
+//! static TABLE: MethodTable<Greeter> = MethodTable(&[&GREET]);
 //!
 //! impl TableService for Greeter {
-//!     const TABLE: &'static Table<Self> = &TABLE;
+//!     const TABLE: &'static MethodTable<Self> = &TABLE;
 //!
 //!     // It changes nothing, so no call needs to be made only once.
-//!     fn once(&self, _: &Method) -> Option<&dyn Once> {
+//!     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
 //!         None
 //!     }
 //! }

@@ -8,7 +8,7 @@ use crate::clock::Millis;
 /// hide from its reader.
 ///
 /// ```
-/// assert_eq!(nudge_core::text::visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
+/// assert_eq!(nudge_core::text::make_visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
 /// ```
 pub fn make_visible(text: &str) -> String {
     escape_hidden(text, is_hidden, |out, c| {
@@ -19,7 +19,7 @@ pub fn make_visible(text: &str) -> String {
 /// Bytes as hexadecimal digits.
 ///
 /// ```
-/// assert_eq!(nudge_core::text::hex(&[0x0f, 0xa0]), "0fa0");
+/// assert_eq!(nudge_core::text::to_hex(&[0x0f, 0xa0]), "0fa0");
 /// ```
 pub fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];

@@ -5,20 +5,20 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use nudge_core::walk::{Found, Plan, RuleSources, Walked, walk};
+//! use nudge_core::walk::{RuleSources, WalkEnd, WalkEntry, WalkPlan, walk_folder};
 //!
 //! let folder = tempfile::tempdir().unwrap();
 //! std::fs::write(folder.path().join(".gitignore"), "b.md\n").unwrap();
 //! std::fs::write(folder.path().join("a.md"), "").unwrap();
 //! std::fs::write(folder.path().join("b.md"), "").unwrap();
 //! let mut names = Vec::new();
-//! let walked = walk(folder.path(), &RuleSources::default(), &Plan::default(), &mut |found| {
-//!     if let Found::File(file) = found {
+//! let walked = walk_folder(folder.path(), &RuleSources::default(), &WalkPlan::default(), &mut |found| {
+//!     if let WalkEntry::File(file) = found {
 //!         names.push(file.entry.file_name());
 //!     }
 //!     ControlFlow::Continue(())
 //! });
-//! assert_eq!((walked, names), (Walked::Whole, vec!["a.md".into()]));
+//! assert_eq!((walked, names), (WalkEnd::Whole, vec!["a.md".into()]));
 //! ```
 
 mod rules;

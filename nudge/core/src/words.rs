@@ -58,11 +58,11 @@ impl SentenceLanguage {
     /// Returns whether it is English; `None` where too few words say so, as in a command.
     ///
     /// ```
-    /// use nudge_core::words::{Language, words};
+    /// use nudge_core::words::{SentenceLanguage, split_words};
     ///
     /// let of = |text: &str| {
-    ///     let mut language = Language::default();
-    ///     words(text).iter().for_each(|word| language.hear(word));
+    ///     let mut language = SentenceLanguage::default();
+    ///     split_words(text).iter().for_each(|word| language.hear_word(word));
     ///     language.is_english()
     /// };
     /// assert_eq!(of("the button has to be disabled"), Some(true));
@@ -85,12 +85,12 @@ impl SentenceLanguage {
 /// are a word.
 ///
 /// ```
-/// use nudge_core::words::words;
+/// use nudge_core::words::split_words;
 ///
-/// let split = |text: &str| words(text).iter().map(|word| word.folded.to_string()).collect::<Vec<_>>();
+/// let split = |text: &str| split_words(text).iter().map(|word| word.folded.to_string()).collect::<Vec<_>>();
 /// assert_eq!(split("HttpProxy, FEATURE_FLAGS"), ["httpproxy", "http", "proxy", "feature", "flags"]);
 /// assert_eq!(split("clippyの警告"), ["clippy", "の", "警告"]);
-/// assert_eq!(words("migrations")[0].stem, words("migrate")[0].stem);
+/// assert_eq!(split_words("migrations")[0].stem, split_words("migrate")[0].stem);
 /// ```
 pub fn split_words(text: &str) -> Vec<TextWord> {
     let stemmer = Stemmer::new(Algorithm::English);
@@ -102,7 +102,7 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
 /// Returns an identifier's letters and digits alone, folded: `HttpProxy`, `http-proxy` and `http_proxy` are the same.
 ///
 /// ```
-/// assert_eq!(nudge_core::words::identifier("Http-Proxy_2"), "httpproxy2");
+/// assert_eq!(nudge_core::words::fold_identifier("Http-Proxy_2"), "httpproxy2");
 /// ```
 pub fn fold_identifier(text: &str) -> String {
     fold_accents(text.chars().filter(|c| c.is_alphanumeric()))

@@ -27,9 +27,9 @@ const LOCAL: &str = "=http";
 /// How a known model is fetched.
 ///
 /// ```
-/// use nudge_embed::{Download, KNOWN};
+/// use nudge_embed::{ModelDownload, KNOWN};
 ///
-/// let download = Download::from(&KNOWN[0]);
+/// let download = ModelDownload::from(&KNOWN[0]);
 /// assert!(download.address.starts_with("https://"));
 /// ```
 #[derive(Debug, Clone)]

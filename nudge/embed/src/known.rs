@@ -61,9 +61,9 @@ impl KnownModel {
     /// Returns the model of this name.
     ///
     /// ```
-    /// let model = nudge_embed::Known::find("all-MiniLM-L6-v2").expect("it is known");
+    /// let model = nudge_embed::KnownModel::find("all-MiniLM-L6-v2").expect("it is known");
     /// assert_eq!((model.bytes() / 1_000_000, model.licence), (91, "Apache-2.0"));
-    /// assert!(nudge_embed::Known::find("GPT").is_none());
+    /// assert!(nudge_embed::KnownModel::find("GPT").is_none());
     /// ```
     pub fn find(name: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.name == name)

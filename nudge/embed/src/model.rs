@@ -23,7 +23,7 @@ const SAME: f32 = 0.9999;
 /// processors to the user.
 ///
 /// ```no_run
-/// use nudge_core::embed::Embedder as _;
+/// use nudge_core::embed::TextEmbedder as _;
 /// use nudge_embed::{Precision, SentenceModel};
 ///
 /// let model = SentenceModel::load("/opt/models/all-MiniLM-L6-v2".as_ref(), Precision::default())?;

@@ -58,13 +58,13 @@ impl ModelChoice {
 /// use std::time::Duration;
 ///
 /// use nudge_core::clock::SystemClock;
-/// use nudge_core::embed::Model;
-/// use nudge_embed::{Choice, ModelFolder, Models};
+/// use nudge_core::embed::ModelState;
+/// use nudge_embed::{ModelChoice, ModelFolder, ModelLender};
 ///
 /// let place = tempfile::tempdir()?;
 /// let added = ModelFolder::new(place.path().join("models"));
-/// let models = Models::new(Choice::Added(added, None), Arc::new(SystemClock));
-/// assert!(matches!(models.get(Duration::from_secs(1)), Model::Absent), "nobody has added one, and nobody waits");
+/// let models = ModelLender::new(ModelChoice::Added(added, None), Arc::new(SystemClock));
+/// assert!(matches!(models.get(Duration::from_secs(1)), ModelState::Absent), "nobody has added one, and nobody waits");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 //! ```
 //! let repository = tempfile::tempdir().unwrap();
 //! std::fs::write(repository.path().join("Makefile"), "test: ## Runs all tests\n\tpytest -q\n").unwrap();
-//! let report = nudge_seed::read(repository.path(), &nudge_seed::Limits::default());
+//! let report = nudge_seed::read(repository.path(), &nudge_seed::SeedLimits::default());
 //! assert_eq!(report.seeds[0].command, "make test");
 //! assert_eq!(report.seeds[0].about, "Runs all tests");
 //! ```

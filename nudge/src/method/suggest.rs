@@ -86,12 +86,12 @@ impl Nudge {
     /// `max_bytes` (2,000).
     ///
     /// ```
-    /// # use nudge::{Nudge, SetHint, Suggest, SuggestEvent};
+    /// # use nudge::{Nudge, SetHint, SuggestParams, SuggestEvent};
     /// let store = Nudge::default();
     /// let mut hint = SetHint::new("api", "build", "make api");
     /// hint.meta.scope.repo = vec!["org/shop".into()];
     /// store.set(hint)?;
-    /// let mut start = Suggest::at(SuggestEvent::Start);
+    /// let mut start = SuggestParams::at_event(SuggestEvent::Start);
     /// start.context = start.context.repo("org/shop");
     /// assert!(store.digest(start)?.text.ends_with("\n- api/build: make api (now, somebody)"));
     /// # Ok::<(), nudge::Error>(())

@@ -32,9 +32,9 @@ pub const WAIT: Duration = Duration::from_secs(5);
 /// A kind of database: its name, its schema, and how long its data is kept.
 ///
 /// ```
-/// use nudge_storage::{App, KEYS, Kept};
+/// use nudge_storage::{DatabaseKind, KEYS, DataRetention};
 ///
-/// static NOTES: App = App {
+/// static NOTES: DatabaseKind = DatabaseKind {
 ///     name: "notes",
 ///     migrations: &[
 ///         KEYS,
@@ -44,7 +44,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 ///         "ALTER TABLE note ADD COLUMN at TEXT NOT NULL DEFAULT '';",
 ///     ],
 ///     full_text: &["note_fts"],
-///     kept: Kept::Data,
+///     kept: DataRetention::Data,
 /// };
 /// assert_eq!(NOTES.version(), 3);
 /// ```

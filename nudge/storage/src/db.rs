@@ -29,18 +29,18 @@ const EPOCH_SHIFT: u32 = 32;
 ///
 /// ```
 /// use nudge_core::source::DataDir;
-/// use nudge_storage::{App, Db, Kept, Opening};
+/// use nudge_storage::{DatabaseKind, Db, DataRetention, DatabaseOpening};
 ///
-/// static NOTES: App = App {
+/// static NOTES: DatabaseKind = DatabaseKind {
 ///     name: "notes",
 ///     migrations: &["CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"],
 ///     full_text: &[],
-///     kept: Kept::Data,
+///     kept: DataRetention::Data,
 /// };
 ///
 /// # let place = tempfile::tempdir().unwrap();
 /// let folder = DataDir::new(place.path().join("nudge"));
-/// let db = Db::open(&Opening::new(&folder, &NOTES))?;
+/// let db = Db::open(&DatabaseOpening::new(&folder, &NOTES))?;
 /// let id = db.write(|tx| {
 ///     tx.execute("INSERT INTO note(text) VALUES(?1)", ["The port is 4321."])?;
 ///     Ok(tx.last_insert_rowid())

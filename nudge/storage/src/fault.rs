@@ -14,11 +14,11 @@ use crate::backup;
 ///
 /// ```
 /// use nudge_core::error::Error;
-/// use nudge_storage::Failure;
+/// use nudge_storage::TransactionFailure;
 ///
-/// let refused = Failure::from(Error::conflict("It has another version; read it again."));
-/// let failed = Failure::from(rusqlite::Error::QueryReturnedNoRows);
-/// assert!(matches!((refused, failed), (Failure::Refused(_), Failure::Sql(_))));
+/// let refused = TransactionFailure::from(Error::conflict("It has another version; read it again."));
+/// let failed = TransactionFailure::from(rusqlite::Error::QueryReturnedNoRows);
+/// assert!(matches!((refused, failed), (TransactionFailure::Refused(_), TransactionFailure::Sql(_))));
 /// ```
 pub enum TransactionFailure {
     /// A refusal, which the caller gets as it is.

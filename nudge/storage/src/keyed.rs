@@ -45,11 +45,11 @@ pub struct KeyedAnswer {
 /// database here:
 ///
 /// ```
-/// use nudge_core::once::Once;
-/// use nudge_core::service::Method;
+/// use nudge_core::once::OnceByKey;
+/// use nudge_core::service::MethodSpec;
 /// # struct Notes { db: nudge_storage::Db }
 /// # impl Notes {
-/// fn once(&self, _: &Method) -> Option<&dyn Once> {
+/// fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
 ///     Some(&self.db)
 /// }
 /// # }
@@ -77,15 +77,15 @@ impl Db {
     /// As [`write`](Db::write); `E_INVALID` when the key was used for another call.
     ///
     /// ```
-    /// use nudge_core::service::{Call, Caller};
+    /// use nudge_core::service::{CallIdentity, Caller};
     /// # use nudge_core::source::DataDir;
-    /// # use nudge_storage::{App, Db, KEYS, Kept, Opening};
-    /// # static APP: App = App { name: "count", migrations: &[KEYS, "CREATE TABLE n(n INTEGER)"], full_text: &[], kept: Kept::Data };
+    /// # use nudge_storage::{DatabaseKind, Db, KEYS, DataRetention, DatabaseOpening};
+    /// # static APP: DatabaseKind = DatabaseKind { name: "count", migrations: &[KEYS, "CREATE TABLE n(n INTEGER)"], full_text: &[], kept: DataRetention::Data };
     /// # let place = tempfile::tempdir().unwrap();
     /// # let folder = DataDir::new(place.path().join("nudge"));
-    /// # let db = Db::open(&Opening::new(&folder, &APP))?;
-    /// let mut by = Caller::named("claude-code").with_key(Some("4f0c"));
-    /// by.call = Some(Call::new("nudge.count.add", "{}"));
+    /// # let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
+    /// let mut by = Caller::with_name("claude-code").with_key(Some("4f0c"));
+    /// by.call = Some(CallIdentity::new("nudge.count.add", "{}"));
     /// let add = || db.write_once(by, |tx| Ok(tx.execute("INSERT INTO n VALUES(1)", [])?));
     /// let (first, second) = (add()?, add()?);
     /// assert_eq!((first.again, second.again), (false, true));

@@ -76,13 +76,13 @@ impl MatchEvidence {
     /// question the model understands, and a little for names and for the project.
     ///
     /// ```
-    /// use nudge_storage::rank::Evidence;
+    /// use nudge_storage::rank::MatchEvidence;
     ///
-    /// let words = Evidence { bm25: 5.0, coverage: 1.0, trigrams: 10.0, ..Evidence::default() };
+    /// let words = MatchEvidence { bm25: 5.0, coverage: 1.0, trigrams: 10.0, ..MatchEvidence::default() };
     /// assert!((words.relevance().score - (0.3 + 0.4 + 0.15)).abs() < 1e-9);
-    /// let understood = Evidence { cosine: Some(0.5), understood: 1.0, ..words };
+    /// let understood = MatchEvidence { cosine: Some(0.5), understood: 1.0, ..words };
     /// assert!((understood.relevance().score - (0.5 + 0.2)).abs() < 1e-9);
-    /// let half = Evidence { understood: 0.5, ..understood };
+    /// let half = MatchEvidence { understood: 0.5, ..understood };
     /// assert!((half.relevance().score - (0.7 + 0.85) / 2.0).abs() < 1e-9);
     /// ```
     pub fn relevance(&self) -> TextRelevance {
@@ -137,11 +137,11 @@ impl OrderFusion {
     /// is empty, the other is all.
     ///
     /// ```
-    /// use nudge_storage::rank::Ranks;
+    /// use nudge_storage::rank::OrderFusion;
     ///
-    /// let fused = Ranks::SPECIFIED.fuse(&["a", "b"], &["b", "c"]);
-    /// assert!(fused["b"].sum() > fused["a"].sum() && fused["a"].sum() > fused["c"].sum());
-    /// assert!((Ranks::CHOSEN.fuse(&["a"], &[])["a"].sum() - 1.0).abs() < 1e-9);
+    /// let fused = OrderFusion::SPECIFIED.fuse(&["a", "b"], &["b", "c"]);
+    /// assert!(fused["b"].total() > fused["a"].total() && fused["a"].total() > fused["c"].total());
+    /// assert!((OrderFusion::CHOSEN.fuse(&["a"], &[])["a"].total() - 1.0).abs() < 1e-9);
     /// ```
     pub fn fuse<K: Copy + Eq + Hash>(&self, words: &[K], meaning: &[K]) -> HashMap<K, ScoreParts, RandomState> {
         let lists = [("words", words, self.words), ("similarity", meaning, self.meaning)];

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
-//! use nudge_storage::search::{Known, FullText, Words, search};
+//! use nudge_storage::search::{TextIndexCache, FullText, QuestionWords, search};
 //!
 //! static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 //!
@@ -18,14 +18,14 @@
 //!        (1, 'Uploads above 1 MB are refused', 'nginx: client_max_body_size is 1m'),
 //!        (2, 'Migrations', 'Each migration runs in a transaction.');",
 //! )?;
-//! let known = Known::default();
-//! let mut found = search(&c, &NOTES, &Words::of("why does \"client_max_body_size\" refuse my upload?"), &known)?;
+//! let known = TextIndexCache::default();
+//! let mut found = search(&c, &NOTES, &QuestionWords::from_text("why does \"client_max_body_size\" refuse my upload?"), &known)?;
 //! found.weigh_all(&c, &NOTES, &known)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
 //! assert!(best.coverage > 0.99 && best.bm25 > 0.0);
 //! // A misspelt word counts less.
-//! let found = search(&c, &NOTES, &Words::of("migratoin"), &known)?;
+//! let found = search(&c, &NOTES, &QuestionWords::from_text("migratoin"), &known)?;
 //! assert_eq!(found.words[0].near, ["migrat"]);
 //! assert!((found.rows[&2].coverage - 0.75).abs() < 1e-9);
 //! # Ok::<(), nudge_storage::rusqlite::Error>(())

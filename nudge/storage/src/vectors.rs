@@ -59,9 +59,9 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
 /// The vectors of one model, each of one part of a text.
 ///
 /// ```
-/// use nudge_storage::vectors::Vectors;
+/// use nudge_storage::vectors::VectorIndex;
 ///
-/// let mut vectors = Vectors::new("tiny@1", 2);
+/// let mut vectors = VectorIndex::new("tiny@1", 2);
 /// vectors.upsert(7, 0, &[1.0, 0.0]);
 /// vectors.upsert(7, 1, &[0.0, 1.0]);
 /// vectors.upsert(8, 0, &[0.6, 0.8]);
@@ -164,9 +164,9 @@ impl VectorIndex {
     /// 16-bit numbers, so compare once more when it must be exact.
     ///
     /// ```
-    /// use nudge_storage::vectors::Vectors;
+    /// use nudge_storage::vectors::VectorIndex;
     ///
-    /// let mut vectors = Vectors::new("tiny@1", 2);
+    /// let mut vectors = VectorIndex::new("tiny@1", 2);
     /// for (id, vector) in [(7, [1.0, 0.0]), (8, [0.0, 1.0]), (9, [0.6, 0.8])] {
     ///     vectors.upsert(id, 0, &vector);
     /// }

@@ -13,7 +13,7 @@
 //! in a repository can make it panic, block or run away.
 //!
 //! ```
-//! use nudge_core::context::detect::{Detector, Git, GitEnv};
+//! use nudge_core::context::detect::{GitDetector, GitAnswer, GitEnv};
 //! # fn main() -> std::io::Result<()> {
 //! # let dir = std::env::temp_dir().join(format!("nudge-doc-{}", std::process::id()));
 //! # for sub in [".git/objects", ".git/refs/heads"] { std::fs::create_dir_all(dir.join(sub))?; }
@@ -24,14 +24,14 @@
 //! # let mut env = GitEnv::empty();
 //! # env.assume_owned = true;
 //! // A program would say `GitDetector::new()`; a test hands in its environment.
-//! let mut detector = Detector::with_env(env);
-//! match detector.git(&dir) {
-//!     Git::Inside(info) => {
+//! let mut detector = GitDetector::with_env(env);
+//! match detector.detect(&dir) {
+//!     GitAnswer::Inside(info) => {
 //!         assert_eq!(info.remote.as_deref(), Some("https://host/org/app.git"));
 //!         assert_eq!(info.branch.as_deref(), Some("dev"));
 //!     }
-//!     Git::Outside => println!("not a repository"),
-//!     Git::Unsure(why) => println!("ask git: {why}"),
+//!     GitAnswer::Outside => println!("not a repository"),
+//!     GitAnswer::Unsure(why) => println!("ask git: {why}"),
 //! }
 //! # std::fs::remove_dir_all(&dir)
 //! # }

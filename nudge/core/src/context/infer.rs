@@ -15,8 +15,8 @@ use crate::place::repo::RepoName;
 /// git's files are not enough; it may run git, which this library never does, or say `None`.
 ///
 /// ```
-/// use nudge_core::context::{detect::Detector, infer};
-/// let here = infer(std::path::Path::new("/"), &mut Detector::new(), |_| None);
+/// use nudge_core::context::{detect::GitDetector, infer_context};
+/// let here = infer_context(std::path::Path::new("/"), &mut GitDetector::new(), |_| None);
 /// assert_eq!(here.cwd.as_deref(), Some("/"));
 /// ```
 pub fn infer_context(

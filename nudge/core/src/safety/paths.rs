@@ -7,9 +7,9 @@ use crate::place::glob::{has_parent_segment, is_drive};
 /// stay as they are.
 ///
 /// ```
-/// assert_eq!(nudge_core::safety::paths::normalize("/srv//x/./y/")?, "/srv/x/y");
-/// assert_eq!(nudge_core::safety::paths::normalize(r"c:\code\.\x\")?, r"c:\code\x");
-/// assert!(nudge_core::safety::paths::normalize("/srv/../etc").is_err());
+/// assert_eq!(nudge_core::safety::paths::normalize_path("/srv//x/./y/")?, "/srv/x/y");
+/// assert_eq!(nudge_core::safety::paths::normalize_path(r"c:\code\.\x\")?, r"c:\code\x");
+/// assert!(nudge_core::safety::paths::normalize_path("/srv/../etc").is_err());
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 ///

@@ -16,7 +16,7 @@ const SESSION_BYTES: usize = 4;
 /// ```
 /// use nudge_core::{shell::parse, suggest::unproven};
 ///
-/// let tag = unproven::tag(&parse("cd web && npm test 2>&1").unwrap(), "s-1");
+/// let tag = unproven::make_tag(&parse("cd web && npm test 2>&1").unwrap(), "s-1");
 /// assert!(unproven::is_tag(&tag) && unproven::is_after(&tag, &parse("npm test").unwrap()));
 /// assert!(!unproven::is_after(&tag, &parse("npm ci").unwrap()));
 /// assert!(unproven::is_of(&tag, "s-1") && !unproven::is_of(&tag, "s-2"));

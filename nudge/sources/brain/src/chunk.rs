@@ -77,11 +77,11 @@ struct BlockGroup<'a> {
 /// Cuts a text into pieces.
 ///
 /// ```
-/// use nudge_brain::chunk::chunks;
-/// use nudge_brain::outline::Outline;
+/// use nudge_brain::chunk::chunk_text;
+/// use nudge_brain::outline::TextOutline;
 ///
 /// let text = format!("# Retries\n\n{}\n\n## Jitter\n\n{}\n", "one two ".repeat(40), "three four ".repeat(40));
-/// let chunks = chunks(&text, &Outline::of(&text));
+/// let chunks = chunk_text(&text, &TextOutline::parse(&text));
 /// let breadcrumbs: Vec<_> = chunks.iter().map(|chunk| &*chunk.breadcrumb).collect();
 /// assert_eq!(breadcrumbs, ["Retries", "Retries > Jitter"]);
 /// ```

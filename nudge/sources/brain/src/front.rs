@@ -22,9 +22,9 @@ const BOM: char = '\u{feff}';
 /// Takes a file apart. Without a first fence in its first line, or without a second one, all is body.
 ///
 /// ```
-/// use nudge_brain::front::split;
+/// use nudge_brain::front::split_file;
 ///
-/// let split = split("---\nid: a\n---\nText.\n\n---\n");
+/// let split = split_file("---\nid: a\n---\nText.\n\n---\n");
 /// assert_eq!((split.yaml, split.body), ("id: a\n", "Text.\n\n---\n"));
 /// ```
 pub fn split_file(text: &str) -> FileParts<'_> {

@@ -28,11 +28,11 @@ pub struct SplicedFile {
 /// `E_INVALID` for a name or value of another kind; `E_CONFLICT` where this cannot be done as one change of lines.
 ///
 /// ```
-/// use nudge_brain::splice::set;
+/// use nudge_brain::splice::set_field;
 /// use serde_json::json;
 ///
 /// let text = "---\nid: a\nconfidence: 0.8  # guessed\n---\nText.\n";
-/// let set = set(text, "confidence", &json!(0.9))?;
+/// let set = set_field(text, "confidence", &json!(0.9))?;
 /// assert_eq!(set.text, "---\nid: a\nconfidence: 0.9  # guessed\n---\nText.\n");
 /// assert_eq!(set.diff, "-confidence: 0.8  # guessed\n+confidence: 0.9  # guessed\n");
 /// # Ok::<(), nudge_core::error::Error>(())

@@ -31,15 +31,15 @@ pub fn head(title: &str, body: &str) -> String {
 ///
 /// ```
 /// use nudge_storage::rusqlite::Connection;
-/// use nudge_storage::search::{Known, Words, trigrams};
+/// use nudge_storage::search::{TextIndexCache, QuestionWords, trigrams};
 ///
 /// let c = Connection::open_in_memory()?;
 /// c.execute_batch(
 ///     "CREATE VIRTUAL TABLE note USING fts5(head, tokenize='trigram');
 ///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
 /// )?;
-/// let known = Known::default();
-/// let rows = |words: &str| trigrams(&c, "note", &Words::of(words), &known).map(|found| found.into_iter().map(|(row, _)| row));
+/// let known = TextIndexCache::default();
+/// let rows = |words: &str| trigrams(&c, "note", &QuestionWords::from_text(words), &known).map(|found| found.into_iter().map(|(row, _)| row));
 /// assert_eq!(rows("httpproxi")?.collect::<Vec<_>>(), [1]);
 /// assert_eq!(rows("数据库")?.collect::<Vec<_>>(), [3]);
 /// # Ok::<(), nudge_storage::rusqlite::Error>(())

@@ -15,11 +15,11 @@ const MAX_WORD_BYTES: usize = 100;
 /// no spaces, each two neighbouring characters are a word.
 ///
 /// ```
-/// use nudge_storage::search::Words;
+/// use nudge_storage::search::QuestionWords;
 ///
-/// let words = Words::of("Why does tokio::spawn panic in foo.rs? (E0502) AND \"NOT near\"*");
+/// let words = QuestionWords::from_text("Why does tokio::spawn panic in foo.rs? (E0502) AND \"NOT near\"*");
 /// assert_eq!(words.iter().collect::<Vec<_>>(), ["tokio", "spawn", "panic", "foo.rs", "E0502", "near"]);
-/// assert!(Words::of("what is this about?").is_empty());
+/// assert!(QuestionWords::from_text("what is this about?").is_empty());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuestionWords {
@@ -38,9 +38,9 @@ impl QuestionWords {
     /// together.
     ///
     /// ```
-    /// use nudge_storage::search::Words;
+    /// use nudge_storage::search::QuestionWords;
     ///
-    /// assert_eq!(Words::of_query("how to").iter().collect::<Vec<_>>(), ["how", "to"]);
+    /// assert_eq!(QuestionWords::of_query("how to").iter().collect::<Vec<_>>(), ["how", "to"]);
     /// ```
     pub fn of_query(text: &str) -> Self {
         let words = Self::from_text(text);
