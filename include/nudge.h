@@ -247,7 +247,7 @@ typedef struct nudge_context_params {
   // Environment variables, at most 256 with values of at most 32 KiB. A value that is not given says that
   // the variable is not set.
   struct nudge_pairs env;
-  // Open files, at most 256: they raise the hints of components that are segments of their paths.
+  // Open files, at most 256. A hint ranks higher if its component is a segment of their paths.
   struct nudge_strs files_open;
 } nudge_context_params;
 
@@ -418,11 +418,11 @@ nudge_status nudge_context_new(const struct nudge_context_params *params,
                                struct nudge_context **out,
                                struct nudge_error **error);
 
-// Makes a context from facts that this process finds about `cwd`, an absolute folder, or about its own folder without
-// it: repository and branch by git's files, the system, and the process's environment. A session is told only the
-// variables that its hints ask for. `files_open` are as in `nudge_context_params`.
+// Makes a context from facts that this process finds about `cwd`, an absolute folder, else about its own folder:
+// repository and branch by git's files, the system, and the process's environment. A session gets only the variables
+// that its hints ask for. `files_open` are as in `nudge_context_params`.
 //
-// The environment is read here: a program that changes its own at the same time must not.
+// This call reads the environment: the program must not change it meanwhile.
 nudge_status nudge_context_detect(struct nudge_str cwd,
                                   struct nudge_strs files_open,
                                   struct nudge_context **out,

@@ -163,7 +163,7 @@ export interface RecordsDuplicatesParams {
 export interface RecordsJoinProjectsParams {
   /** The name of the project whose records move. */
   readonly from: string
-  /** The project that they move to; the one of the context may be without a record yet. */
+  /** The project that they move to; the context's project may have no record yet. */
   readonly into: string
   readonly context?: ContextLike
 }

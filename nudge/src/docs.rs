@@ -1,7 +1,7 @@
 //! The pages that describe Nudge: the rules, and the tables of methods, commands and settings. They stand as Markdown
 //! in `nudge/docs/`.
 //!
-//! Here their links to each other lead to these modules: of two definitions of a link the first counts.
+//! Their links lead to these modules, because the first of two definitions of a link counts.
 
 pub mod semantics {
     //! The rules of Nudge, for every caller alike; code and tests cite its sections by number.

@@ -166,7 +166,7 @@ pub struct Hint {
     pub(crate) use_count: u64,
     /// Length in an export, key included; see [`Hint::measure`].
     pub(crate) bytes: u32,
-    /// Bytes of memory, its scope and tags included as if no other hint had them.
+    /// Bytes of memory, its shared scope and tags counted in full.
     pub(crate) held: u32,
     /// Fields that few hints have.
     rare: Option<Box<RareFields>>,
@@ -225,7 +225,7 @@ impl Hint {
         }
     }
 
-    /// Returns true for a hint with the same value and meta, whatever became of either.
+    /// Returns true for equal value and meta; times and counters do not count.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let said = |hint: &Self| (hint.priority(), hint.confidence(), hint.sensitivity, hint.source);
         self.value == other.value
@@ -305,8 +305,8 @@ impl Hint {
         self.rare.as_ref()?.added_by.as_deref()
     }
 
-    /// Returns true when the hint was learned and has worked in one client session alone. It is told beside the failure
-    /// that it mended and nowhere else (semantics section 10).
+    /// Returns true when the hint was learned and has worked in one client session alone. It is told only beside the
+    /// failure that it mended (semantics section 10).
     pub(crate) fn is_unproven(&self) -> bool {
         self.source == Some(HintOrigin::ToolOutput) && self.tags().any(unproven::is_tag)
     }

@@ -1,8 +1,7 @@
 //! The hints in memory: a map for lookups and, under a lock of its own, rows for searches.
 //!
-//! The store is plain data, without a clock (it takes `now`) and without limits; `cache` makes sure that there is
-//! one writer at a time. The lock order is rows, then map, so that a writer that waits for a long search does not
-//! block lookups meanwhile.
+//! The store has no clock (it takes `now`) and no limits; `cache` makes sure that there is one writer at a time. The
+//! lock order is rows, then map: a writer that waits for a long search does not block lookups.
 
 mod rows;
 mod verdicts;
@@ -43,7 +42,7 @@ pub enum StoreChange {
 }
 
 impl StoreChange {
-    /// The version that it leads a secret to; `None` when it is about no secret.
+    /// The version of a secret after it; `None` when it is about no secret.
     pub(crate) fn version_of_secret(&self) -> Option<u64> {
         match self {
             Self::Put(hint) | Self::Delete(hint) if hint.is_secret() => Some(hint.version()),
@@ -75,8 +74,8 @@ struct HintMap {
 struct VariantSlot {
     hint: Arc<Hint>,
     row: u32,
-    /// The number of the hint's scope, and below it the bits that decide first among variants (semantics section 1):
-    /// not doubtful, and how specific. So a lookup reads only the hint that it chooses.
+    /// The number of the hint's scope; the low bits are the class that decides first among variants (semantics section
+    /// 1): not doubtful, then specificity. A lookup reads only the hint it chooses.
     scope: u32,
 }
 
@@ -146,10 +145,9 @@ impl HintStore {
         slots.is_some_and(|slots| matches!(&slots[..], [only] if Arc::ptr_eq(&only.hint, hint)))
     }
 
-    /// Chooses among the variants of a key, under the lock, so that only the chosen one is copied out: among the best
-    /// class of those that fit, and where `choose` takes none of these, as they have expired, among all. `memo` has the
-    /// verdicts on their scopes. `Err` returns all variants when a verdict is missing, as scopes are not matched under the
-    /// lock.
+    /// Chooses a variant of a key under the lock, so that only this one is copied out. `choose` gets the best class of
+    /// variants that fit; if all of these have expired, it gets all that fit. `memo` has the verdicts on their scopes.
+    /// `Err` returns all variants when a verdict is missing, as scopes are not matched under the lock.
     pub fn choose_variant<T>(
         &self,
         component: &str,
@@ -217,8 +215,8 @@ impl HintStore {
         self.rows.read().list_scopes(filter)
     }
 
-    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Scopes that take long are
-    /// judged between two looks at the rows, so that no writer waits for them.
+    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Slow scopes are judged
+    /// between two looks at the rows, so that no writer waits for them.
     ///
     /// # Errors
     /// When the steps of `verdicts` do not suffice.
@@ -237,8 +235,8 @@ impl HintStore {
         }
     }
 
-    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped, and the number of
-    /// those that are undecided because the steps do not suffice.
+    /// Returns every hint that passes `filter`, in a heap that sorts only as it is popped, and the number of hints left
+    /// undecided for lack of steps.
     pub fn best_first(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (BinaryHeap<HintHit>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -251,8 +249,8 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of every hint that passes `filter`, in no order, each with the place in memory by which the hint
-    /// is known; and the number of those that are undecided because the steps do not suffice.
+    /// Returns the rows of every hint that passes `filter`, in no order, each with its address, by which the hint is
+    /// known; and the number of hints left undecided for lack of steps.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<(u32, *const Hint)>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -265,7 +263,7 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of the components for which `is_meant` is true, in no order. It runs under the lock, so it must be
+    /// Returns the rows of the components for which `is_meant` is true, in no order. It runs under the lock and must be
     /// quick.
     pub fn rows_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
         self.rows.read().of_components(is_meant)
@@ -276,7 +274,7 @@ impl HintStore {
         self.rows.read().gone
     }
 
-    /// Returns the hints of rows, as far as there are any.
+    /// Returns the hints of rows that still have one.
     pub fn hints_of(&self, rows: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<Hint>)> {
         let locked = self.rows.read();
         rows.into_iter().filter_map(|row| Some((row, locked.find_hint(row)?))).collect()
@@ -403,7 +401,7 @@ mod tests {
             assert_eq!(memo.find_cached(7, number), Some(verdict), "{number}");
             assert_eq!((memo.find_cached(6, number), memo.find_cached(8, number)), (None, None), "{number}");
         }
-        // One that is known is not looked at again, and there is no place for those with a higher number.
+        // A known verdict is not computed again. A scope with a higher number has no place.
         assert!(memo.allows(7, &fails.with_number(0), &context));
         assert!(!memo.allows(7, &fails.with_number(last + 1), &context));
         assert_eq!(memo.find_cached(7, last + 1), None);

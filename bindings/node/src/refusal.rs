@@ -1,7 +1,7 @@
-//! Refusals on their way to JavaScript.
+//! Makes JavaScript errors of refusals.
 
-/// Makes an error whose message is the refusal's JSON; `index.js` makes a `NudgeError` of it. The message of a panic is
-/// not JSON.
+/// Makes an error with the refusal's JSON as message; `index.js` makes a `NudgeError` of it. A panic's message is no
+/// JSON.
 // `map_err` needs this signature.
 #[allow(clippy::needless_pass_by_value)]
 pub fn refused(error: nudge::Error) -> napi::Error {

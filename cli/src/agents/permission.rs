@@ -1,4 +1,4 @@
-//! The permission to use Nudge's tools without asking. It is the client's own: `nudge init` writes it when its user
+//! Writes the permission to use Nudge's tools unasked into a client's settings: `nudge init` adds it when the user
 //! wants it, and takes it away again.
 
 use std::path::PathBuf;
@@ -24,14 +24,14 @@ pub enum PermissionGrant {
         names: Vec<String>,
         /// Rules of the same list that allow all of the names.
         covered_by: Vec<String>,
-        /// Is true when a missing list is made. It is not made if it would replace the user's choice elsewhere.
+        /// Is true when a missing list may be made. It may not if it would replace the user's choice elsewhere.
         makes: bool,
     },
     /// Values, by path. A value that the user has set otherwise stays.
     Values(Vec<(Vec<String>, Value)>),
 }
 
-/// Every tool that this binary's server can offer, also those of sources that are not in use yet.
+/// Lists every tool that this binary's server can offer, also those of sources not in use yet.
 pub fn list_tools() -> Vec<String> {
     let methods = sources::list_sources().iter().flat_map(|source| (source.methods)());
     let mut names: Vec<_> = methods.filter(|method| method.tool).map(MethodSpec::tool_name).collect();
@@ -55,7 +55,7 @@ impl ToolPermission {
         matches!(&self.grant, PermissionGrant::Names { list, makes: false, .. } if config.get(list).is_none())
     }
 
-    /// A value that the user has set to another one, which `nudge init` leaves alone, and the one that permits.
+    /// Returns the permitting value where the user has set another one, which `nudge init` leaves alone.
     pub fn find_contradiction(&self, config: &ConfigFile) -> Option<String> {
         let PermissionGrant::Values(values) = &self.grant else { return None };
         let other =
@@ -80,7 +80,7 @@ impl ToolPermission {
     /// Adds the missing parts.
     ///
     /// # Errors
-    /// `E_INVALID` when something else is there than a list or an object.
+    /// `E_INVALID` when the place has neither a list nor an object.
     pub fn add_missing(&self, config: &mut ConfigFile) -> Result<()> {
         let missing = self.find_missing(config);
         match &self.grant {
@@ -127,7 +127,7 @@ impl ToolPermission {
     }
 }
 
-/// The elements of a list in order; an empty text for one that is none.
+/// Reads a list in order; an element that is no text becomes empty.
 fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
     let there = config.get(list).unwrap_or_default();
     there.as_array().into_iter().flatten().map(|one| one.as_str().unwrap_or_default().to_owned()).collect()

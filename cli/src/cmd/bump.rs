@@ -7,8 +7,8 @@ use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
 use nudge_client::process_cwd;
 
-/// Bumps a hint. Without a context flag a sole variant is bumped wherever it applies; of several variants, the
-/// one that `get` returns here.
+/// Bumps a hint. Without a context flag it bumps a sole variant wherever that applies, else the variant that `get`
+/// returns here.
 pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = to_name_params(&args.name);
@@ -16,7 +16,7 @@ pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "variant", args.variant);
     let result = if to_context(&args.here).is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
-            // `E_INVALID` also says that the key has several variants, where a context helps; other causes repeat.
+            // `E_INVALID` may also mean several variants, where a context helps; any other cause repeats.
             ErrorKind::Invalid => {
                 session.call_in("nudge.bump", nudge::ContextUse::Inferred, &params, process_cwd().as_deref(), None)
             }

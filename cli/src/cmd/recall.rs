@@ -1,4 +1,4 @@
-//! `nudge recall`, which people also call `nudge search`
+//! Runs `nudge recall`, alias `nudge search`.
 
 use nudge::Result;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::{CommandOutput, RunningSession, add_field, parse_value};
 use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
-/// Letters from which a word of a question says something, if any has as many.
+/// Least letters of a word to search for, unless no word has so many.
 const TELLING: usize = 4;
 
 pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
@@ -26,15 +26,15 @@ pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { notes: describe_elsewhere(&session, args, found).into_iter().collect(), ..done })
 }
 
-/// Returns a note on hints that have the words and do not apply here, which a recall passes over. If there are none at
-/// all, the note says how to go on.
+/// Returns a note on hints with these words that do not apply here. If no hint was found at all, the note says how to
+/// go on.
 fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) -> Option<String> {
     let words = args.words.join(" ");
     let words: Vec<_> = words.split_whitespace().collect();
     let telling: Vec<_> = words.iter().copied().filter(|word| word.chars().count() >= TELLING).collect();
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
-    // A question may be longer than a search takes.
+    // A search may refuse a long question.
     let rows =
         session.call_here("nudge.query", params, &args.here).and_then(|rows| parse_value(&rows)).unwrap_or_default();
     let elsewhere = rows["hints"].as_array().into_iter().flatten();

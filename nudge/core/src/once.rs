@@ -1,8 +1,8 @@
-//! Calls with a key: each is made once, however often it is sent, also to the PRIMARY that comes next.
+//! Makes each call with a key once, however often it is sent, even to the next PRIMARY.
 //!
 //! A caller that does not know if its call arrived sends it again with the same key. The source keeps the key and the
-//! result with the change: in the same record, or in the same transaction. [`CallMemory`] does so for a source in memory; a
-//! source with a database keeps them there, and has an [`OnceByKey`] of its own.
+//! result with the change: in the same record or transaction. [`CallMemory`] does so for a source in memory; a source
+//! with a database has its own [`OnceByKey`].
 
 mod in_flight;
 
@@ -20,16 +20,16 @@ use in_flight::InFlight;
 
 /// Largest number of keys that are remembered; the oldest go first.
 const MAX_KEYS: usize = 1_024;
-/// Most bytes of keys and results together. Beyond that the oldest large results are dropped, never a key. The last
-/// result is kept whatever its size, and so are those about a secret alone.
+/// Most bytes of keys and results together. Above it the oldest large results are dropped, but never a key, the last
+/// result, or a result about a secret alone.
 const MAX_KEY_BYTES: usize = 4 << 20;
 /// A result of this size or less is never dropped: [`MAX_KEYS`] of them fit.
 const SMALL_RESULT: usize = 4 << 10;
 
 /// Makes calls once by key.
 pub trait OnceByKey {
-    /// Makes a call once: if a call with this key was made, its kept result is returned again. When that result is not
-    /// kept, `make` gets the rest of the earlier call.
+    /// Makes a call once: if a call with this key was made, its kept result is returned again. If that was dropped,
+    /// `make` gets the earlier call's remains.
     ///
     /// # Errors
     /// The errors of the call; `E_INVALID` when the key was used for another call.
@@ -43,8 +43,8 @@ pub trait OnceByKey {
 
 /// The result of a call that changes something, as it may be kept.
 pub trait RecordableResult: Serialize {
-    /// As JSON without anything of a secret but its names; `None` when it is about a secret alone.
-    /// Asked only when a secret is among the changes.
+    /// Returns JSON with only the names of secrets; `None` when it is about a secret alone. Called only when a secret
+    /// is among the changes.
     ///
     /// # Errors
     /// When it has no form in JSON.
@@ -58,9 +58,9 @@ pub struct MadeCall {
     result: Option<Arc<RawValue>>,
     /// The result as a record may hold it: without secrets.
     open: Option<Arc<RawValue>>,
-    /// The version that a call about a secret alone led to: all that is written of such a call.
+    /// The version after a call about a secret alone: no record has more of it.
     version: Option<u64>,
-    /// The call, as [`Call::to_record_text`] writes it; `None` for an old record without it.
+    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` for an old record without it.
     call: Option<Arc<str>>,
 }
 
@@ -88,12 +88,12 @@ impl MadeCall {
         Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
     }
 
-    /// The result, the version and the call as a record may hold them.
+    /// Returns result, version and call as a record may hold them.
     pub fn to_record_fields(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
         (self.open.as_deref(), self.version, self.call.as_deref())
     }
 
-    /// The same with its key, for a record.
+    /// Makes a record of it with its key.
     pub fn to_record<'a>(&'a self, key: &'a str) -> CallRecord<'a> {
         let (result, version, call) = self.to_record_fields();
         CallRecord { key: key.into(), result, version, call: call.map(Into::into) }
@@ -142,7 +142,7 @@ impl RecentCalls {
 }
 
 impl EarlierCall {
-    /// Refuses a change that a repeated call would make again.
+    /// Refuses to make a repeated call's change again.
     ///
     /// # Errors
     /// `E_CONFLICT` for [`EarlierCall::Dropped`].
@@ -156,7 +156,7 @@ impl EarlierCall {
     }
 }
 
-/// A call that was made on behalf of a key, as a record holds it.
+/// A call with a key, as a record holds it.
 #[derive(Serialize, Deserialize)]
 pub struct CallRecord<'a> {
     /// The key.
@@ -181,7 +181,7 @@ pub struct CallMemory {
 }
 
 impl OnceByKey for CallMemory {
-    /// The same key waits for the call that is being made with it; no other does.
+    /// Waits while a call with the same key is made; other keys do not wait.
     fn make_once(
         &self,
         key: &str,
@@ -204,7 +204,7 @@ impl OnceByKey for CallMemory {
 }
 
 impl CallMemory {
-    /// Remembers a call that was made, with the change it made and before anybody can see that.
+    /// Remembers a call together with its change, before anybody can see the change.
     pub fn remember(&self, key: &str, known: MadeCall) {
         self.keys.lock().insert(key, known);
     }

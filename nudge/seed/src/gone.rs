@@ -1,5 +1,4 @@
-//! Checks that a file still has the target that a command line names: `make deploy` when no Makefile has a word
-//! `deploy`.
+//! Finds a target that a command line names and no file has: `make deploy` when no Makefile has a word `deploy`.
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ struct TaskRunner {
     /// The words between the program and the name.
     verb: &'static [&'static str],
     files: &'static [&'static str],
-    /// Beginnings of lines that include other files or make up names: the targets of such a file cannot be known here.
+    /// Starts of lines that include files or generate names: then the targets of the file are unknown.
     opens: &'static [&'static str],
 }
 
@@ -42,18 +41,18 @@ static RUNNERS: &[TaskRunner] = &[
     TaskRunner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
 ];
 
-/// A target that a command line names and its file no longer has.
+/// A target that a command line names and no file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoneTarget {
-    /// The name that is asked for, such as the target `deploy`.
+    /// The missing name, such as the target `deploy`.
     pub target: String,
     /// The name of the file, such as `Makefile`.
     pub file: String,
 }
 
-/// Finds a target that a command line names and its file does not have, seen from these folders, the innermost first.
-/// Returns `None` when it cannot be known: when no folder has such a file, when a file includes others, and when the
-/// line itself says where its file is.
+/// Finds a target that a command line names and no file in these folders has. The first folder is the innermost.
+/// Returns `None` when it is unknown: if no folder has such a file, if a file includes others, or if the line names a
+/// folder.
 #[must_use]
 pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarget> {
     let line = parse(command)?;

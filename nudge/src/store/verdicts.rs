@@ -1,4 +1,4 @@
-//! Keeps the verdicts on a context's scopes during one call.
+//! Keeps the verdicts on scopes for one context and call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nudge_core::steps::{StepBudget, TooMany};
 /// Most steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
 const STEPS_UNDER_LOCK: u64 = 1 << 17;
 
-/// Verdicts by scope. It holds the scopes, so that no other can take the place of one in memory.
+/// Verdicts by scope. It keeps each scope alive, so that no other takes its address.
 #[derive(Default)]
 pub(crate) struct ScopeVerdicts(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
 
@@ -47,15 +47,15 @@ impl ScopeVerdicts {
 pub(crate) struct SearchVerdicts {
     epoch: u64,
     by_scope: Vec<Option<bool>>,
-    /// The steps that are left for scopes that are judged while the rows are not locked.
+    /// The steps left for scopes that are judged without the lock.
     steps: StepBudget,
     /// The steps left for scopes that are judged under the lock.
     under_lock: StepBudget,
-    /// The scopes to be judged once the lock is free, by number.
+    /// The scopes to judge once the lock is free, by number.
     asked: BTreeMap<u32, Arc<Scope>>,
     /// The scopes that were judged, in any epoch.
     judged: ScopeVerdicts,
-    /// The number of hints that are left undecided; `None` as long as none is.
+    /// The number of undecided hints; `None` until they are to be counted.
     undecided: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl SearchVerdicts {
         }
     }
 
-    /// For a context that says nothing, which costs nothing to compare.
+    /// Makes verdicts for an empty context, which costs nothing.
     pub fn of_nowhere() -> Self {
         Self { under_lock: StepBudget::unlimited(), ..Self::new(StepBudget::of_a_call()) }
     }
@@ -92,8 +92,8 @@ impl SearchVerdicts {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 
-    /// Returns whether `context` meets `scope`, a stored one; `None` when that takes so long that
-    /// [`SearchVerdicts::settle_undecided`] has to find out. Every call must pass the same context.
+    /// Returns whether `context` meets the stored `scope`; `None` leaves a slow one to
+    /// [`SearchVerdicts::settle_undecided`]. Every call must pass the same context.
     #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
         let at = scope.number() as usize;
@@ -110,7 +110,7 @@ impl SearchVerdicts {
         self.by_scope[at]
     }
 
-    /// Judges the scopes that were asked for. Returns true when there were any: then the search has to be made again.
+    /// Judges the scopes that were left. Returns true when there were any: then the search must run again.
     ///
     /// # Errors
     /// When the steps do not suffice.
@@ -122,7 +122,7 @@ impl SearchVerdicts {
         Ok(!asked.is_empty())
     }
 
-    /// Counts from now on the hints that are passed over because their scope is undecided, and asks no more.
+    /// Starts to count the hints whose scope is undecided, and leaves no more scopes for later.
     pub fn leave_undecided(&mut self) {
         self.undecided = Some(0);
     }
@@ -132,7 +132,7 @@ impl SearchVerdicts {
         self.undecided = self.undecided.map(|count| count + 1);
     }
 
-    /// Returns their number.
+    /// Returns the count.
     pub fn count_undecided(&self) -> usize {
         self.undecided.unwrap_or_default()
     }

@@ -10,10 +10,10 @@ use rusqlite::Connection;
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
-/// The `application_id` of a file in whose place its own copy was put: nothing of it is missing there.
+/// The `application_id` of a file that its own copy has replaced: the copy has all its data.
 pub(crate) const EXCHANGED_ID: i32 = 0x4E55_4448;
-/// The migration that gives a file the table of its generation: a name that changes when a backup is put in its place.
-/// A cache that holds rows by their numbers learns by it that these are others now ([`read_generation`]).
+/// The migration that adds the generation: a name that changes when a backup replaces the file. A cache of row numbers
+/// learns by it that the rows are others now ([`read_generation`]).
 pub const GENERATION: &str = "\
 CREATE TABLE generation(name BLOB NOT NULL) STRICT;
 INSERT INTO generation VALUES (randomblob(16));";
@@ -26,7 +26,7 @@ pub fn read_generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
     c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
 }
 
-/// How long a call waits for a place, for this process's other calls and for other processes, unless told otherwise.
+/// The default wait of a call for a place, for this process's other calls and for other processes.
 pub const WAIT: Duration = Duration::from_secs(5);
 
 /// A kind of database: its name, its schema, and how long its data is kept.
@@ -52,8 +52,8 @@ pub const WAIT: Duration = Duration::from_secs(5);
 pub struct DatabaseKind {
     /// A lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.NUMBER.db`.
     pub name: &'static str,
-    /// The scripts that make the schema, oldest first. As many as have run is the `user_version` of a file. None is
-    /// ever changed or taken away.
+    /// The scripts that make the schema, oldest first. The `user_version` of a file counts those that have run. None is
+    /// ever changed or removed.
     pub migrations: &'static [&'static str],
     /// The FTS5 tables, which can be made anew from the rows that they index.
     pub full_text: &'static [&'static str],
@@ -79,7 +79,7 @@ pub enum DataRetention {
     Cache,
 }
 
-/// All that opening a database takes.
+/// The inputs for opening a database.
 pub struct DatabaseOpening<'a> {
     /// The folder, which is made when it is not there, with mode 0700 where there are modes.
     pub folder: &'a DataDir,
@@ -87,14 +87,14 @@ pub struct DatabaseOpening<'a> {
     pub app: &'static DatabaseKind,
     /// The time, by which days end and keys are forgotten.
     pub clock: Arc<dyn Clock>,
-    /// Stands before every commit.
+    /// Checks every commit.
     pub fence: Arc<dyn Fence>,
-    /// How long opening waits, and each call, before it is refused.
+    /// Longest wait of opening and of each call.
     pub wait: Duration,
 }
 
 impl<'a> DatabaseOpening<'a> {
-    /// For a process without a session, such as a command when no server runs.
+    /// Opens without a session, such as in a command when no server runs.
     pub fn new(folder: &'a DataDir, app: &'static DatabaseKind) -> Self {
         Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
     }

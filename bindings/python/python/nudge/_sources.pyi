@@ -231,7 +231,7 @@ class RecordsSource:
         second's.
 
         `from_`: The name of the project whose records move.
-        `into`: The project that they move to; the one of the context may be without a record yet.
+        `into`: The project that they move to; the context's project may have no record yet.
         `context`: Your context.
         """
 

@@ -14,7 +14,7 @@ use crate::cmd::{CommandOutput, RunningSession, parse_value};
 use crate::context::ContextInference;
 use crate::{output, seed};
 
-/// How long a hint may be of no use to anybody before that is said.
+/// Age from which a hint that was never used is reported.
 const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
 /// Failures in a row from which a hint is doubtful (semantics section 10).
 const DOUBTFUL: u64 = 3;
@@ -98,13 +98,13 @@ impl ExportedHint<'_> {
     }
 }
 
-/// A name as a shell takes it for one word.
+/// Quotes a name as one word of a shell.
 fn quote_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-/// Finds the faults, in the order of the names; of one hint the first of these.
+/// Finds the faults, in the order of the names, at most one for each hint.
 fn find_faults(
     hints: &[ExportedHint<'_>],
     here: Option<(&Path, &str)>,
@@ -157,18 +157,18 @@ fn find_faults(
     found
 }
 
-/// The folders below the top that a hint is for, where its scope names some.
+/// Lists the folders below the top that a hint's scope names.
 fn folders_below(hint: &Value) -> impl Iterator<Item = &str> {
     let globs = hint["meta"]["scope"]["cwd_glob"].as_array().into_iter().flatten().filter_map(Value::as_str);
     globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
 }
 
-/// Returns true when a path is there in such a folder.
+/// Returns true when a folder of the scope has a path.
 fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
     folders_below(hint).any(|folder| is_there(&top.join(folder).join(path)))
 }
 
-/// A scope of folders none of which is on this machine.
+/// Finds a scope whose folders are all missing here.
 fn find_unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
     let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
     let literal =

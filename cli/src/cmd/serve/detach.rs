@@ -14,7 +14,7 @@ use super::{CommandOutput, ServeArgs};
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
-/// Time limit of the start; the server itself gives up sooner on a lock that somebody else holds.
+/// Time limit of the start; the server itself gives up sooner on a lock held elsewhere.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
@@ -29,7 +29,7 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
         print_note(&format!("there will be no log: {}", error.message()));
     }
     let mut command = Command::new(program);
-    // With `--json` the last line of stderr keeps the kind of the error.
+    // The flag `--json` makes the last line of stderr a JSON error.
     command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     set_apart(&mut command);
     let mut server = command.spawn().map_err(|error| detach_error(&format!("it cannot be run ({error})")))?;
@@ -88,8 +88,8 @@ fn detach_error(what: &str) -> Error {
     Error::unavailable(message)
 }
 
-/// Detaches the server from the terminal, so that it no longer gets signals from there, and from the folder in which it
-/// was started, which can then be removed.
+/// Detaches the server from the terminal and its signals, and from the folder in which it was started, which can then
+/// be removed.
 pub(in crate::cmd) fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();

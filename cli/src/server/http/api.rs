@@ -1,5 +1,5 @@
-//! The routes below `/api`, for programs that were made for the upstream plugin: records by plain HTTP. Each route is
-//! one method. The answer has the plugin's shape, and a refusal has a status of its own.
+//! The routes below `/api` serve records over plain HTTP to programs made for the upstream plugin. Each route is one
+//! method. The answer has the plugin's shape, and each refusal its own status.
 //!
 //! | route | method | answer |
 //! |---|---|---|
@@ -28,7 +28,7 @@ use crate::server::work::WorkDesk;
 
 const LIST: &str = "nudge.records.list";
 const UPSERT: &str = "nudge.records.upsert";
-/// Entries of a list that are read at once.
+/// Records that one call of a list reads.
 const LISTED: u64 = 1_000;
 
 /// A route below `/api`.
@@ -59,7 +59,7 @@ impl ApiRoute {
         }
     }
 
-    /// The methods of HTTP that it takes, also as its `Allow` says them.
+    /// Returns the HTTP methods that it takes, also as its `Allow`.
     pub fn allowed_methods(self) -> (&'static [Method], &'static str) {
         match self {
             Self::Projects => (&[Method::GET], "GET"),
@@ -70,7 +70,7 @@ impl ApiRoute {
     }
 }
 
-/// A request that was let in.
+/// An admitted request.
 pub struct ApiRequest {
     /// The route.
     pub api: ApiRoute,
@@ -94,14 +94,14 @@ pub async fn answer_api(
         Ok(answer) => answer,
         Err(error) => (to_status(&error), json!({"error": error.to_json()})),
     };
-    // A value can be written.
+    // A value is always JSON.
     (status, json_text(&body).into_bytes().into())
 }
 
-/// The status of a refusal: its code begins with it.
+/// Returns the status that begins a code.
 fn to_status(error: &Error) -> StatusCode {
     let status = u16::try_from(error.code() / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
-    // A method that does not exist: a server without records.
+    // No such method: a server without records.
     status.filter(|status| status.is_client_error() || status.is_server_error()).unwrap_or(StatusCode::NOT_FOUND)
 }
 
@@ -144,7 +144,7 @@ impl ApiRequest {
         }
     }
 
-    /// The whole list, as the plugin knows no pages.
+    /// Reads all pages: the plugin knows none.
     fn list_all(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
         let mut params = self.read_filters()?;
         params.insert("limit".into(), LISTED.into());
@@ -188,7 +188,7 @@ impl ApiRequest {
     }
 }
 
-/// The answer to an upsert.
+/// Answers an upsert.
 fn answer_upsert(mut done: Value) -> Result<(StatusCode, Value)> {
     if done["written"] == false {
         let message = "Nothing was written, as `near` says nearly the same: change one of these by PUT, or send it again \

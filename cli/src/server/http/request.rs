@@ -39,7 +39,7 @@ impl CallerHeaders {
         }
     }
 
-    /// The same of the page, which is no agent and knows no environment.
+    /// Reads the page's headers: no agent, no environment asked for.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false }
@@ -48,7 +48,7 @@ impl CallerHeaders {
     /// Reads the caller from the headers.
     ///
     /// # Errors
-    /// `E_INVALID` for a key that is none.
+    /// `E_INVALID` for an invalid key.
     pub fn read_caller(&self) -> Result<Caller<'_>> {
         // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -62,7 +62,7 @@ impl CallerHeaders {
     }
 }
 
-/// The service that answers a body, and the places of the caller.
+/// The service for a body, and the caller's places.
 pub struct CallTarget<'a> {
     /// The service that answers calls.
     pub service: Arc<dyn Service>,

@@ -1,9 +1,9 @@
-//! Commands that worked are learned (semantics section 20) if their difference from the failed one is harmless to
-//! repeat. The output of a hostile program may have talked the agent into the rest.
+//! Decides if a command that worked is learned (semantics section 20): only if its difference from the failed one is
+//! harmless to repeat. Hostile output may have suggested any other.
 
 use nudge_core::shell::{self, Command, Folder, Input, Line};
 
-/// Programs that are run with other arguments each time: that one of two worked says nothing of the other.
+/// Programs that run with new arguments each time: a success teaches nothing about a failure.
 const LOOKING: &[&str] = &[
     "ls", "cd", "cat", "head", "tail", "less", "grep", "egrep", "rg", "ag", "find", "fd", "sed", "awk", "echo",
     "printf", "test", "[", "rm", "mv", "cp", "mkdir", "rmdir", "touch", "ln", "chmod", "chown", "diff", "cmp", "wc",
@@ -14,7 +14,7 @@ const LOOKING: &[&str] = &[
 const READERS: &[&str] = &["tail", "head", "cat", "grep", "egrep", "wc"];
 /// Redirections that lose or join the output of a command.
 const QUIET: &[&str] = &["2>&1", ">/dev/null", "2>/dev/null", "&>/dev/null", ">", "2>", "&>", "/dev/null"];
-/// Programs and their words that fetch or run the thing named by the next word.
+/// Programs and their words that fetch or run the thing named next.
 const FETCHING: &[&str] = &[
     "npx",
     "bunx",
@@ -56,8 +56,7 @@ const FETCHING: &[&str] = &[
     "php",
     "env",
 ];
-/// Parts of an option's or a variable's name that promise an address, a place, a program or less safety, wherever they
-/// stand in it.
+/// Parts of option and variable names, anywhere in them, that suggest an address, a place, a program or less safety.
 const DANGEROUS_STEMS: &[&str] = &[
     "exec",
     "shell",
@@ -81,7 +80,7 @@ const DANGEROUS_STEMS: &[&str] = &[
     "pager",
     "trust",
 ];
-/// Such parts that count as whole words alone.
+/// Such parts, as whole words only.
 const DANGEROUS_WORDS: &[&str] = &[
     "index",
     "url",
@@ -166,8 +165,8 @@ const DANGEROUS_WORDS: &[&str] = &[
 /// Longest new word, in bytes.
 const MAX_WORD_BYTES: usize = 40;
 
-/// Decides whether `worked` is a lesson from `failed`: the two are near, the program has the same arguments each time,
-/// more than files differ, and the difference is harmless to repeat.
+/// Decides whether `worked` is a lesson from `failed`: the two are near, the program does not vary its arguments each
+/// time, more than files differ, and the difference is harmless.
 pub fn is_lesson(failed: &str, worked: &str) -> bool {
     let (Some(failed_line), Some(worked_line)) = (shell::parse(failed), shell::parse(worked)) else { return false };
     is_worth_knowing(&failed_line, &worked_line)
@@ -188,7 +187,7 @@ fn is_worth_knowing(failed: &Line, worked: &Line) -> bool {
     !only_files
 }
 
-/// True if the shell puts nothing in, reads nothing and writes to no file that it did not for the line that failed.
+/// True if the new words make the shell expand, read and write nothing that it did not before.
 fn is_harmless_text(failed: &str, worked: &str) -> bool {
     let known: Vec<_> = failed.split_whitespace().collect();
     let is_new = |word: &&str| !known.contains(word) && !QUIET.contains(word);
@@ -224,7 +223,7 @@ fn is_harmless_command(failed: &Line, command: &Command) -> bool {
         |variable: &(String, String)| failed.commands.iter().any(|known| known.assignments.contains(variable));
     let mut variables = command.assignments.iter().filter(|variable| !is_known_variable(variable));
     let is_known_word = |word: &String| failed.commands.iter().any(|known| known.words.contains(word));
-    // The program may be spelled by a path that only the new line has.
+    // The program counts, too: only the new line may name a path.
     let may_fetch = command.words.iter().chain([&command.program]).any(|word| FETCHING.contains(&word.as_str()));
     (is_known_folder || is_folder_within)
         && is_known_input
@@ -237,7 +236,7 @@ fn is_harmless_command(failed: &Line, command: &Command) -> bool {
 
 /// Returns true if a new word is a switch or a name that addresses nothing and runs nothing else.
 fn is_harmless_word(word: &str, before: Option<&str>, may_fetch: bool) -> bool {
-    // `python -m pytest` for `pytest`: the program is the same, by its name and not by a path.
+    // The first word may be new, as in `python -m pytest` for `pytest`, but no path.
     let Some(before) = before else { return !word.contains(['/', '\\']) };
     if word.len() > MAX_WORD_BYTES {
         return false;
@@ -273,7 +272,7 @@ fn is_harmless_name(name: &str) -> bool {
         && !lower.starts_with("dyld_")
 }
 
-/// A word, a number, a version or a list of them: no path, host or option.
+/// Accepts a word, number, version or list of them: no path, host, option.
 fn is_plain(value: &str) -> bool {
     let is_part = |part: &str| {
         let is_version = part.split('.').all(is_number);

@@ -16,7 +16,7 @@ pub fn oracle_matches(pattern: &str, kind: GlobKind, subject: &GlobSubject) -> b
     })
 }
 
-/// Every way to split the text is tried.
+/// Tries every way to split the text.
 fn matches_path(pattern: &[Vec<char>], text: &[Vec<char>]) -> bool {
     match pattern {
         [] => text.is_empty(),

@@ -1,4 +1,4 @@
-//! The programs that run now, and their end with that of this process.
+//! Tracks the running programs and ends them with this process.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -16,10 +16,10 @@ use super::watcher::GroupWatcher;
 const FAREWELL: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(1);
 
-/// The programs that run now, by process id. None of these has been waited for, so no other process has its id.
+/// The programs that run now, by process id. None has been waited for, so its id is not reused.
 struct LivePrograms {
     ids: Vec<u32>,
-    /// This process ends: nothing is started any more.
+    /// Is true at the end: nothing more is started.
     is_ending: bool,
     #[cfg(unix)]
     watcher: GroupWatcher,
@@ -69,7 +69,7 @@ pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Res
         std::os::unix::process::CommandExt::process_group(command, 0);
         watch_signals();
     }
-    // Locked while it starts, so that the thread that ends this process knows of it.
+    // Locked while it starts, so that the thread that ends this process finds it.
     let mut live = lock_live();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
@@ -105,7 +105,7 @@ impl RunningProgram {
     /// The system's error.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            // Locked, as its id may be another's once it was waited for.
+            // Locked: after the wait, its id may be another's.
             let mut live = lock_live();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
@@ -154,8 +154,7 @@ pub fn end_all() {
     end_groups(&live.ids);
 }
 
-/// Ends process groups: asks them to, so that a program can end its own, and kills the rest. The leaders stay to be
-/// waited for.
+/// Ends process groups: asks first, so that a program can end its children, then kills. The leaders must be waited for.
 #[cfg(unix)]
 fn end_groups(ids: &[u32]) {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -183,18 +182,18 @@ fn end_groups(_: &[u32]) {}
 #[cfg(unix)]
 struct EndSignals {
     are_watched: bool,
-    /// Signals that end nothing here, as others listen to them.
+    /// Signals that are ignored here, as others handle them.
     of_others: Vec<std::ffi::c_int>,
 }
 
-/// Says that another part of this process listens to these signals and ends it, if that is meant.
+/// Leaves these signals to another part of this process, which may end it.
 #[cfg(unix)]
 pub fn leave_signals(kinds: &[SignalKind]) {
     lock_live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
-/// Passes a signal to end on to the programs: it goes to this process alone, as they are in groups of their own. If it
-/// cannot be listened to, the programs are started all the same.
+/// Passes end signals on to the programs: as they have groups of their own, only this process gets them. If listening
+/// fails, the programs are started all the same.
 #[cfg(unix)]
 fn watch_signals() {
     use tokio::signal::unix::signal;
@@ -213,7 +212,7 @@ fn watch_signals() {
                 let live = lock_live();
                 if !live.signals.of_others.contains(&number) {
                     end_groups(&live.ids);
-                    // Still locked, so that no caller takes the end of a program for its answer. The code is a shell's.
+                    // Still locked, so no caller takes a killed program's end for an answer. The code is a shell's.
                     std::process::exit(128 + number);
                 }
             }

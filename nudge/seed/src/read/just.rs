@@ -33,7 +33,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// The name of a recipe that needs no argument.
+/// Parses a recipe that needs no argument.
 fn parse_recipe(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once(':')?;
     let mut words = head.trim_start_matches('@').split_whitespace();

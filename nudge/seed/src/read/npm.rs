@@ -15,7 +15,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("package-lock.json", "npm"),
     ("npm-shrinkwrap.json", "npm"),
 ];
-/// Scripts that the manager runs by itself.
+/// Scripts that the manager itself runs.
 const BY_ITSELF: &[&str] = &[
     "install",
     "prepare",

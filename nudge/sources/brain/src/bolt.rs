@@ -1,5 +1,5 @@
-//! The user's graph server, asked by Bolt. Each request has a deadline. After a failure the server is left alone for a
-//! while, so that no question waits for it twice.
+//! Queries the user's graph server by Bolt. Each request has a deadline. After a failure the server is left alone for a
+//! while: no question waits for it twice.
 //!
 //! The user's settings alone name its address and login. A brain may be another person's text, so it names no server.
 
@@ -68,7 +68,7 @@ impl BoltServer {
             let (user, database) = (setting("brain.bolt_user"), setting("brain.bolt_database"));
             BoltEndpoint { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
         });
-        // An address that is none may hold a password.
+        // An invalid address may hold a password.
         let name = if place.is_ok() { address.to_owned() } else { "brain.bolt".to_owned() };
         Some(Self {
             name,
@@ -93,10 +93,10 @@ impl BoltServer {
         answer.map_err(|why| format!("bolt: {} {why}", self.name))
     }
 
-    /// Does some work with the server, unless it failed a short while ago; if the work fails, it is left alone.
+    /// Runs some work with the server, unless it failed a short while ago. A failure starts a pause.
     ///
     /// # Errors
-    /// Why the work failed, now or then.
+    /// The reason, now or earlier.
     pub fn unless_broken<T>(&self, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let now = self.clock.now();
         if let Some(why) = self.break_reason() {
@@ -113,13 +113,13 @@ impl BoltServer {
         broken.as_ref().filter(|(until, _)| self.clock.now() < *until).map(|(_, why)| why.clone())
     }
 
-    /// Notes that it answers again.
+    /// Ends the pause.
     pub fn mark_working(&self) {
         *self.broken.lock() = None;
     }
 }
 
-/// Host, port and whether it is encrypted, of an address. In the clear nothing goes to another machine.
+/// Parses host, port and encryption of an address. Unencrypted, it must be of this machine.
 fn parse_address(address: &str) -> Result<(String, u16, bool), String> {
     let none = || "must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT".to_owned();
     let (scheme, rest) = address.split_once("://").ok_or_else(none)?;

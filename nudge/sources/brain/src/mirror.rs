@@ -1,6 +1,6 @@
 //! The mirror of an index on a graph server: its units and their relations, brought in step by their differences.
 //!
-//! All data there carries names of ours, and the key of its brain: nothing else on the server is read or touched.
+//! All its data there has our names and the key of its brain. It reads and changes nothing else on the server.
 //!
 //! | on the server | properties |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `(:NudgeUnit)` | `key`, which is `brain` and `id`; `path`, `title`, `type`, `domain`; `degree`, its number of relations |
 //! | `[:NUDGE_RELATION]` | `ord`, its place in its unit; `kind`, `weight` |
 //!
-//! Kinds are words of files, so they are a property: a type would have to be part of the statement.
+//! A kind is a word of a file, so it is a property: a type would be part of the statement.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,16 +26,16 @@ use crate::rows;
 
 /// How long a question waits for the server in all.
 pub const WALK_WAIT: Duration = Duration::from_millis(300);
-/// The longest time to find out that the server is there, when no question waits.
+/// Longest wait for a sign of the server, when no question waits for it.
 const REACH_WAIT: Duration = Duration::from_secs(5);
-/// How long one statement may take that reads or writes the mirror.
+/// Longest time of a statement that reads or writes the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
-/// How often the server is compared with the index and written to, until they are the same.
+/// Most rounds of comparing and writing until the server equals the index.
 const ROUNDS: usize = 4;
 /// Rows that are written by one statement.
 const BATCH: usize = 500;
 
-/// Servers differ in how a key is declared; a server refuses the forms that it does not know, and does without.
+/// Declarations of a key; servers differ. A server refuses unknown forms, and works without a key.
 const KEYS: [&str; 3] = [
     "CREATE CONSTRAINT nudge_unit_key IF NOT EXISTS FOR (u:NudgeUnit) REQUIRE u.key IS UNIQUE",
     "CREATE CONSTRAINT ON (u:NudgeUnit) ASSERT u.key IS UNIQUE",
@@ -54,8 +54,8 @@ const DELETE_RELATIONS: &str =
 const PUT_UNITS: &str = "UNWIND $rows AS row MERGE (u:NudgeUnit {key: row.key})
     SET u.brain = row.brain, u.id = row.id, u.path = row.path, u.title = row.title, u.type = row.type,
         u.domain = row.domain, u.degree = row.degree";
-// None of them is there. A MERGE that comes to a unit twice is refused by ArcadeDB 26.10, which takes the first time for
-// somebody else's.
+// The relations do not exist yet. ArcadeDB 26.10 refuses a MERGE that meets a unit twice: it takes the first time for
+// another writer's.
 const PUT_RELATIONS: &str = "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.src}) MATCH (v:NudgeUnit {key: row.dst})
     CREATE (u)-[:NUDGE_RELATION {ord: row.ord, kind: row.kind, weight: row.weight}]->(v)";
 const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u.degree <= $limit
@@ -65,29 +65,29 @@ const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u
 #[derive(Clone, Copy)]
 pub struct GraphMirror<'a> {
     pub bolt: &'a BoltServer,
-    /// Tells brains apart that lie on one server.
+    /// The brain's key, unique on the server.
     pub brain: &'a str,
 }
 
-/// Units and relations, as they are in one of the two places.
+/// The units and relations of one side: index or server.
 #[derive(Debug, Default, PartialEq)]
 pub struct GraphPicture {
-    /// By their keys: id, path, title, type, domain, degree.
+    /// By unit key: id, path, title, type, domain, degree.
     units: BTreeMap<String, Row>,
-    /// By the key of their unit, and their place in it: key of the other unit, kind, weight.
+    /// By unit key and place in the unit: key of the other unit, kind, weight.
     relations: BTreeMap<(String, i64), Row>,
-    /// Keys of units that are there more than once, or have two relations in one place.
+    /// Keys of units that appear twice, or have two relations in one place.
     doubtful: BTreeSet<String>,
 }
 
 /// How the server's picture differs from the index's.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MirrorDifferences {
-    /// Units that it lacks, or has otherwise.
+    /// Units that it lacks or that differ.
     pub missing: usize,
     /// Units that it has without a file.
     pub orphans: usize,
-    /// Relations that it lacks, has otherwise, or has beyond those of the files.
+    /// Relations that it lacks, that differ, or that no file has.
     pub relations: usize,
 }
 
@@ -153,7 +153,7 @@ impl GraphPicture {
         picture
     }
 
-    /// How another one differs from this.
+    /// Counts how another differs.
     fn find_differences(&self, other: &Self) -> MirrorDifferences {
         let beyond = other.relations.keys().filter(|key| !self.relations.contains_key(*key)).count();
         MirrorDifferences {
@@ -164,7 +164,7 @@ impl GraphPicture {
         }
     }
 
-    /// The statements that make another one as this.
+    /// Builds statements that make another equal.
     fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<CypherQuery> {
         let gone: BTreeSet<String> =
             other.units.keys().filter(|key| !self.units.contains_key(*key)).chain(&other.doubtful).cloned().collect();
@@ -209,7 +209,7 @@ impl GraphMirror<'_> {
         Ok(rows.first().and_then(|row| row.first()).map(to_text).unwrap_or_default())
     }
 
-    /// Asks the server for anything at all.
+    /// Checks that the server answers.
     pub fn check_reachable(&self) -> Result<(), String> {
         self.fetch_state(REACH_WAIT).map(drop)
     }
@@ -226,8 +226,7 @@ impl GraphMirror<'_> {
         Ok(GraphPicture::from_rows(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
     }
 
-    /// Checks within the time of a question that the server has the same as the index, and returns the rest of that
-    /// time.
+    /// Checks that the server equals the index within the time of a question, and returns the time left.
     pub fn in_step(&self, state: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         if self.bolt.unless_broken(|| self.fetch_state(WALK_WAIT))? == state {
@@ -236,7 +235,7 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
     }
 
-    /// Brings the server in step, unless it is. `stop` ends it between two batches: the next time does the rest.
+    /// Brings the server in step, unless it is. `stop` ends it between two batches; the next call does the rest.
     pub fn catch_up(
         &self,
         state: &str,
@@ -269,8 +268,7 @@ impl GraphMirror<'_> {
         for _ in 0..ROUNDS {
             let there = self.fetch_picture()?;
             if there == *picture {
-                // A server that was just started is slow at the first question of a kind; this one goes ahead of any
-                // user's.
+                // A new server is slow at its first question of a kind; this question goes ahead of any user's.
                 let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.fetch_edges(&one, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
@@ -286,7 +284,7 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has something else than was written to it", self.bolt.name()))
     }
 
-    /// How the server differs from the index; `None` while it has not caught up.
+    /// Counts how the server differs from the index; `None` while it is behind.
     pub fn find_differences(&self, state: &str, picture: &GraphPicture) -> Result<Option<MirrorDifferences>, String> {
         let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
         if self.fetch_state(REACH_WAIT)? != state {
@@ -300,17 +298,17 @@ impl GraphMirror<'_> {
     }
 }
 
-/// The relations on a server that is in step, seen from an index; those of the index from where the server fails.
+/// Walks the relations on a server in step; if the server fails, the rest comes from the index.
 pub struct MirrorWalk<'a> {
     mirror: Option<GraphMirror<'a>>,
-    /// The rest of the wait for the server: the time between two hops does not count.
+    /// The time left to wait for the server: time between two hops does not count.
     left: Cell<Duration>,
     relations: IndexRelations<'a>,
     why: &'a RefCell<Option<String>>,
 }
 
 impl<'a> MirrorWalk<'a> {
-    /// With the time that the server has to answer. Why it did not goes into `why`.
+    /// Makes a walk with a time limit of the server. A failure goes into `why`.
     pub fn new(
         c: &'a Connection,
         mirror: Option<(GraphMirror<'a>, Duration)>,

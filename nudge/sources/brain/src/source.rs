@@ -1,4 +1,4 @@
-//! The brain as a source: which folder is meant, and its index while it is in use.
+//! Runs the brain as a source: finds the folder and holds its index open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,20 +58,20 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(BrainSource::open(host))),
 };
 
-/// How long a question waits until the files were looked at; then the index answers as it is.
+/// Longest wait of a question for the scan of the files; then the index answers as it is.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
 /// How long the worker waits for the model to be loaded.
 const WORK_WAIT: Duration = Duration::from_secs(30);
 /// Most brains that are held open.
 const MAX_OPEN: usize = 4;
 
-/// The source, open. The index of a brain is opened when somebody first asks for it.
+/// The open source. It opens the index of a brain on first use.
 pub struct BrainSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     cache: DataDir,
-    /// The folder by the settings.
+    /// The folder in the settings.
     root: Option<PathBuf>,
     pub(crate) fusion: RankFusion,
     /// The graph server, if there is one.
@@ -79,7 +79,7 @@ pub struct BrainSource {
     /// The language model that orders found units, if the settings want one.
     pub(crate) reranker: Option<Reranker>,
     models: Arc<dyn ModelProvider>,
-    /// The last one used stands last.
+    /// Open indexes, the latest last.
     open: Mutex<Vec<Arc<BrainIndex>>>,
     worker: SourceWorker,
     asked: AtomicU64,
@@ -110,8 +110,8 @@ impl BrainSource {
         named.filter(|root| root.is_absolute()).or_else(|| self.root.clone())
     }
 
-    /// Opens the brain that a caller means: the named one, else the one around the caller's folder. A brain that was
-    /// merely cloned answers questions, and makes no offers.
+    /// Opens the brain that a caller means: the named one, else the one around the caller's folder. Such an unnamed
+    /// brain may be a mere clone: it makes no offers.
     pub(crate) fn open_brain(&self, context: &Context) -> Result<Arc<BrainIndex>> {
         let here = || {
             let mut folders = Path::new(context.cwd()?).ancestors();
@@ -125,7 +125,7 @@ impl BrainSource {
         self.index(&self.find_named(context).or_else(here).ok_or_else(none)?)
     }
 
-    /// The index of a folder.
+    /// Opens a folder's index.
     pub(crate) fn index(&self, root: &Path) -> Result<Arc<BrainIndex>> {
         let folder = BrainFolder::open(root)?;
         let mut open = self.open.lock();
@@ -145,8 +145,8 @@ impl BrainSource {
         Ok(index)
     }
 
-    /// Brings an index in step with its files, as far as there is time. Returns the reasons why it could be better, for
-    /// people. An index that was never made is made now: it would answer nothing.
+    /// Brings an index in step with its files, as far as time allows. Returns the reasons why it is incomplete, for
+    /// people. A missing index is built now: without it there is no answer.
     pub(crate) fn refresh_index(&self, index: &BrainIndex) -> Result<Vec<String>> {
         let stale = match self.look_at_files(index, None) {
             // The units that were read before answer all the same.
@@ -156,8 +156,8 @@ impl BrainSource {
         Ok(list_degraded(index, stale))
     }
 
-    /// Does as [`refresh_index`](Self::refresh_index) for a status, which waits for no other call that reads the files or writes
-    /// the index, and answers whatever happens.
+    /// Works as [`refresh_index`](Self::refresh_index) for a status: it waits for no call that reads the files or
+    /// writes the index, and never fails.
     pub(crate) fn refresh_at_once(&self, index: &BrainIndex) -> Vec<String> {
         if index.is_scanned() {
             return list_degraded(index, Some("stale: another call reads the files".to_owned()));
@@ -167,7 +167,7 @@ impl BrainSource {
         list_degraded(index, stale_note(limit.run(|| self.look_at_files(index, Some(end)))))
     }
 
-    /// Brings an index in step, and returns whether it is. `first_end` is the end of the first look at all files.
+    /// Brings an index in step, and returns true if it is. `first_end` is the deadline of the first full scan.
     fn look_at_files(&self, index: &BrainIndex, first_end: Option<Instant>) -> Result<bool> {
         let is_made = index.is_made()?;
         let changes = if is_made { index.follow.wait_for_changes() } else { None };
@@ -192,7 +192,7 @@ impl BrainSource {
         self.bolt.as_ref().map(|bolt| GraphMirror { bolt, brain: &index.key })
     }
 
-    /// Brings the graph server in step with an index; whether it is.
+    /// Updates the graph server; true if it is in step.
     fn keep_mirror(&self, index: &BrainIndex, stop: &StopFlag) -> Result<bool> {
         let Some(mirror) = self.open_mirror(index) else { return Ok(true) };
         let state = index.db.read(mirror::read_state)?;
@@ -201,7 +201,7 @@ impl BrainSource {
         Ok(mirror.bolt.unless_broken(|| mirror.catch_up(&state, picture, &|| stop.is_set())).is_ok())
     }
 
-    /// Makes vectors for a moment in a process without a worker.
+    /// Makes vectors for a second in a process without a worker.
     pub(crate) fn make_up_alone(&self, index: &BrainIndex, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
@@ -223,7 +223,7 @@ impl BrainSource {
         self.worker.wake();
     }
 
-    /// Tells of a file that was written.
+    /// Reports a file that was written.
     pub(crate) fn tell_change(&self, by: Caller<'_>, what: &'static str, id: &str) {
         self.work_on();
         self.changes.tell_changes(&[ChangeEvent {
@@ -236,7 +236,7 @@ impl BrainSource {
         }]);
     }
 
-    /// Waits until the changes that the system reports are over: changes that come together are read together.
+    /// Waits until the system reports no more changes, so that a burst of them is read at once.
     fn wait_until_settled(&self, stop: &StopFlag) {
         let rest = || self.open.lock().iter().filter_map(|index| index.follow.time_until_look()).min();
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
@@ -262,7 +262,7 @@ impl BrainSource {
             let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
                 None => continue,
                 Some(ModelState::Ready(model)) => model,
-                // Other brains have files that are to be read all the same.
+                // The files of the other brains are still read.
                 Some(_) => {
                     is_done = false;
                     continue;
@@ -275,14 +275,14 @@ impl BrainSource {
                     return Ok(false);
                 }
             }
-            // The next prompt does not wait for them to be read.
+            // The vectors are loaded before the next prompt.
             index.meanings.with_memory(&index.db, Some(&*model), |_, _| Ok(()))?;
         }
         Ok(is_done)
     }
 }
 
-/// A path of the user's, where `~` is their home.
+/// Replaces a leading `~` by the user's home.
 pub(crate) fn at_home(path: &str) -> PathBuf {
     let home = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     match home.zip(std::env::home_dir()) {
@@ -294,7 +294,7 @@ pub(crate) fn at_home(path: &str) -> PathBuf {
 impl TableService for BrainSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Each change goes through `Db::write_once` of the brain that it is of.
+    // Each change goes through `Db::write_once` of its brain.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -364,7 +364,7 @@ fn stale_note(looked: Result<bool>) -> Option<String> {
     }
 }
 
-/// Lists why an index is not as good as it could be, for people.
+/// Lists why an index is stale or only temporary, for people.
 fn list_degraded(index: &BrainIndex, stale: Option<String>) -> Vec<String> {
     index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect()
 }

@@ -1,4 +1,4 @@
-//! A unit of knowledge, as its file describes it.
+//! Reads one unit of knowledge from its file.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use crate::chunk::{self, TextChunk};
 use crate::front::{FileParts, FrontmatterFields, split_file, to_plain_text};
 use crate::outline::{OutlineLink, TextOutline};
 
-/// The words for a type that have a meaning here; others are kept, and told of.
+/// The known types of a unit; any other type is kept and reported.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
-/// The weights of relations: with a type that the author gave, and as mere links.
+/// Weights of relations: with a type or under "related", and as mere links.
 const TYPED: f64 = 1.0;
 const POINTING: f64 = 0.5;
 /// The relation of a link in the text.
 const LINKS: &str = "links_to";
-/// Longest title, id, tag and so on, in characters; a longer one is text that ended up there.
+/// Most characters of a title, id, tag or other name; the rest is cut off.
 const MAX_CHARS: usize = 200;
 /// Most relations of a file.
 const MAX_RELATIONS: usize = 2_000;
@@ -25,7 +25,7 @@ const MAX_RELATIONS: usize = 2_000;
 pub struct KnowledgeUnit {
     /// The id that the file gives itself, if any.
     pub own_id: Option<String>,
-    /// The path without `.md`, by which it goes otherwise.
+    /// The path without `.md`, if it gives itself no id.
     pub path_id: String,
     /// The title.
     pub title: String,
@@ -48,9 +48,9 @@ pub struct KnowledgeUnit {
     pub modified: Option<String>,
     /// The related units.
     pub relations: Vec<ParsedRelation>,
-    /// The fields, as they stand there.
+    /// The frontmatter, as written.
     pub fields: FrontmatterFields,
-    /// The pieces, as places in the file.
+    /// The chunks, as ranges in the file.
     pub chunks: Vec<TextChunk>,
     /// The problems found in it.
     pub problems: Vec<String>,
@@ -59,11 +59,11 @@ pub struct KnowledgeUnit {
 /// A unit that another one names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedRelation {
-    /// The unit, as it is named.
+    /// The name of the other.
     pub target: RelationTarget,
     /// The type of the relation, such as `uses`.
     pub kind: String,
-    /// How much that counts, 0 to 1.
+    /// The weight, 0 to 1.
     pub weight: f64,
 }
 
@@ -79,7 +79,7 @@ pub enum RelationTarget {
 }
 
 impl RelationTarget {
-    /// The word for how it is named.
+    /// Returns the word for it.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Id(_) => "id",
@@ -88,7 +88,7 @@ impl RelationTarget {
         }
     }
 
-    /// As it stands in the file.
+    /// Returns the name itself.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Id(text) | Self::Name(text) | Self::Path(text) => text,
@@ -97,7 +97,7 @@ impl RelationTarget {
 }
 
 impl KnowledgeUnit {
-    /// Reads a file. Whatever stands in it, it is a unit.
+    /// Reads a file. It never fails: any text is a unit.
     pub fn read(path: &str, text: &str) -> Self {
         let FileParts { open, yaml, close, body } = split_file(text);
         let fields = FrontmatterFields::read(yaml);
@@ -145,7 +145,7 @@ impl KnowledgeUnit {
         }
     }
 
-    /// Joins the names of a unit for the head of its first piece: a unit is found by its names as well.
+    /// Joins title, aliases and tags for the head of the first chunk, so that a search finds them.
     pub fn join_names(&self) -> String {
         let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
         names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
@@ -158,7 +158,7 @@ pub fn without_ending(path: &str) -> &str {
     ending.map_or(path, |at| &path[..at])
 }
 
-/// The folder below `domains`, else the first folder.
+/// The folder below `domains`, else the first one.
 fn domain_of(path: &str) -> &str {
     let mut folders = path.split('/');
     folders.next_back();
@@ -168,7 +168,7 @@ fn domain_of(path: &str) -> &str {
     }
 }
 
-/// Text in one line, as long as a name may be.
+/// Joins the lines and cuts at the limit.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect()
 }
@@ -213,7 +213,7 @@ fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<Pars
     relations
 }
 
-/// The target of a property that is `[[target|shown]]`. Without quotes, YAML takes that for a list in a list.
+/// The target of a property `[[target|shown]]`. Without quotes, YAML reads it as a list in a list.
 fn parse_wiki_link(value: &Value) -> Option<String> {
     let inner = match value {
         Value::String(text) => text.trim().strip_prefix("[[")?.strip_suffix("]]")?.to_owned(),
@@ -225,7 +225,7 @@ fn parse_wiki_link(value: &Value) -> Option<String> {
     Some(one_line(target)).filter(|target| !target.is_empty())
 }
 
-/// A path with its percent signs read.
+/// Decodes percent signs in a path.
 fn decode_path(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,4 +1,4 @@
-//! From bytes to facts.
+//! Extracts facts.
 
 mod anew;
 mod frame;
@@ -26,13 +26,13 @@ pub(crate) use frame::FrameKind;
 pub(crate) use walk::{NodeDraft, TreeWalk, end_byte, start_byte};
 
 const FILE_MAX: usize = 512 * 1024;
-/// On a processor: a machine that is busy skips no file that another time it would read.
+/// CPU time: a busy machine skips no file that it reads at other times.
 const PARSE_MAX: Duration = Duration::from_millis(250);
 const LINE_MEAN_MAX: usize = 500;
 /// Smaller files may be one line.
 const MINIFIED_MIN: usize = 5_000;
 
-/// The version of the facts: raised whenever those of the same bytes change.
+/// The version of the facts. Raise it when the same bytes give other facts.
 pub const EXTRACTOR: u32 = 6;
 
 /// Why a file has no facts.
@@ -49,7 +49,7 @@ pub enum Skip {
     NotText,
     /// Lines of more than 500 bytes on average.
     Minified,
-    /// Says of itself that a program wrote it.
+    /// The file says that a program wrote it.
     Generated,
     /// Nested more than 1,000 deep.
     TooDeep,
@@ -75,7 +75,7 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Reads a file. The path is relative to the root, with `/`, and tells language and tests.
+/// Reads a file. The path, relative to the root with `/`, decides language and tests.
 pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let language = CodeLanguage::from_path(path).ok_or(Skip::UnknownLanguage)?;
     let grammar = language.grammar().ok_or(Skip::UnknownLanguage)?;
@@ -87,7 +87,7 @@ pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     Ok(walk.into_facts())
 }
 
-/// The text, if it is one that a person wrote.
+/// Returns the text if a person wrote it.
 fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
     if bytes.len() > FILE_MAX {
         return Err(Skip::TooLarge);
@@ -108,7 +108,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
 
 fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
     thread_local! {
-        // What a parser has allocated serves the next file.
+        // The next file reuses the parser's memory.
         static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
     }
     PARSER.with_borrow_mut(|parser| {
@@ -123,7 +123,7 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
 
 fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let (start, begun) = (Instant::now(), thread_cpu_time());
-    // The time that has passed is asked first, as it is read without a call of the system.
+    // The wall clock is asked first, as reading it needs no system call.
     let is_late = || start.elapsed() > PARSE_MAX && thread_cpu_time().saturating_sub(begun) > PARSE_MAX;
     let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
@@ -132,7 +132,7 @@ fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 
-/// Whether a path is one of tests.
+/// Returns true for a test path.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);

@@ -1,4 +1,4 @@
-//! The languages, and a table for each that gives its syntax a meaning.
+//! Lists the languages, each with a table that reads its syntax.
 
 mod c;
 #[cfg(feature = "code-all")]
@@ -42,7 +42,7 @@ pub enum CodeLanguage {
 }
 
 impl CodeLanguage {
-    /// The language of a file, by its extension; none if this build does not read it.
+    /// Returns a file's language by its extension; none if this build lacks it.
     pub fn from_path(path: &str) -> Option<Self> {
         let file = path.rsplit('/').next()?;
         let (stem, extension) = file.rsplit_once('.')?;
@@ -86,7 +86,7 @@ impl CodeLanguage {
         }
     }
 
-    /// Returns its tables.
+    /// Returns its table.
     pub(crate) fn grammar(self) -> Option<&'static Grammar> {
         macro_rules! table {
             ($spec:expr) => {{
@@ -116,7 +116,7 @@ impl CodeLanguage {
         }
     }
 
-    /// Returns true for JavaScript and TypeScript: their files use each other.
+    /// Returns true for JavaScript and TypeScript, which use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
     }
@@ -126,7 +126,7 @@ impl CodeLanguage {
         matches!(self, Self::Rust | Self::Go | Self::Java | Self::C | Self::Cpp | Self::CSharp)
     }
 
-    /// Returns true if members of one name are told apart by their parameters or the build.
+    /// Returns true if members may share a name and differ in parameters or build.
     pub(crate) fn has_overloads(self) -> bool {
         matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
     }
@@ -148,7 +148,7 @@ impl CodeLanguage {
 mod tests {
     use super::*;
 
-    /// A release of a grammar may rename what the tables go by, and nothing else would tell.
+    /// A new grammar may rename kinds and fields; no other test notices it.
     #[test]
     fn every_kind_and_field_of_the_tables_is_in_the_grammar() {
         let mut all_missing = Vec::new();
@@ -160,7 +160,7 @@ mod tests {
                 spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
             let missing: Vec<_> = kinds.filter(|kind| !is_there(kind, true)).collect();
             all_missing.push(format!("{missing:?}"));
-            // Keywords stand for themselves, such as `super`.
+            // A shape may be a keyword, such as `super`.
             let missing: Vec<_> = spec
                 .shapes
                 .iter()
@@ -191,7 +191,7 @@ mod tests {
         assert!(all_missing.is_empty(), "{all_missing:?}");
     }
 
-    /// The tables, with all grammars that share one: that of C only where C++ is built, too.
+    /// Lists the tables, each with all its grammars; C only where C++ is built, too.
     fn specs() -> Vec<Vec<LanguageSpec>> {
         #[allow(unused_mut, reason = "there are more of them where these are built")]
         let mut all = vec![

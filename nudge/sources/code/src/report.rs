@@ -1,4 +1,4 @@
-//! Reports of the answers, as the command line prints them for a person.
+//! Formats answers as the command line prints them for a person.
 
 use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
 use serde_json::Value;
@@ -205,7 +205,7 @@ fn tests_notes(tests: &Value) -> Vec<String> {
     note.into_iter().chain(named).collect()
 }
 
-/// How far the answer can be relied on, where that is not wholly.
+/// Lists the limits of the answer's freshness.
 fn as_of(answer: &Value) -> Vec<String> {
     let as_of = &answer["as_of"];
     let pending = as_of["pending"].as_u64().filter(|pending| *pending > 0);
@@ -217,7 +217,7 @@ fn as_of(answer: &Value) -> Vec<String> {
     pending.into_iter().chain(looked).chain(truncated).collect()
 }
 
-/// The file and the name in an id.
+/// Splits an id: file and name.
 fn split_id(id: &Value) -> (String, String) {
     let id = id.as_str().unwrap_or_default();
     let bare = id.strip_prefix("node:").unwrap_or(id);

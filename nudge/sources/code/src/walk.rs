@@ -22,17 +22,17 @@ pub const MAX_FILES: usize = 20_000;
 pub struct WalkResult {
     /// Files of code, and manifests, by their names.
     pub files: BTreeMap<Box<str>, FileMarks>,
-    /// The folders that may hold more.
+    /// The folders that were entered.
     pub folders: Vec<PathBuf>,
     /// How many files were left out, by reason.
     pub skipped: BTreeMap<&'static str, usize>,
-    /// There is more than is indexed.
+    /// More exists than is indexed.
     pub is_truncated: bool,
     /// The time it took.
     pub took: Duration,
 }
 
-/// Walks a root. It ends early, and says nothing, when `is_over`.
+/// Walks a root. It ends early, without a result, when `is_over`.
 pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkResult> {
     let begun = Instant::now();
     let mut walked = WalkResult::default();
@@ -63,8 +63,8 @@ pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkR
     Some(walked)
 }
 
-/// Tells if a walk would find a file, without a walk for each new file. The rules of a folder are read once, so it is
-/// good for a moment.
+/// Tells if a walk would find a file, without a walk for each. It reads the rules of a folder once, so it is good for a
+/// moment.
 pub struct FileFinder<'a> {
     root: &'a ProjectRoot,
     /// The rules of the entered folders; none for a folder that a walk would not enter.
@@ -99,7 +99,7 @@ impl<'a> FileFinder<'a> {
             if let Some(known) = self.entered.get(folder) {
                 rules.clone_from(known);
             } else {
-                // The walk itself reports the rules that it passes over.
+                // The walk itself reports skipped rules.
                 let top =
                     || rules::with_sources(self.root, |all| FolderRules::new(self.root.path(), all, &mut |_, _| {}));
                 rules = if folder == self.root.path() { Some(top()) } else { rules };
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The names that a walk finds; asked one by one, it is the same ones.
+    /// Lists the names that a walk finds; asked singly, they are the same.
     fn names(root: &ProjectRoot) -> Vec<String> {
         let walked = walk_root(root, &|| false).unwrap();
         let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();
@@ -259,7 +259,7 @@ mod tests {
         std::os::unix::fs::symlink("..", at.join("a/loop")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", at.join("out.py")).unwrap();
         pipe(&at.join("pipe.py"));
-        // Whoever opened it would wait for ever.
+        // Opening it would block for ever.
         pipe(&at.join(".gitignore"));
         fs::write(at.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
         assert_eq!(names(&root(at)), ["a/b.py", "setup.py"]);

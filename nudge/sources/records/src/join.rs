@@ -1,4 +1,4 @@
-//! Making two projects one.
+//! Joins two projects.
 
 use nudge_core::clock::Clock;
 use nudge_core::context::ContextSpec;
@@ -19,7 +19,7 @@ use crate::write::MAX_RECORDS;
 pub struct ProjectJoinParams {
     /// The name of the project whose records move.
     pub from: String,
-    /// The project that they move to; the one of the context may be without a record yet.
+    /// The project that they move to; the context's project may have no record yet.
     pub into: String,
     /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
@@ -29,14 +29,14 @@ pub struct ProjectJoinParams {
 /// Result of `nudge.records.join_projects`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProjectJoin {
-    /// The name of the one project that there is now.
+    /// The name of the joined project.
     pub project: String,
     /// How many records have moved.
     pub moved: usize,
 }
 
 impl ProjectJoinParams {
-    /// Makes two projects one.
+    /// Joins two projects.
     pub fn write(
         &self,
         tx: &Transaction<'_>,

@@ -1,4 +1,4 @@
-//! Records out of this database and into it: an export, the rows of an import, a backup.
+//! Moves records out of this database and into it: export, import, backup.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ pub const FORMAT: &str = "nudge-records/1";
 pub static PAGES: DocumentPages = DocumentPages { cursor: "after", list: "records", next: "next" };
 /// Bytes of texts after which a page of an export ends.
 const PAGE_BYTES: usize = 8 << 20;
-/// Most bytes of texts in an export that is one answer: escaped as JSON, most are no longer than the longest answer that
-/// a client reads, 128 MiB.
+/// Most bytes of texts in an export that is one answer. As JSON, most such exports stay within 128 MiB, the longest
+/// answer that a client reads.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
 /// Bytes that a record takes in an export besides its texts.
 const RECORD_BYTES: usize = 200;
-/// Most records that are named as left out.
+/// Most records named in each list.
 const MAX_NAMED: usize = 100;
 
 /// Params of `nudge.records.export`.
@@ -97,14 +97,14 @@ pub struct RecordImport {
     pub imported: usize,
     /// Records that were there already, with the same words.
     pub skipped: usize,
-    /// New ones that are like another of their project and kind: by their meaning where a model is there, of the first
-    /// 20, else by their titles. The first 100.
+    /// New records like another of their project and kind: by meaning for the first 20 if there is a model, else by
+    /// title. At most 100.
     pub similar: Vec<AlikeRecord>,
-    /// How many more are.
+    /// How many others.
     pub omitted: usize,
     /// Records that may not be stored.
     pub refused: usize,
-    /// Why, of the first 100 of them; by their place in the file, as their texts may be anything.
+    /// Reasons for the first 100 of them, by place in the file, as their texts may be anything.
     pub errors: Vec<RefusedRecord>,
 }
 
@@ -115,7 +115,7 @@ pub struct AlikeRecord {
     pub id: i64,
     /// The title.
     pub title: String,
-    /// The other: the nearest, or the newest of the same title.
+    /// The nearest other, or the newest of the same title.
     pub like: SimilarRecord,
 }
 
@@ -177,7 +177,7 @@ pub struct RecordRecovery {
 /// Resolves a path from the caller's folder.
 ///
 /// # Errors
-/// `E_INVALID` for a relative one, when nothing says where it begins.
+/// `E_INVALID` for a relative path without a folder to begin at.
 pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     let context = context.build()?;
     let path = context.cwd().map_or_else(|| PathBuf::from(file), |cwd| Path::new(cwd).join(file));
@@ -185,7 +185,7 @@ pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
 }
 
-/// Reads the records of a project, or of all: a page of those after a number, or all in one answer.
+/// Reads the records of a project, or of all: a page after a number, or all in one answer.
 ///
 /// # Errors
 /// `E_INVALID` when one answer would be too large.
@@ -240,7 +240,7 @@ pub struct ImportBatch<'a> {
 /// Writes a batch of records, and adds their outcome to `done`.
 ///
 /// # Errors
-/// `E_QUOTA`; then `done` has those before the one without room.
+/// `E_QUOTA`; then `done` counts all before the record at fault.
 pub fn import_batch(
     tx: &Transaction<'_>,
     batch: &ImportBatch<'_>,
@@ -310,12 +310,12 @@ impl RecordImport {
 }
 
 impl MovedRecord {
-    /// About how many bytes it has in an export.
+    /// Estimates its bytes in an export.
     pub fn bytes(&self) -> usize {
         self.project.len() + self.title.len() + self.body.len() + RECORD_BYTES
     }
 
-    /// Returns a valid title: a title of the upstream's may be longer, or have lines.
+    /// Returns a valid title: an upstream title may be longer, or have lines.
     pub fn to_title(&self) -> String {
         // A valid title comes back as it was.
         if record::is_title(&self.title) {
@@ -326,7 +326,7 @@ impl MovedRecord {
     }
 }
 
-/// The record, where it is new; or why it may not be stored.
+/// Writes a record. Returns it if new, or its refusal.
 ///
 /// # Errors
 /// `E_QUOTA`, which ends the import.

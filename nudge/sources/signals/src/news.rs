@@ -1,4 +1,4 @@
-//! Waiting for something to happen in folders: told by the system where it tells, and looked for where it does not.
+//! Waits for changes in folders: the system reports them, or regular looks find them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::time::Duration;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use nudge_core::source::StopFlag;
 
-/// Time between two looks if the system reports changes: network folders report none, and a folder replaced between two
-/// looks is not followed.
+/// Time between two looks if the system reports changes. Network folders report none, and a replaced folder is not
+/// followed.
 const WHERE_TOLD: Duration = Duration::from_secs(2);
-/// Between two looks where it does not.
+/// Time between two looks otherwise.
 const WHERE_NOT_TOLD: Duration = Duration::from_millis(250);
 
 /// The folders that are followed.
 pub struct FollowedFolders {
     stop: StopFlag,
-    /// `None` where the system has no more of them.
+    /// `None` if the system cannot give one.
     watcher: Option<RecommendedWatcher>,
     followed: BTreeSet<PathBuf>,
 }
 
 impl FollowedFolders {
-    /// Follows nothing yet. Something new, and only that, ends a [`wait_for_news`](Self::wait_for_news).
+    /// Makes an empty set. Reading a file does not end a [`wait_for_news`](Self::wait_for_news).
     pub fn new(stop: &StopFlag) -> Self {
         let told = stop.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -34,7 +34,7 @@ impl FollowedFolders {
         Self { stop: stop.clone(), watcher: watcher.ok(), followed: BTreeSet::new() }
     }
 
-    /// Follows these folders, not the folders in them, and no others. Missing folders are passed over.
+    /// Follows exactly these folders, without their subfolders. Missing folders are passed over.
     pub fn follow_folders<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
         let Some(watcher) = &mut self.watcher else { return };
         let wanted: BTreeSet<_> = folders.into_iter().map(Path::to_owned).collect();
@@ -46,7 +46,7 @@ impl FollowedFolders {
         self.followed = wanted.into_iter().filter(is_followed).collect();
     }
 
-    /// Waits for something new, at most so long; whether it is time to end.
+    /// Waits for a change, at most so long; true if it is time to end.
     pub fn wait_for_news(&self, at_most: Duration) -> bool {
         let look = if self.watcher.is_some() { WHERE_TOLD } else { WHERE_NOT_TOLD };
         self.stop.wait_for_news(at_most.min(look))

@@ -6,7 +6,7 @@ use super::command::{is_flag_value, strip_quotes};
 /// The meaning of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextWord {
-    /// Nothing of an entry.
+    /// No word of an entry.
     Other,
     /// The machine's name.
     Machine,
@@ -23,7 +23,7 @@ pub(super) fn find_netrc_password(text: &str) -> Option<&'static str> {
         return None;
     }
     let (mut next, mut login) = (NextWord::Other, false);
-    // A line break may also be written out, as in the argument of `printf`.
+    // A line break may be an escape, as in the argument of `printf`.
     let lines = text.split_ascii_whitespace().flat_map(|words| words.split("\\n")).flat_map(|words| words.split("\\t"));
     for word in lines.map(strip_quotes).filter(|word| !word.is_empty()) {
         next = match (next, word) {
@@ -49,7 +49,7 @@ pub(super) fn find_netrc_password(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Behind a login any literal is one; else prose may speak of a machine and of passwords.
+/// After a login any literal counts; else it must look like a password, not prose.
 fn is_password(word: &str, login: bool) -> bool {
     is_flag_value(word) && (login || is_passwordish(word) || is_random(word, 10))
 }

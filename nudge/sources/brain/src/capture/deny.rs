@@ -1,5 +1,5 @@
-//! Folders whose sessions are never captured. A folder has many names, by links and by `..`, and a session may name
-//! several folders: any name of any of them counts.
+//! Denies the capture of sessions in some folders. Links and `..` give a folder many names, and a session may name
+//! several folders: each name of each folder counts.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Pa
     folders.into_iter().any(is_in)
 }
 
-/// A folder as it is written without `..`, and as it is on the disk: one that is gone still has its written name.
+/// Returns the written name without `..`, and the real one; a missing folder still has a written one.
 fn list_names(folder: &Path) -> [PathBuf; 2] {
     let mut written = PathBuf::new();
     for part in folder.components() {
@@ -34,7 +34,7 @@ fn list_names(folder: &Path) -> [PathBuf; 2] {
     [written, real]
 }
 
-/// A path without links, as far as it is there.
+/// Resolves links, as far as a path exists.
 fn resolve_links(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

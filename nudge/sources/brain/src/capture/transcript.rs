@@ -1,5 +1,5 @@
-//! Reads the words and calls of a session from the file that its client keeps. Neither format is documented: an unknown
-//! line is passed over, and a file without any known line is no transcript.
+//! Reads the words and calls of a session from its client's file. Both formats are undocumented: an unknown line is
+//! passed over, and a file without any known line is no transcript.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -46,17 +46,17 @@ pub enum SessionTurn {
 pub struct Transcript {
     /// The client that wrote the file.
     pub agent: TranscriptClient,
-    /// The client's name of it.
+    /// The client's id of it.
     pub session: Option<String>,
     /// The folder that the agent worked in.
     pub cwd: Option<String>,
-    /// Every folder that its lines say they are of.
+    /// Every folder that a line names as its own.
     pub folders: BTreeSet<String>,
     /// The messages and calls, in order.
     pub turns: Vec<SessionTurn>,
 }
 
-/// How a text begins in which Codex tells its model of a project's rules.
+/// The start of the text that gives Codex's model a project's rules.
 const RULES: &str = "# AGENTS.md instructions";
 
 /// Reads a file, or a part of it from the start of a line. `None` where no line is known.
@@ -78,7 +78,7 @@ struct TranscriptReader {
     cwd: Option<String>,
     folders: BTreeSet<String>,
     turns: Vec<SessionTurn>,
-    /// Calls of our own tools; a capture would learn from its own results.
+    /// Calls of our own tools: a capture must not learn from them.
     own: HashSet<String>,
     /// The first lines of their results.
     own_said: String,
@@ -221,14 +221,14 @@ impl TranscriptReader {
     }
 }
 
-/// The folder that Codex tells its model of.
+/// Finds the folder in Codex's context.
 fn context_cwd(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("<environment_context>")?;
     let (_, rest) = rest.split_once("<cwd>")?;
     rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim())
 }
 
-/// A text, or the texts of a list of blocks.
+/// Returns a text, or joins those of blocks.
 fn join_texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

@@ -44,7 +44,7 @@ pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
         if text.is_empty() || text.chars().all(|c| c == '-') {
             continue;
         }
-        // Another heading, or text that is no longer indented.
+        // The section ends at a heading or less indent.
         let bullet = text.strip_prefix(['*', '-']).map(str::trim_start);
         if depth < indent || depth == indent && bullet.is_none() && !is_numpy_entry(text) {
             section = DocSection::None;
@@ -64,7 +64,7 @@ pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
     out
 }
 
-/// A line that goes on about the last parameter.
+/// Adds a line to the last parameter.
 fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     if let Some((_, said)) = out.params.last_mut()
         && !text.is_empty()
@@ -82,7 +82,7 @@ fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bo
     match word {
         "param" | "parameter" | "arg" | "argument" | "keyword" => {
             let name = if text.starts_with(':') {
-                // `:param: x: text` is a slip of many, and clear.
+                // A common slip is `:param: x: text`, and clear.
                 let rest = rest.strip_prefix(':').unwrap_or(rest);
                 rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
             } else {
@@ -142,12 +142,12 @@ fn parse_heading(text: &str, next: &str) -> Option<DocSection> {
     }
 }
 
-/// `x : int` and `x` as numpy lists them.
+/// True for numpy's `x : int` and `x`.
 fn is_numpy_entry(text: &str) -> bool {
     text.split_once(" : ").map_or_else(|| is_name(text), |(name, _)| name.split(',').all(|name| is_name(name.trim())))
 }
 
-/// The name at the head of an entry: `x: text`, `x (int): text`, `` `x` - text ``.
+/// Reads the name at the head: `x: text`, `x (int): text`, `` `x` - text ``.
 fn name(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(['`', '*', '\\']);
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());

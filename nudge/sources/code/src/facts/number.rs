@@ -4,11 +4,11 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-/// The stored form of none.
+/// Stored if there is none.
 const MAX: u32 = 0xFF_FFFF;
 
-/// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB: whatever counts its bytes, lines,
-/// strings or nodes fits, and there are many of them.
+/// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB, so its counts of bytes,
+/// lines, strings and nodes fit. There are many of them.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
 pub(crate) struct CompactNumber([u8; 3]);
@@ -31,7 +31,7 @@ impl CompactNumber {
     }
 }
 
-/// At once: three bytes for themselves take several times as long.
+/// Hashes one number: three bytes take several times as long.
 impl Hash for CompactNumber {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u32(self.get());

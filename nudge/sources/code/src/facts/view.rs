@@ -2,7 +2,7 @@
 
 use super::{CodeNode, DocDrift, FileFacts, NodeKind, flag};
 
-/// A node as its file knows it.
+/// A node and its file's facts.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeView<'a> {
     facts: &'a FileFacts,
@@ -20,7 +20,7 @@ impl<'a> NodeView<'a> {
         self.number
     }
 
-    /// Returns the name with its owners, `Flask.route`; the second of the same ends in `#2`.
+    /// Returns the name with its owners, `Flask.route`; a second equal name ends in `#2`.
     pub fn qual(&self) -> &'a str {
         self.facts.text_of(self.node.qual)
     }
@@ -35,7 +35,7 @@ impl<'a> NodeView<'a> {
         self.node.kind
     }
 
-    /// How it is declared, on one line of at most 300 bytes; empty if that was withheld.
+    /// Returns the declaration on one line of at most 300 bytes; empty if withheld.
     pub fn signature(&self) -> &'a str {
         self.facts.text_of(self.node.signature)
     }
@@ -45,7 +45,7 @@ impl<'a> NodeView<'a> {
         Some(self.facts.text_of(self.node.doc)).filter(|doc| !doc.is_empty())
     }
 
-    /// Returns the other facts of the node.
+    /// Returns the stored node itself.
     pub fn node(&self) -> &'a CodeNode {
         self.node
     }
@@ -55,7 +55,7 @@ impl<'a> NodeView<'a> {
         self.node.takes
     }
 
-    /// The names of its parameters.
+    /// Returns the parameter names.
     pub fn params(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let (from, to) = self.node.params;
         let facts = self.facts;

@@ -1,4 +1,4 @@
-//! `nudge.code.node`, `file`, `callers`, `search`: looking at nodes and files.
+//! Answers `nudge.code.node`, `file`, `callers`, `search`.
 
 use std::collections::HashSet;
 
@@ -20,11 +20,11 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView, BriefNode, FreshAnswer, ShownCall, ShownNode, first_line};
 use crate::source::CodeSource;
 
-/// Callers and callees that are shown of a node, and its tests.
+/// Most callers, callees and tests shown of a node.
 const MAX_CALLERS: usize = 20;
 const MAX_CALLEES: usize = 20;
 const MAX_TESTS: usize = 5;
-/// The most nodes to ask for their callers, over several calls.
+/// Most nodes asked for their callers in one answer.
 const MAX_ASKED: usize = 500;
 /// Longest query.
 const MAX_QUERY_BYTES: usize = 1 << 10;
@@ -58,7 +58,7 @@ pub enum CodeFileResult {
 pub struct FileTold {
     path: String,
     language: &'static str,
-    /// Parts of it are not valid; the answer about the rest stands.
+    /// Is true if parts are invalid; the rest stands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
     imports: Vec<FileImport>,
@@ -93,7 +93,7 @@ struct ReachingCall {
     edge: ShownCall,
     /// The node it calls.
     to: String,
-    /// Over how many calls it leads there.
+    /// The number of calls to the node.
     depth: usize,
 }
 
@@ -232,7 +232,7 @@ fn list_callees(view: &AnswerView<'_>, id: NodeId) -> Vec<ShownCall> {
     callees.filter_map(edge).collect()
 }
 
-/// The calls that lead to a node over so many calls, nearest first.
+/// Finds calls that lead to a node, nearest first, up to a depth.
 fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, likely: bool) -> CallersTold {
     let index = &view.state.index;
     let mut told = CallersTold { id: index.id_of(id), callers: Vec::new(), omitted: 0, unresolved_same_name: 0 };
@@ -271,7 +271,7 @@ fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, l
     told
 }
 
-/// The refusal of a file that says nothing.
+/// Refuses a file that is not indexed.
 pub(super) fn no_file(state: &RootState, path: &str) -> Error {
     let shown = to_safe_text(path);
     if let Some(skip) = state.files.get(path).and_then(|known| known.skip) {
@@ -288,7 +288,7 @@ pub(super) fn no_file(state: &RootState, path: &str) -> Error {
         .with_data("near_misses", near.into_iter().collect::<Vec<_>>())
 }
 
-/// A node went away while the answer was made of it.
+/// Refuses a node that went away meanwhile.
 fn gone_error() -> Error {
     Error::not_found("This node has just gone; ask again.")
 }
