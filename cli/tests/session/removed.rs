@@ -159,7 +159,7 @@ fn a_proxy_goes_over_to_the_session_that_took_the_place() {
         let file = said.split_whitespace().find(|word| word.contains("left-")).unwrap_or_else(|| panic!("{said}"));
         let text = fs::read_to_string(file.trim_end_matches(',')).unwrap();
         assert!(hints.iter().all(|(key, _)| text.contains(key)), "{text}");
-        // Those that went over belong to the session: it goes on with them.
+        // The PROXYs that went over belong to the session: it goes on with them.
         session.agents.retain(|agent| agent.is_running());
         let next = session.kill_primary();
         assert!([second.pid, third.pid].contains(&next.pid));
@@ -182,7 +182,7 @@ fn the_status_and_the_doctor_say_that_files_were_removed() {
         let told = "somebody removed its files; they were put back";
         assert!(!said("status").contains(told) && !said("doctor").contains(told));
         remove(&session.runtime);
-        // Nobody else has looked since.
+        // No other process has looked since.
         let report = said("doctor");
         assert!(report.contains("✔ session") && report.contains(told), "{report}");
         assert!(said("status").contains(told));
@@ -202,7 +202,7 @@ fn a_server_that_starts_waits_for_members_whose_lock_file_was_removed() {
     fs::remove_file(session.runtime.join("members.lock")).unwrap();
     first.kill();
     let new = Agent::launch(session.command());
-    // Nobody shows that the session has a member, and it is given time.
+    // No sign shows that the session has a member, so it is given time.
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         assert!(session.dir().read_server_file().is_none_or(|file| file.pid != new.pid), "it has begun anew");

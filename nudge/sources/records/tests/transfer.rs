@@ -189,7 +189,7 @@ fn a_broken_export_is_refused_before_anything_is_written() {
     fs::write(&file, bytes).unwrap();
     assert_eq!(desk.refused("import", &json!({"file": file})).kind(), ErrorKind::Invalid, "no text");
     assert_eq!(total(&desk), 0);
-    // What is no record keeps no other out, wherever the format stands.
+    // An entry that is no record keeps no other out, wherever the format stands.
     let text = format!(r#"{{"records":[{deep},{},1],"next":3,"format":"nudge-records/1"}}"#, record(1, ""));
     fs::write(&file, text).unwrap();
     let done = desk.call("import", &json!({"file": file}));
