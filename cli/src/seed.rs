@@ -227,7 +227,10 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
         .map(|(file, sha256)| SeedManifest { file: file.clone(), sha256: sha256.clone() })
         .collect();
     let is_changed = || manifests.is_empty() || nudge_seed::has_changed(top, &manifests, &limits);
-    if !must && !is_changed() && !read_stored(&known.made, call)?.is_empty() {
+    // In this order: while a lock is there, another process may have stored only some of them.
+    let are_stored =
+        || Ok::<_, Error>(!read_stored(&known.made, call)?.is_empty() && !find_folder()?.join(LOCK).exists());
+    if !must && !is_changed() && are_stored()? {
         return Ok(None);
     }
     let mut clones = SeededClones::open()?;

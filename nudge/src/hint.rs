@@ -29,7 +29,7 @@ const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
 
 /// Number of failures from which a hint is doubtful (semantics section 10).
-const DOUBTFUL: u32 = 3;
+pub const DOUBTFUL_FAILURES: u32 = 3;
 
 /// Says if a value is a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -348,7 +348,7 @@ impl Hint {
 
     /// Returns true when the hint has failed so often that every other one ranks before it.
     pub fn is_doubtful(&self) -> bool {
-        self.failure_count() >= DOUBTFUL
+        self.failure_count() >= DOUBTFUL_FAILURES
     }
 
     /// Returns true when the hint has expired at `now`, and so is invisible.

@@ -55,7 +55,7 @@ pub use nudge_core::{context, near, safety};
 pub use cache::Nudge;
 pub use choice::Match;
 pub use config::Config;
-pub use hint::{Hint, HintMeta, HintValue, NAME as HINTS, RedactedHint, check_name};
+pub use hint::{DOUBTFUL_FAILURES, Hint, HintMeta, HintValue, NAME as HINTS, RedactedHint, check_name};
 pub use log::{AppliedWrite, ChangeLog, LogEntry};
 pub use nudge_core::clock::{Clock, ManualClock, Millis, SystemClock, parse_time};
 pub use nudge_core::context::{Context, ContextSpec, EnvNames};

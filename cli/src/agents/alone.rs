@@ -42,7 +42,7 @@ impl ProcessLock {
                 Ok(file) => match file.try_lock() {
                     // The process that had it may have removed it in between.
                     Ok(()) if is_same_file(path, &file) => return Ok(Self { path: path.to_owned(), _file: file }),
-                    Ok(()) | Err(TryLockError::WouldBlock) => {}
+                    Ok(()) | Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
                     Err(TryLockError::Error(error)) => return Err(unusable(error)),
                 },
                 // The folder has just been removed by another.
@@ -52,7 +52,6 @@ impl ProcessLock {
             if begun.elapsed() > PATIENCE {
                 return Err(Error::unavailable("Another `nudge` command has it; try again when that has ended."));
             }
-            std::thread::sleep(POLL);
         }
     }
 }

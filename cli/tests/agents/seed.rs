@@ -98,6 +98,33 @@ fn agents_are_told_and_follow_the_files() {
     serve.close();
 }
 
+/// Promise (agents): A client that starts while another process stores the commands of a clone is told all of them.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_start_waits_for_a_process_that_stores_the_others() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "test: ## Runs all tests\n\tpytest\nlint:\n\truff check\n");
+    desk.run(&["seed"]);
+    let serve = desk.serve();
+    desk.run(&["seed"]);
+    desk.run(&["delete", "shop", "make.lint"]);
+    let lock = desk.home.path().join("state/nudge/seeds.lock");
+    let storing = fs::File::create(&lock).unwrap();
+    storing.lock().unwrap();
+    let hook = desk.spawn_hook(&[], &event(&desk, "SessionStart", "a", &json!({"source": "startup"})));
+    let fds = format!("/proc/{}/fd", hook.id());
+    kit::wait_for("the hook waits for the lock", kit::PATIENCE, || {
+        let links = fs::read_dir(&fds).ok()?.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        links.into_iter().any(|file| file == lock).then_some(())
+    });
+    desk.run(&["set", "shop", "make.lint", "make lint", "--scope-repo", "."]);
+    fs::remove_file(&lock).unwrap();
+    drop(storing);
+    let told = Desk::told_by(hook);
+    assert!(told.contains("make.test") && told.contains("make.lint"), "{told}");
+    serve.close();
+}
+
 #[test]
 fn a_client_without_hooks_has_them_too() {
     let desk = Desk::new();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -76,12 +76,22 @@ impl Desk {
 
     /// What a hook shows the model, in an agent's environment.
     pub fn hook(&self, env: &[(&str, &str)], event: &Value) -> String {
+        Self::told_by(self.spawn_hook(env, event))
+    }
+
+    /// A hook that has its event and runs.
+    pub fn spawn_hook(&self, env: &[(&str, &str)], event: &Value) -> Child {
         let mut hook = self.nudge(&["hook"]);
         // A busy machine is no reason to say nothing.
         hook.env("NUDGE_HOOK_MS", "5000").envs(env.iter().copied());
         let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        child
+    }
+
+    /// What a hook tells the agent, once it has ended.
+    pub fn told_by(hook: Child) -> String {
+        let output = hook.wait_with_output().unwrap();
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         said["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
     }

@@ -113,11 +113,16 @@ pub fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
     (SOURCE.open)(host).expect("the folder is there")
 }
 
-/// Asks how an index stands, which brings it in step with the files first.
-pub fn status(source: &dyn Source) -> Value {
+/// Asks how an index stands until it is in step with the files: one call reads for a limited time.
+pub fn status_in_step(source: &dyn Source) -> Value {
     let params = to_raw_value(&json!({})).expect("it is JSON");
-    let answer = source.call("nudge.brain.status", &params).expect("the params are right");
-    serde_json::from_str(answer.get()).expect("it is JSON")
+    loop {
+        let answer = source.call("nudge.brain.status", &params).expect("the params are right");
+        let status: Value = serde_json::from_str(answer.get()).expect("it is JSON");
+        if status["stale"] == false {
+            return status;
+        }
+    }
 }
 
 /// Where a note is.

@@ -16,8 +16,6 @@ use crate::{output, seed};
 
 /// Age from which a hint that was never used is reported.
 const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
-/// Failures in a row from which a hint is doubtful (semantics section 10).
-const DOUBTFUL: u64 = 3;
 
 /// A fault of a hint, with advice.
 #[derive(Debug, PartialEq, Eq)]
@@ -142,7 +140,7 @@ fn find_faults(
             others.get(&format!("{}/{}", one.component, one.key)).map(|file| format!("{file} says something else now"))
         });
         let failures = hint["failure_count"].as_u64().unwrap_or_default();
-        let doubtful = (failures >= DOUBTFUL).then(|| format!("failed {failures} times in a row"));
+        let doubtful = (failures >= u64::from(DOUBTFUL_FAILURES)).then(|| format!("failed {failures} times in a row"));
         let age = hint["created_at"].as_str().and_then(parse_time).map(|at| now.saturating_sub(at));
         let is_unused = hint["use_count"].as_u64().unwrap_or_default() == 0 && age.is_some_and(|age| age > UNUSED_MS);
         let unused = is_unused.then(|| "never used in 30 days".to_owned());

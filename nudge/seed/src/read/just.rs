@@ -41,7 +41,6 @@ fn parse_recipe(line: &str) -> Option<&str> {
     let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
     let may_be_left_out = |param: &str| param.starts_with('*') || param.contains('=');
-    let is_setting = ["set", "export", "alias", "import", "mod", "unexport"].contains(&name) && !rest.starts_with('\n');
-    let assigns = rest.starts_with('=') || (is_setting && rest.starts_with('='));
+    let assigns = rest.starts_with('=');
     (is_name && !assigns && words.all(may_be_left_out)).then_some(name)
 }

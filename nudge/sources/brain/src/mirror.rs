@@ -85,7 +85,7 @@ pub struct GraphPicture {
 pub struct MirrorDifferences {
     /// Units that it lacks or that differ.
     pub missing: usize,
-    /// Units that it has without a file.
+    /// Units that it has without a file, and those of which it is not sure.
     pub orphans: usize,
     /// Relations that it lacks, that differ, or that no file has.
     pub relations: usize,

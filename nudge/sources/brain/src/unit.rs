@@ -10,8 +10,9 @@ use crate::outline::{OutlineLink, TextOutline};
 
 /// The known types of a unit; any other type is kept and reported.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
-/// Weights of relations: with a type or under "related", and as mere links.
+/// Weight of a relation that has a type or stands under "related".
 const TYPED: f64 = 1.0;
+/// Weight of a link without a type.
 const POINTING: f64 = 0.5;
 /// The relation of a link in the text.
 const LINKS: &str = "links_to";

@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::of;
 use crate::records::{QUESTIONS, Texts};
-use crate::vault::{Vault, opened, path, status, write_notes};
+use crate::vault::{Vault, opened, path, status_in_step, write_notes};
 
 /// The notes, and an index of them.
 pub fn fill(folder: &Path, items: usize) {
     write_notes(folder, items);
     let source = opened(folder, folder);
-    assert_eq!(status(&*source)["units"], items);
+    assert_eq!(status_in_step(&*source)["units"], items);
     source.close();
 }
 

@@ -17,7 +17,7 @@ use crate::process::{Server, program, tool_call};
 use crate::records::{QUESTIONS, Texts};
 use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
-use crate::vault::{Vault, note, opened, path, status, write_notes};
+use crate::vault::{Vault, note, opened, path, status_in_step, write_notes};
 
 /// The goal of cutting a megabyte of notes, in milliseconds: 20 MB a second.
 const CUT_MS: f64 = 50.0;
@@ -54,7 +54,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     for _ in 0..scale.long_rounds {
         let place = tempfile::tempdir().expect("there is room for files");
         let source = opened(folder.path(), place.path());
-        let mut ask = || assert_eq!(status(&*source)["units"], notes);
+        let mut ask = || assert_eq!(status_in_step(&*source)["units"], notes);
         made.push(timed(&mut ask) / megabytes);
         unchanged.push(timed(&mut ask));
         reads.push(timed(&mut || assert!(black_box(read()) > 0)) / megabytes);
