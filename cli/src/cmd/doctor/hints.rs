@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nudge::{HintValue, Millis, Result, parse_time};
+use nudge::{DOUBTFUL_FAILURES, HintValue, Millis, Result, parse_time};
 use nudge_client::process_cwd;
 use nudge_core::clock::{Clock as _, SystemClock};
 use serde_json::{Map, Value, json};
