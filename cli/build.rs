@@ -32,8 +32,9 @@ fn main() {
     // At a fixed address nothing has to be set at a start; else two hundred pages are written, in each process.
     println!("cargo:rerun-if-env-changed=NUDGE_PIE");
     // A static program is linked otherwise: it would be told its addresses by nobody.
-    let is_gnu = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|of| of == "gnu");
-    let is_static = env::var("CARGO_CFG_TARGET_FEATURE").is_ok_and(|all| all.split(',').any(|one| one == "crt-static"));
+    let is_gnu = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|target_env| target_env == "gnu");
+    let is_static =
+        env::var("CARGO_CFG_TARGET_FEATURE").is_ok_and(|all| all.split(',').any(|feature| feature == "crt-static"));
     if is_gnu && !is_static && env::var_os("NUDGE_PIE").is_none() && links(&out, "-no-pie") {
         println!("cargo:rustc-link-arg-bin=nudge=-no-pie");
     }

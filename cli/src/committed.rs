@@ -129,7 +129,7 @@ impl CommittedHint {
 pub fn to_file_text(export: &Value, repo: &str, component: Option<&str>) -> Option<(String, usize)> {
     let is_repo =
         |given: &Value| given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo);
-    let of = |hint: &Value| {
+    let to_committed = |hint: &Value| {
         let scope = &hint["meta"]["scope"];
         let is_here = is_repo(&scope["repo"]) || (component.is_some() && scope["repo"].is_null());
         if !is_here || hint["meta"]["added_by"] == crate::seed::ADDED_BY {
@@ -157,7 +157,7 @@ pub fn to_file_text(export: &Value, repo: &str, component: Option<&str>) -> Opti
         let variants = content["variants"].as_object().into_iter().flatten();
         let variants =
             variants.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint)));
-        for (key, hint) in hints.chain(variants).filter_map(|(key, hint)| Some((key, of(hint)?))) {
+        for (key, hint) in hints.chain(variants).filter_map(|(key, hint)| Some((key, to_committed(hint)?))) {
             count += 1;
             by_key.entry(key).or_default().push(hint);
         }
@@ -383,7 +383,7 @@ mod tests {
     fn what_is_no_such_file_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
-        let many: Map<String, Value> = (0..501).map(|at| (at.to_string(), json!("x"))).collect();
+        let many: Map<String, Value> = (0..501).map(|number| (number.to_string(), json!("x"))).collect();
         for (text, why) in [
             ("{", "line 1 is not JSON".to_owned()),
             ("[]", "it has no `components`".into()),

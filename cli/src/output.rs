@@ -111,8 +111,8 @@ pub fn quote_argument(arg: &str) -> String {
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }
 
-fn count_noun(count: u64, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+fn count_noun(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// The output of `set` and `edit`.
@@ -253,10 +253,11 @@ pub fn render_imported(result: &Value) -> String {
 /// A line of `watch`.
 pub fn render_change(change: &Value) -> String {
     // Only the time of day is shown, as the date is today's.
-    let at = change["at"].as_str();
-    let time = at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
+    let changed_at = change["at"].as_str();
+    let time = changed_at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
     let what = to_text(&change["what"]);
-    let by = change["by"].as_str().map(|by| format!("  {}", with_style(FAINT, format!("({})", make_visible(by)))));
+    let client =
+        change["by"].as_str().map(|name| format!("  {}", with_style(FAINT, format!("({})", make_visible(name)))));
     let source = to_text(&change["source"]);
     let about = if source != nudge::HINTS {
         // The changes of the other sources say which of their parts it was by `name`.
@@ -271,7 +272,7 @@ pub fn render_change(change: &Value) -> String {
         let value = tables::one_line(change["value"].as_str().unwrap_or_default());
         format!("{} v{}  {value}", with_style(STRONG, name(change)), change["version"])
     };
-    format!("{time}  {what:<7}  {about}{}\n", by.unwrap_or_default())
+    format!("{time}  {what:<7}  {about}{}\n", client.unwrap_or_default())
 }
 
 /// The command that makes a call: the verb for the hints', `nudge call` for any other.

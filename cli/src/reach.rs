@@ -91,7 +91,8 @@ pub fn with_member(result: &RawValue, name: &str, value: &Value) -> Option<Box<R
 /// The members of an object; `None` for anything else, and when a name occurs twice.
 fn read_members(json: &str) -> Option<Vec<(String, &RawValue)>> {
     let members = wire::read_members(json).ok()?;
-    let twice = |(at, (name, _)): (usize, &(String, &RawValue))| members[..at].iter().any(|(known, _)| known == name);
+    let twice =
+        |(index, (name, _)): (usize, &(String, &RawValue))| members[..index].iter().any(|(known, _)| known == name);
     if members.iter().enumerate().any(twice) { None } else { Some(members) }
 }
 
@@ -107,9 +108,9 @@ fn is_nothing(json: &str) -> bool {
 }
 
 /// Replaces `part`, which is borrowed from `whole`.
-fn replace_part(whole: &str, part: &str, by: &str) -> Option<String> {
+fn replace_part(whole: &str, part: &str, replacement: &str) -> Option<String> {
     let from = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
-    Some(format!("{}{by}{}", whole.get(..from)?, whole.get(from + part.len()..)?))
+    Some(format!("{}{replacement}{}", whole.get(..from)?, whole.get(from + part.len()..)?))
 }
 
 #[cfg(test)]

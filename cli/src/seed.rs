@@ -50,11 +50,11 @@ impl SeededClone {
     /// The hints of which their file says something else now, as `component/key`, with the file: somebody has changed them,
     /// so they do not follow it.
     pub fn list_changed(&self) -> impl Iterator<Item = (String, String)> {
-        let of = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
+        let list_others = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
             let others = keys.iter().filter(|(_, source)| source.is_other);
             others.map(|(key, source)| (format!("{component}/{key}"), source.file.clone())).collect::<Vec<_>>()
         };
-        self.made.iter().flat_map(of)
+        self.made.iter().flat_map(list_others)
     }
 }
 
@@ -239,30 +239,31 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     let report = nudge_seed::read(top, &limits);
     let wanted = WantedSeed::from_seeds(short_name(&known.repo), &report.seeds);
     let mut looked_at = known.made.clone();
-    for one in &wanted {
-        looked_at.entry(one.component.clone()).or_default();
+    for seed in &wanted {
+        looked_at.entry(seed.component.clone()).or_default();
     }
     let SeedPlan { set, delete, left, mut made } =
         plan::plan_changes(wanted.clone(), &read_stored(&looked_at, call)?, &known.made);
     let mut done = SeedOutcome { wanted, left, ..SeedOutcome::default() };
-    for one in set {
-        match call(crate::reach::SET_HINT, &one.to_params(&known.repo)) {
-            Ok(_) => done.set.push(one),
+    for seed in set {
+        match call(crate::reach::SET_HINT, &seed.to_params(&known.repo)) {
+            Ok(_) => done.set.push(seed),
             Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
             Err(error) => {
-                if let Some(keys) = made.get_mut(&one.component) {
-                    keys.remove(&one.key);
+                if let Some(keys) = made.get_mut(&seed.component) {
+                    keys.remove(&seed.key);
                 }
-                done.refused.push((format!("{} {}", one.component, one.key), error.to_string()));
+                done.refused.push((format!("{} {}", seed.component, seed.key), error.to_string()));
             }
         }
     }
-    for one in delete {
-        done.deleted += usize::from(delete_one(call, &one)?);
+    for seed in delete {
+        done.deleted += usize::from(delete_one(call, &seed)?);
     }
     if let Some(clone) = top.to_str().and_then(|name| clones.by_top.get_mut(name)) {
         clone.made = made;
-        clone.manifests = report.manifests.iter().map(|one| (one.file.clone(), one.sha256.clone())).collect();
+        clone.manifests =
+            report.manifests.iter().map(|manifest| (manifest.file.clone(), manifest.sha256.clone())).collect();
     }
     clones.save()?;
     done.report = report;
@@ -275,11 +276,11 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
 /// The errors of the calls.
 pub fn forget_clone(seeded: &SeededClone, call: Call<'_>) -> Result<usize> {
     let SeedPlan { delete, .. } = plan::plan_changes(Vec::new(), &read_stored(&seeded.made, call)?, &seeded.made);
-    delete.iter().try_fold(0, |count, one| Ok(count + usize::from(delete_one(call, one)?)))
+    delete.iter().try_fold(0, |count, seed| Ok(count + usize::from(delete_one(call, seed)?)))
 }
 
-fn delete_one(call: Call<'_>, one: &StoredSeed) -> Result<bool> {
-    let params = json!({"component": one.component, "key": one.key, "variant": one.variant});
+fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
+    let params = json!({"component": seed.component, "key": seed.key, "variant": seed.variant});
     match call("nudge.delete_hint", &params.as_object().cloned().unwrap_or_default()) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         done => Ok(done.is_ok()),

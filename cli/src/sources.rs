@@ -110,14 +110,14 @@ mod tests {
     /// Promise (sources): The specs of sources keep to their names and lengths.
     #[test]
     fn specs_keep_to_the_rules() {
-        for (at, source) in list_sources().iter().enumerate() {
+        for (index, source) in list_sources().iter().enumerate() {
             let name = source.name;
             assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
             assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
             // Hooks name it to models.
             assert!(find_method(source.list).is_some_and(|row| row.tool), "{name}");
             // The hints were there first, and have no prefix.
-            if at > 0 {
+            if index > 0 {
                 assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");
                 assert!(source.settings.iter().all(|own| own.name.starts_with(&format!("{name}."))), "{name}");
             }

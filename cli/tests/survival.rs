@@ -175,8 +175,8 @@ impl Disturbance<'_> {
         let mut named = 0;
         let found = || {
             named = self.session.dir().read_server_file()?.pid;
-            let at = slots.iter().position(|slot| locked(slot).pid == named)?;
-            Some((at, Arc::clone(&locked(&slots[at]))))
+            let index = slots.iter().position(|slot| locked(slot).pid == named)?;
+            Some((index, Arc::clone(&locked(&slots[index]))))
         };
         wait_for("server.pid to name an agent that lives", PATIENCE, found)
     }
@@ -237,8 +237,8 @@ fn watch(world: &World, session: &Session, id: &Value) {
 fn read_at_the_end(world: &World, session: &Session) -> Notes {
     let hows = (0..AGENTS).map(How::Stdio).chain([How::Http(session.raw()), How::CommandLine]);
     let mut all = Notes::default();
-    for (at, how) in hows.enumerate() {
-        let mut client = Client::new(world, 900 + u16::try_from(at).unwrap(), how);
+    for (index, how) in hows.enumerate() {
+        let mut client = Client::new(world, 900 + u16::try_from(index).unwrap(), how);
         client.read_all();
         let missing = usize::from(KEYS) - client.notes.events.len();
         assert_eq!((missing, &client.notes.failures), (0, &Vec::new()), "each key is there");

@@ -96,14 +96,14 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 /// Every place in a value, as JSON pointers.
-fn pointers(value: &Value, at: &str, out: &mut Vec<String>) {
-    out.push(at.to_owned());
+fn pointers(value: &Value, pointer: &str, out: &mut Vec<String>) {
+    out.push(pointer.to_owned());
     match value {
         Value::Object(map) => map.iter().for_each(|(name, inner)| {
-            pointers(inner, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), out);
+            pointers(inner, &format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")), out);
         }),
         Value::Array(list) => {
-            list.iter().enumerate().for_each(|(index, inner)| pointers(inner, &format!("{at}/{index}"), out));
+            list.iter().enumerate().for_each(|(index, inner)| pointers(inner, &format!("{pointer}/{index}"), out));
         }
         _ => {}
     }
@@ -115,29 +115,29 @@ fn apply(params: &mut Value, edits: &[Edit]) -> String {
         let mut places = Vec::new();
         pointers(params, "", &mut places);
         match edit {
-            Edit::Replace(at, new) => {
-                if let Some(place) = params.pointer_mut(&places[at % places.len()]) {
+            Edit::Replace(index, new) => {
+                if let Some(place) = params.pointer_mut(&places[index % places.len()]) {
                     *place = new.clone();
                 }
             }
-            Edit::Remove(at) => {
-                if let Some(Value::Object(map)) = params.pointer_mut(&places[at % places.len()]) {
-                    let name = map.keys().nth(at % map.len().max(1)).cloned();
+            Edit::Remove(index) => {
+                if let Some(Value::Object(map)) = params.pointer_mut(&places[index % places.len()]) {
+                    let name = map.keys().nth(index % map.len().max(1)).cloned();
                     name.and_then(|name| map.remove(&name));
                 }
             }
-            Edit::Add(at, name, new) => {
-                if let Some(Value::Object(map)) = params.pointer_mut(&places[at % places.len()]) {
+            Edit::Add(index, name, new) => {
+                if let Some(Value::Object(map)) = params.pointer_mut(&places[index % places.len()]) {
                     map.insert(name.clone(), new.clone());
                 }
             }
-            Edit::Text(at, with) => {
+            Edit::Text(index, with) => {
                 let mut cut = params.to_string();
-                let mut at = at % (cut.len() + 1);
-                while !cut.is_char_boundary(at) {
-                    at -= 1;
+                let mut offset = index % (cut.len() + 1);
+                while !cut.is_char_boundary(offset) {
+                    offset -= 1;
                 }
-                cut.insert_str(at, with);
+                cut.insert_str(offset, with);
                 text = Some(cut);
             }
         }

@@ -33,10 +33,10 @@ fn every_method_by_many_threads() {
             let (store, calls, answered, refused, bumped) = (&store, &calls, &answered, &refused, &bumped);
             scope.spawn(move || {
                 // Each goes through them by a step of its own, so that they meet in every way.
-                let mut at = thread;
+                let mut index = thread;
                 while Instant::now() < end {
-                    at += 2 * thread + 1;
-                    let (name, params) = &calls[at % calls.len()];
+                    index += 2 * thread + 1;
+                    let (name, params) = &calls[index % calls.len()];
                     match store.call(name, params) {
                         Ok(answer) => {
                             assert!(answer.get().starts_with('{'), "{name}");

@@ -108,20 +108,20 @@ impl Run {
     /// The answer of a step that has one, with what of it is a count.
     fn answered(&mut self, step: &Step) -> Option<(Result<Value, String>, &'static str)> {
         Some(match *step {
-            Step::Set { name, scope: of, value, ttl, priority, expect } => {
-                let meta = json!({"scope": scope(of), "ttl": TTLS[ttl].0, "priority": priority});
+            Step::Set { name, scope: scope_index, value, ttl, priority, expect } => {
+                let meta = json!({"scope": scope(scope_index), "ttl": TTLS[ttl].0, "priority": priority});
                 let more = json!({"value": VALUES[value], "meta": meta, "if_match_version": expect});
                 (self.change("set_hint", with(named(name), more)), "")
             }
-            Step::Get { name, scope, stand: at } => {
-                let more = json!({"context": stand(at), "variant": scope.map(|scope| SCOPES[scope].2)});
+            Step::Get { name, scope, stand: place } => {
+                let more = json!({"context": stand(place), "variant": scope.map(|scope| SCOPES[scope].2)});
                 (self.ask("get_hint", &with(named(name), more)), "")
             }
             Step::Bump { name, which, delta } => {
                 let more = match which {
                     Which::Unsaid => json!({"delta": delta}),
                     Which::Scope(scope) => json!({"delta": delta, "variant": SCOPES[scope].2}),
-                    Which::All(at) => json!({"delta": delta, "context": stand(at)}),
+                    Which::All(place) => json!({"delta": delta, "context": stand(place)}),
                 };
                 (self.change("bump", with(named(name), more)), "")
             }
@@ -134,8 +134,8 @@ impl Run {
                 (self.change("delete_hint", with(named(name), more)), "deleted_count")
             }
             Step::Undo => (self.change("undo", json!({})), "restored"),
-            Step::Outcome { value, ok, stand: at } => {
-                let params = json!({"command": VALUES[value], "ok": ok, "context": stand(at)});
+            Step::Outcome { value, ok, stand: place } => {
+                let params = json!({"command": VALUES[value], "ok": ok, "context": stand(place)});
                 (self.change("outcome", params), "matched")
             }
             _ => return None,
@@ -143,30 +143,30 @@ impl Run {
     }
 
     fn query(&self, model: &Plain, step: &Step) {
-        let Step::Query { component, stand: at, limit, ineligible } = *step else { return };
+        let Step::Query { component, stand: place, limit, ineligible } = *step else { return };
         let params = json!({
-            "component": component.map(|at| COMPONENTS[at]), "context": stand(at), "limit": limit,
+            "component": component.map(|at| COMPONENTS[at]), "context": stand(place), "limit": limit,
             "include_ineligible": ineligible,
         });
         let answer = self.ask("query", &params).unwrap();
         let rows = answer["hints"].as_array().unwrap();
         let wanted: Vec<_> = model
             .live()
-            .filter(|entry| component.is_none_or(|one| one == entry.name.0) && (ineligible || entry.fits(at)))
+            .filter(|entry| component.is_none_or(|index| index == entry.name.0) && (ineligible || entry.fits(place)))
             .collect();
         assert_eq!(rows.len(), wanted.len().min(limit), "{answer}");
-        let of = |row: &Value| {
+        let find_entry = |row: &Value| {
             let row = found(&row["hint"]);
             (*wanted.iter().find(|entry| told(entry) == row).unwrap_or_else(|| panic!("{row}"))).clone()
         };
-        let shown: Vec<_> = rows.iter().map(of).collect();
-        let is_before = |a: &Entry, b: &Entry| match (a.fits(at), b.fits(at)) {
+        let shown: Vec<_> = rows.iter().map(find_entry).collect();
+        let is_before = |a: &Entry, b: &Entry| match (a.fits(place), b.fits(place)) {
             (true, false) => true,
             (false, true) => false,
             _ => a.is_before(b, model.now, false),
         };
         for (n, (row, entry)) in rows.iter().zip(&shown).enumerate() {
-            assert_eq!(row["match_explain"]["matched"], entry.fits(at));
+            assert_eq!(row["match_explain"]["matched"], entry.fits(place));
             let score = row["match_explain"]["score"].as_f64().unwrap();
             assert!((score - entry.score(model.now)).abs() < 1e-4, "{row}");
             // Nothing after it, and nothing that was left out, comes before it.

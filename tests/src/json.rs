@@ -86,18 +86,18 @@ impl Json {
 /// The text of the value at a JSON pointer (RFC 6901), exactly as it stands in `text`.
 #[must_use]
 pub fn text_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
-    let mut at = text;
+    let mut value = text;
     for segment in pointer.split('/').skip(1) {
         let key = segment.replace("~1", "/").replace("~0", "~");
-        at = if at.trim_start().starts_with('[') {
-            let items: Vec<&RawValue> = serde_json::from_str(at).ok()?;
+        value = if value.trim_start().starts_with('[') {
+            let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
             items.get(key.parse::<usize>().ok()?)?.get()
         } else {
-            let pairs: Pairs<'_> = serde_json::from_str(at).ok()?;
+            let pairs: Pairs<'_> = serde_json::from_str(value).ok()?;
             pairs.0.into_iter().find(|(k, _)| *k == key)?.1.get()
         };
     }
-    Some(at)
+    Some(value)
 }
 
 /// The beginning of a text, for messages.

@@ -10,21 +10,21 @@ pub fn matches(expected: &Json, actual: &Json) -> Result<(), String> {
     check(expected, Some(actual), "", false)
 }
 
-fn check(expected: &Json, actual: Option<&Json>, at: &str, exact: bool) -> Result<(), String> {
+fn check(expected: &Json, actual: Option<&Json>, path: &str, exact: bool) -> Result<(), String> {
     if let Some((operator, argument)) = expected.operator() {
-        return check_operator(operator, argument, actual, at, exact);
+        return check_operator(operator, argument, actual, path, exact);
     }
     let Some(actual) = actual else {
-        return Err(format!("{}: expected {}, but it is absent", place(at), shorten(&expected.text())));
+        return Err(format!("{}: expected {}, but it is absent", place(path), shorten(&expected.text())));
     };
     match (expected, actual) {
         (Json::Object(want), Json::Object(have)) => {
             for (key, value) in want {
-                check(value, actual.get(key), &format!("{at}/{key}"), exact)?;
+                check(value, actual.get(key), &format!("{path}/{key}"), exact)?;
             }
             let extra = have.iter().find(|(key, _)| exact && expected.get(key).is_none());
             match extra {
-                Some((key, _)) => Err(format!("{at}/{key}: must not be there")),
+                Some((key, _)) => Err(format!("{path}/{key}: must not be there")),
                 None => Ok(()),
             }
         }
@@ -32,26 +32,35 @@ fn check(expected: &Json, actual: Option<&Json>, at: &str, exact: bool) -> Resul
             if want.len() != have.len() {
                 return Err(format!(
                     "{}: expected {} elements, got {}: {}",
-                    place(at),
+                    place(path),
                     want.len(),
                     have.len(),
                     shorten(&actual.text())
                 ));
             }
-            want.iter().zip(have).enumerate().try_for_each(|(i, (w, h))| check(w, Some(h), &format!("{at}/{i}"), exact))
+            want.iter()
+                .zip(have)
+                .enumerate()
+                .try_for_each(|(i, (w, h))| check(w, Some(h), &format!("{path}/{i}"), exact))
         }
         (Json::Number(want), Json::Number(have)) if near(want, have) => Ok(()),
         _ if expected == actual => Ok(()),
-        _ => Err(format!("{}: expected {}, got {}", place(at), shorten(&expected.text()), shorten(&actual.text()))),
+        _ => Err(format!("{}: expected {}, got {}", place(path), shorten(&expected.text()), shorten(&actual.text()))),
     }
 }
 
-fn check_operator(operator: &str, argument: &Json, actual: Option<&Json>, at: &str, exact: bool) -> Result<(), String> {
+fn check_operator(
+    operator: &str,
+    argument: &Json,
+    actual: Option<&Json>,
+    path: &str,
+    exact: bool,
+) -> Result<(), String> {
     let got = || actual.map_or("nothing".to_owned(), |a| shorten(&a.text()));
     let verdict = match (operator, argument, actual) {
         ("$absent", Json::Bool(true), actual) => actual.is_none(),
         ("$any", Json::Bool(true), actual) => actual.is_some(),
-        ("$exact", argument, actual) => return check(argument, actual, at, true),
+        ("$exact", argument, actual) => return check(argument, actual, path, true),
         ("$len", n, actual) if n.as_usize().is_some() => match actual {
             Some(Json::Array(items)) => Some(items.len()) == n.as_usize(),
             _ => false,
@@ -61,13 +70,17 @@ fn check_operator(operator: &str, argument: &Json, actual: Option<&Json>, at: &s
         }
         ("$has", Json::Array(wanted), actual) => match actual {
             Some(Json::Array(items)) => {
-                wanted.iter().all(|want| items.iter().any(|item| check(want, Some(item), at, exact).is_ok()))
+                wanted.iter().all(|want| items.iter().any(|item| check(want, Some(item), path, exact).is_ok()))
             }
             _ => false,
         },
-        _ => return Err(format!("{}: no such operator: {operator} {}", place(at), argument.text())),
+        _ => return Err(format!("{}: no such operator: {operator} {}", place(path), argument.text())),
     };
-    if verdict { Ok(()) } else { Err(format!("{}: expected {operator} {}, got {}", place(at), argument.text(), got())) }
+    if verdict {
+        Ok(())
+    } else {
+        Err(format!("{}: expected {operator} {}, got {}", place(path), argument.text(), got()))
+    }
 }
 
 fn near(want: &serde_json::Number, have: &serde_json::Number) -> bool {
@@ -77,8 +90,8 @@ fn near(want: &serde_json::Number, have: &serde_json::Number) -> bool {
     }
 }
 
-fn place(at: &str) -> &str {
-    if at.is_empty() { "(whole answer)" } else { at }
+fn place(path: &str) -> &str {
+    if path.is_empty() { "(whole answer)" } else { path }
 }
 
 /// The code of each `data.reason`.

@@ -106,7 +106,7 @@ fn no_library_opens_files_of_others() {
 /// Returns true when `code` holds `mark`, and not as the end of a longer name.
 fn has_word(code: &str, mark: &str) -> bool {
     let is_part = |before: char| before.is_alphanumeric() || before == '_';
-    code.match_indices(mark).any(|(at, _)| !code[..at].ends_with(is_part))
+    code.match_indices(mark).any(|(start, _)| !code[..start].ends_with(is_part))
 }
 
 /// The sources of what is shipped, by name: their code, without tests and comments.
@@ -263,7 +263,8 @@ fn the_pages_list_every_item() {
         // What it takes is named, with a question mark where it may be left out.
         let (params, _) = row.split_once(" | ").unwrap();
         let schema = (method.params)();
-        let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        let required =
+            |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|item| item == name));
         for name in schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name) {
             let named = if required(name) { format!("`{name}`") } else { format!("`{name}?`") };
             assert!(params.contains(&named), "{}: {named} is not among{params}", method.name);
@@ -408,8 +409,8 @@ fn cited(text: &str, own: bool) -> Vec<u32> {
         |word: &str, with: &str| word.strip_suffix(with).is_some_and(|head| !head.ends_with(char::is_alphanumeric));
     let is_section = |word: &str| ends(word, "section") || ends(word, "sections");
     let mut out = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let mut rest = &words[at + 1..];
+    for (index, word) in words.iter().enumerate() {
+        let mut rest = &words[index + 1..];
         if ends(word, "semantics") {
             rest = if rest.first().is_some_and(|word| is_section(word)) { &rest[1..] } else { rest };
         } else if !(own && is_section(word)) {

@@ -197,6 +197,8 @@ pub extern "C" fn nudge_method_count() -> usize {
 
 /// The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
 #[unsafe(no_mangle)]
-pub extern "C" fn nudge_method_name(at: usize) -> nudge_str {
-    quietly(nudge_str::NONE, || nudge::methods().get(at).map_or(nudge_str::NONE, |method| nudge_str::of(method.name)))
+pub extern "C" fn nudge_method_name(index: usize) -> nudge_str {
+    quietly(nudge_str::NONE, || {
+        nudge::methods().get(index).map_or(nudge_str::NONE, |method| nudge_str::of(method.name))
+    })
 }

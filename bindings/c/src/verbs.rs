@@ -293,13 +293,13 @@ impl nudge_set_params {
             nudge_value_type::NUDGE_VALUE_TEMPLATE as u32,
             nudge_value_type::NUDGE_VALUE_JSON as u32,
         );
-        for (given, field, of) in [
+        for (given, field, expected) in [
             (shell.is_some(), "shell", command),
             (!os.is_empty(), "path_os", path),
             (format.is_some(), "format", template),
             (!defaults.is_empty(), "defaults", template),
         ] {
-            if given && self.value_type != of {
+            if given && self.value_type != expected {
                 return Err(invalid(format!("A value of this type has no `{field}`.")));
             }
         }

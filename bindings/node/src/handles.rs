@@ -89,8 +89,8 @@ impl StoreHandle {
 }
 
 /// JavaScript forgets long before there are so many.
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 fn closed() -> Error {

@@ -47,10 +47,10 @@ impl PyContext {
         files_open: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let fields = [cwd, repo, branch, os, env, files_open];
-        let mut at = 0;
+        let mut count = 0;
         let spec = spec(py, |_| {
-            at += 1;
-            Ok(fields[at - 1].cloned())
+            count += 1;
+            Ok(fields[count - 1].cloned())
         })?;
         Ok(Self(built(py, spec)?))
     }

@@ -102,8 +102,8 @@ fn put_text(string: &Bound<'_, PyString>, out: &mut Vec<u8>) -> PyResult<()> {
 
 fn put_list<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, out: &mut Vec<u8>, depth: usize) -> PyResult<()> {
     out.push(b'[');
-    for (at, item) in items.enumerate() {
-        if at > 0 {
+    for (index, item) in items.enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         put(&item, out, depth + 1)?;
@@ -124,9 +124,9 @@ fn put_object<'py>(
     depth: usize,
 ) -> PyResult<()> {
     out.push(b'{');
-    for (at, item) in items.enumerate() {
+    for (index, item) in items.enumerate() {
         let (name, value) = item?;
-        if at > 0 {
+        if index > 0 {
             out.push(b',');
         }
         let name =

@@ -185,8 +185,8 @@ impl ConfigContent {
                 Ok(Self::Json(json))
             }
             ConfigFormat::Toml => document_of(text).map(Self::Toml).map_err(|error| {
-                let at = error.span().map_or(0, |span| span.start);
-                let (line, column) = to_line_column(text, at);
+                let offset = error.span().map_or(0, |span| span.start);
+                let (line, column) = to_line_column(text, offset);
                 broken_error(path, line, column, error.message())
             }),
         }
@@ -211,8 +211,8 @@ fn document_of(text: &str) -> Result<Rc<DocumentMut>, toml_edit::TomlError> {
 }
 
 /// Converts a byte offset to line and column, counted from 1.
-fn to_line_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
+fn to_line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     (line, before.chars().rev().take_while(|c| *c != '\n').count() + 1)
 }
@@ -314,8 +314,8 @@ fn broken_error(path: &Path, line: usize, column: usize, why: &str) -> Error {
     Error::invalid(message)
 }
 
-fn no_object(path: &Path, at: &[&str]) -> Error {
-    let message = format!("{}: {} is not where an object is expected; correct it.", path.display(), at.join("."));
+fn no_object(path: &Path, keys: &[&str]) -> Error {
+    let message = format!("{}: {} is not where an object is expected; correct it.", path.display(), keys.join("."));
     Error::invalid(message)
 }
 
@@ -346,7 +346,8 @@ mod tests {
     /// Settings of which a client keeps nearly all for itself, as lines.
     fn large(projects: usize) -> String {
         let mut text = "{\n  // mine\n  \"startups\": 12,\n  \"projects\": {".to_owned();
-        let project = |at| format!("\n    \"/w/{at}\": {{ \"tools\": [\"Bash\"], /* \u{e9} */ \"cost\": 1.50 }}");
+        let project =
+            |number| format!("\n    \"/w/{number}\": {{ \"tools\": [\"Bash\"], /* \u{e9} */ \"cost\": 1.50 }}");
         text += &(0..projects).map(project).collect::<Vec<_>>().join(",");
         text + "\n  },\n  \"mcpServers\": {}\n}\n"
     }
@@ -456,14 +457,14 @@ mod tests {
 
     #[test]
     fn the_broken_is_refused_with_its_position() {
-        for (form, text, at) in [
+        for (form, text, position) in [
             (ConfigFormat::Json, "{\n  \"a\": 1\n  \"b\": 2\n}", "line 2, column 9"),
             (ConfigFormat::Json, "{'a': 1}", "line 1, column 2"),
             (ConfigFormat::Json, "[1]", "line 1, column 1"),
             (ConfigFormat::Toml, "a = 1\nb = = 2\n", "line 2, column 5"),
         ] {
             let error = config(form, text).err().unwrap();
-            assert!(error.message().contains(at), "{error}");
+            assert!(error.message().contains(position), "{error}");
             assert_eq!(error.kind(), nudge::ErrorKind::Invalid);
         }
         let mut file = config(ConfigFormat::Json, "{\"mcp\": []}").unwrap();

@@ -142,8 +142,8 @@ pub fn read(given: &str) -> Option<HookEvent> {
         "SessionStart" | "SubagentStart" | "sessionStart" => {
             let source = text("source");
             // Gemini CLI has such an event, too, and keeps its sessions in another form.
-            let is_read =
-                text("transcript_path").is_none_or(|path| Path::new(&path).extension().is_some_and(|it| it == "jsonl"));
+            let is_read = text("transcript_path")
+                .is_none_or(|path| Path::new(&path).extension().is_some_and(|extension| extension == "jsonl"));
             let is_first = source.as_deref().is_none_or(|source| source == "startup");
             let begins = name == "SessionStart" && is_first && is_read;
             HookMoment::Start { fresh: source.as_deref() == Some("compact"), begins }

@@ -104,8 +104,8 @@ impl ToolPermission {
             PermissionGrant::Names { list, names, .. } => {
                 for name in names.iter().filter(|name| !stood.contains(name)) {
                     let there = read_strings(config, list);
-                    if let Some(at) = there.iter().position(|known| known == name) {
-                        config.remove(&[list, &[at.to_string().as_str()][..]].concat());
+                    if let Some(index) = there.iter().position(|known| known == name) {
+                        config.remove(&[list, &[index.to_string().as_str()][..]].concat());
                     }
                 }
             }
@@ -130,7 +130,7 @@ impl ToolPermission {
 /// Reads a list in order; an element that is no text becomes empty.
 fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
     let there = config.get(list).unwrap_or_default();
-    there.as_array().into_iter().flatten().map(|one| one.as_str().unwrap_or_default().to_owned()).collect()
+    there.as_array().into_iter().flatten().map(|value| value.as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn has_any(config: &ConfigFile, list: &[&str], names: &[String]) -> bool {

@@ -81,12 +81,12 @@ impl ClientPlan {
             plan.plan_entries(client, place, has_program, &mut configs)?;
         }
         if let Some(permission) = client.find_permission(place).filter(|_| allow) {
-            let at = open_config(&mut configs, place, &permission.file, permission.form)?;
-            plan.stood.allowed = permission.find_present(&configs[at]);
-            if !permission.find_missing(&configs[at]).is_empty() {
+            let index = open_config(&mut configs, place, &permission.file, permission.form)?;
+            plan.stood.allowed = permission.find_present(&configs[index]);
+            if !permission.find_missing(&configs[index]).is_empty() {
                 plan.summary.push(("use of the tools without asking".into(), permission.file.clone()));
             }
-            permission.add_missing(&mut configs[at])?;
+            permission.add_missing(&mut configs[index])?;
         }
         plan.files = take_changed(configs);
         Ok(plan)
@@ -101,23 +101,23 @@ impl ClientPlan {
         configs: &mut Vec<ConfigFile>,
     ) -> Result<()> {
         let server = (client.server)(place);
-        let at = open_config(configs, place, &server.file, server.form)?;
+        let server_index = open_config(configs, place, &server.file, server.form)?;
         let hooks = client.hooks.map(|hooks| hooks(place));
         let hooks = hooks
             .map(|hooks| Ok::<_, Error>((open_config(configs, place, &hooks.file, ConfigFormat::Json)?, hooks)))
             .transpose()?;
         self.stood = PriorEntries::from_settings(
             &server,
-            &configs[at],
-            hooks.as_ref().map(|(at, hooks)| (hooks, &configs[*at])),
+            &configs[server_index],
+            hooks.as_ref().map(|(hooks_index, hooks)| (hooks, &configs[*hooks_index])),
         );
-        let stands = configs[at].get(server.path);
+        let stands = configs[server_index].get(server.path);
         match stands {
             None => {
                 self.summary.push(("the server".into(), server.file.clone()));
                 match server.command.filter(|_| has_program) {
                     Some(words) => self.command = Some((words, server.file)),
-                    None => configs[at].set(server.path, &server.entry)?,
+                    None => configs[server_index].set(server.path, &server.entry)?,
                 }
             }
             Some(stands) if is_fitting(Some(&stands), &server.entry) => {}
@@ -125,7 +125,7 @@ impl ClientPlan {
                 self.summary.push(("the server, whose path has changed".into(), server.file.clone()));
                 for field in WORDS {
                     if let Some(value) = server.entry.get(field) {
-                        configs[at].set(&[server.path, &[field]].concat(), value)?;
+                        configs[server_index].set(&[server.path, &[field]].concat(), value)?;
                     }
                 }
             }
@@ -137,8 +137,8 @@ impl ClientPlan {
                 return Err(Error::invalid(message));
             }
         }
-        if let Some((at, hooks)) = hooks {
-            match add_hooks(&mut configs[at], &hooks)? {
+        if let Some((hooks_index, hooks)) = hooks {
+            match add_hooks(&mut configs[hooks_index], &hooks)? {
                 0 => {}
                 1 => self.summary.push(("1 hook".into(), hooks.file)),
                 count => self.summary.push((format!("{count} hooks"), hooks.file)),
@@ -161,8 +161,8 @@ impl ClientPlan {
         let mut configs = Vec::<ConfigFile>::new();
         let server = (client.server)(place);
         if server.file == path {
-            let at = open_config(&mut configs, place, path, server.form)?;
-            let config = &mut configs[at];
+            let index = open_config(&mut configs, place, path, server.form)?;
+            let config = &mut configs[index];
             if config.get(server.path).is_some_and(|entry| starts_nudge(&entry)) {
                 if stood.words.is_empty() {
                     config.remove(server.path);
@@ -173,14 +173,14 @@ impl ClientPlan {
             }
         }
         if let Some(hooks) = client.hooks.map(|hooks| hooks(place)).filter(|hooks| hooks.file == path) {
-            let at = open_config(&mut configs, place, path, ConfigFormat::Json)?;
-            remove_hooks(&mut configs[at], &hooks, stood);
+            let index = open_config(&mut configs, place, path, ConfigFormat::Json)?;
+            remove_hooks(&mut configs[index], &hooks, stood);
         }
         for permission in [client.permission, client.plugin_permission].into_iter().flatten() {
             let permission = permission(place);
             if permission.file == path && place.project.is_none() {
-                let at = open_config(&mut configs, place, path, permission.form)?;
-                permission.remove_added(&mut configs[at], &stood.allowed);
+                let index = open_config(&mut configs, place, path, permission.form)?;
+                permission.remove_added(&mut configs[index], &stood.allowed);
             }
         }
         Ok(take_changed(configs).pop())
@@ -244,8 +244,8 @@ pub fn is_fitting(stands: Option<&Value>, entry: &Value) -> bool {
 }
 
 fn open_config(configs: &mut Vec<ConfigFile>, place: &ClientFolders, path: &Path, form: ConfigFormat) -> Result<usize> {
-    if let Some(at) = configs.iter().position(|config| config.path() == path) {
-        return Ok(at);
+    if let Some(index) = configs.iter().position(|config| config.path() == path) {
+        return Ok(index);
     }
     configs.push(place.read(path, form)?);
     Ok(configs.len() - 1)
@@ -270,13 +270,13 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     }
     for (event, matcher) in hooks.events {
         let stands = config.get(&["hooks", event]).unwrap_or(json!([]));
-        let Some(at) = find_handler(&stands, hooks.grouped, GroupScan::For(*matcher)) else {
+        let Some(handler_path) = find_handler(&stands, hooks.grouped, GroupScan::For(*matcher)) else {
             config.append(&["hooks", event], &build_entry(hooks, *matcher))?;
             count += 1;
             continue;
         };
         let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
-        path.extend(at);
+        path.extend(handler_path);
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let stood = config.get(&path);
         for field in WORDS {
@@ -332,13 +332,13 @@ impl GroupScan<'_> {
 
 /// Finds the path to Nudge's handler in the list of an event.
 pub fn find_handler(list: &Value, grouped: bool, scan: GroupScan<'_>) -> Option<Vec<String>> {
-    for (at, element) in list.as_array()?.iter().enumerate() {
+    for (index, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
-            return Some(vec![at.to_string()]);
+            return Some(vec![index.to_string()]);
         }
         let handlers = element["hooks"].as_array().filter(|_| grouped && scan.has_group(element));
         if let Some(inner) = handlers.and_then(|handlers| handlers.iter().position(is_ours)) {
-            return Some(vec![at.to_string(), "hooks".into(), inner.to_string()]);
+            return Some(vec![index.to_string(), "hooks".into(), inner.to_string()]);
         }
     }
     None
@@ -349,11 +349,11 @@ fn remove_hooks(config: &mut ConfigFile, hooks: &ClientHooks, stood: &PriorEntri
         if stood.events.iter().any(|stood| stood == event) {
             continue;
         }
-        let at =
+        let handler_path =
             config.get(&["hooks", event]).and_then(|list| find_handler(&list, hooks.grouped, GroupScan::For(*matcher)));
-        let Some(at) = at else { continue };
+        let Some(handler_path) = handler_path else { continue };
         let mut path = vec!["hooks".to_owned(), (*event).to_owned()];
-        path.extend(at);
+        path.extend(handler_path);
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         config.remove(&path);
     }

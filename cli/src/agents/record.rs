@@ -253,14 +253,14 @@ fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
 fn resolve_target(path: &Path) -> PathBuf {
     /// Longest chain of links, as of the kernel's.
     const MAX_LINKS: usize = 40;
-    let mut at = path.to_owned();
+    let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
-        let Ok(next) = fs::read_link(&at) else { break };
-        at = at.parent().unwrap_or(Path::new("")).join(next);
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("")).join(next);
     }
     // Only the last name may be missing.
-    let (folder, name) = (at.parent().and_then(|folder| fs::canonicalize(folder).ok()), at.file_name());
-    folder.zip(name).map_or(at.clone(), |(folder, name)| folder.join(name))
+    let (folder, name) = (target.parent().and_then(|folder| fs::canonicalize(folder).ok()), target.file_name());
+    folder.zip(name).map_or(target.clone(), |(folder, name)| folder.join(name))
 }
 
 /// Gives a new file the permissions that the user's umask leaves it, as other programs do with their settings.

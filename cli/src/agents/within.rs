@@ -14,17 +14,17 @@ pub fn check_within(project: Option<&Path>, file: &Path) -> Result<()> {
     let unusable =
         |error: io::Error| Error::invalid(format!("{} cannot be looked at: {error}; correct it.", file.display()));
     let top = project.canonicalize().map_err(unusable)?;
-    let mut at = project.to_owned();
+    let mut path = project.to_owned();
     for part in file.strip_prefix(project).unwrap_or(file) {
-        at.push(part);
-        match at.symlink_metadata() {
+        path.push(part);
+        match path.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
                 // A link that leads nowhere would create the file that it names.
-                if !at.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
-                    let target = at.read_link().map_err(unusable)?;
+                if !path.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
+                    let target = path.read_link().map_err(unusable)?;
                     return Err(Error::invalid(format!(
                         "{} is a link to {}, which is not in the project; make it a file of the project.",
-                        at.display(),
+                        path.display(),
                         target.display()
                     )));
                 }

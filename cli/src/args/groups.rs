@@ -63,7 +63,7 @@ mod tests {
         grouped.sort_unstable();
         grouped.dedup();
         assert_eq!(grouped.len(), count, "each once");
-        let shown = command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name);
+        let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(Command::get_name);
         // Those of sources have a group of their own.
         let of_sources = super::super::source::command_names();
         let is_own = |name: &&str| sources::find_source(name).is_none() && !of_sources.iter().any(|own| own == name);

@@ -359,13 +359,13 @@ pub fn split_globs(texts: &[String]) -> Vec<String> {
     let mut out = Vec::new();
     for text in texts {
         let (mut from, mut depth) = (0, 0_u32);
-        for (at, c) in text.char_indices() {
+        for (offset, c) in text.char_indices() {
             match c {
                 '{' | '[' => depth += 1,
                 '}' | ']' => depth = depth.saturating_sub(1),
                 ',' if depth == 0 => {
-                    out.push(text[from..at].to_owned());
-                    from = at + 1;
+                    out.push(text[from..offset].to_owned());
+                    from = offset + 1;
                 }
                 _ => {}
             }

@@ -118,11 +118,11 @@ impl VerbParam {
         let members = schema["properties"].as_object().into_iter().flatten();
         let params = members.filter(|(name, _)| *name != "context" || method.context == ContextUse::None);
         params
-            .map(|(name, one)| Self {
+            .map(|(name, schema)| Self {
                 is_required: is_required(name),
                 is_argument: method.argument == Some(&**name),
                 name: name.clone(),
-                schema: one.clone(),
+                schema: schema.clone(),
             })
             .collect()
     }
@@ -286,8 +286,8 @@ fn with_params(command: Command, word: &SourceWord, before: &str) -> Command {
 
 /// The verbs that are commands by themselves, each with its source.
 fn list_own_commands() -> impl Iterator<Item = (&'static SourceSpec, SourceWord)> {
-    let of = |source| SourceWord::list_all(source).map(move |word| (source, word));
-    with_verbs().flat_map(of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
+    let words_of = |source| SourceWord::list_all(source).map(move |word| (source, word));
+    with_verbs().flat_map(words_of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
 }
 
 /// The words of the verbs that are commands by themselves.

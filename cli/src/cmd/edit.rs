@@ -43,7 +43,7 @@ fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint>
     }
     let rows: WhyRows = text::read(ask_why(session, args)?.get())?;
     let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<EditedHint>>>()?;
-    let at = match &args.variant {
+    let index = match &args.variant {
         // The verdict says which hint may have been meant.
         _ if hints.is_empty() => return Err(Error::not_found(rows.verdict)),
         Some(variant) => hints
@@ -53,7 +53,7 @@ fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint>
         None if hints.len() == 1 || rows.variants[0].match_explain["matched"] == true => 0,
         None => return Err(invalid_error("The key has several variants and none fits here; name one with `variant`.")),
     };
-    Ok(hints.swap_remove(at))
+    Ok(hints.swap_remove(index))
 }
 
 fn ask_why(session: &RunningSession, args: &EditArgs) -> Result<Box<RawValue>> {

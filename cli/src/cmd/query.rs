@@ -68,13 +68,14 @@ impl HeldBackRows {
     /// Returns the note for people.
     fn to_note(&self, limit: u64) -> Option<String> {
         let most = if self.all == MOST { "at least " } else { "" };
-        let one = |count: u64, one: &str, many: &str| if count == 1 { one.to_owned() } else { many.to_owned() };
+        let verb_for =
+            |count: u64, singular: &str, many: &str| if count == 1 { singular.to_owned() } else { many.to_owned() };
         let more = (self.more > 0).then(|| {
-            let is = one(self.more, "is", "are");
+            let is = verb_for(self.more, "is", "are");
             format!("{most}{} more {is} not shown (--limit {})", self.more, (limit + self.more).min(MOST))
         });
         let elsewhere = (self.elsewhere > 0).then(|| {
-            let does = one(self.elsewhere, "matches and does", "match and do");
+            let does = verb_for(self.elsewhere, "matches and does", "match and do");
             format!("{most}{} {does} not apply here (--all)", self.elsewhere)
         });
         let told: Vec<_> = more.into_iter().chain(elsewhere).collect();
@@ -90,7 +91,7 @@ mod tests {
     fn what_is_held_back_is_counted() {
         let row = |matched: bool| json!({"match_explain": {"matched": matched}});
         let rows = |here: usize, elsewhere: usize| -> Value {
-            (0..here + elsewhere).map(|at| row(at < here)).collect::<Vec<_>>().into()
+            (0..here + elsewhere).map(|index| row(index < here)).collect::<Vec<_>>().into()
         };
         for (here, elsewhere, limit, all, shown, told) in [
             (0, 0, 10, false, 0, None),

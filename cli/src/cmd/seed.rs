@@ -89,15 +89,17 @@ fn call(session: &RunningSession, method: &str, params: &Map<String, Value>) -> 
 fn report_seeds(global: &GlobalFlags, done: &SeedOutcome, verb: &str, note: Option<&str>) -> CommandOutput {
     let SeedOutcome { report, set, deleted, left, refused, wanted } = done;
     if global.json {
-        let seeds: Vec<_> = wanted.iter().map(|one| json!({"component": one.component, "key": one.key, "command": one.command, "reason": one.reason()})).collect();
-        let passed: Vec<_> = report.passed_over.iter().map(|one| json!({"file": one.file, "why": one.why})).collect();
+        let seeds: Vec<_> = wanted.iter().map(|seed| json!({"component": seed.component, "key": seed.key, "command": seed.command, "reason": seed.reason()})).collect();
+        let passed: Vec<_> =
+            report.passed_over.iter().map(|skipped| json!({"file": skipped.file, "why": skipped.why})).collect();
         let left: Vec<_> = left.iter().map(|(component, key)| json!({"component": component, "key": key})).collect();
         let refused: Vec<_> = refused.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
         let all = json!({"seeds": seeds, "set": set.len(), "deleted": deleted, "left": left, "refused": refused, "passed_over": passed});
         return format!("{all}\n").into();
     }
-    let mut text =
-        output::render_seeds(wanted.iter().map(|one| [one.component.as_str(), &one.key, &one.command, one.reason()]));
+    let mut text = output::render_seeds(
+        wanted.iter().map(|seed| [seed.component.as_str(), &seed.key, &seed.command, seed.reason()]),
+    );
     let count = wanted.len();
     let commands = if count == 1 { "command" } else { "commands" };
     let _ = write!(text, "{count} {commands} of this repository {verb}");
@@ -112,9 +114,9 @@ fn report_seeds(global: &GlobalFlags, done: &SeedOutcome, verb: &str, note: Opti
     for (name, why) in refused {
         let _ = writeln!(text, "  {} is refused: {}", output::make_visible(name), output::make_visible(why));
     }
-    for one in &report.passed_over {
-        let file = if one.file.is_empty() { "this repository" } else { &one.file };
-        let _ = writeln!(text, "  {}: {}", output::make_visible(file), output::make_visible(&one.why));
+    for skipped in &report.passed_over {
+        let file = if skipped.file.is_empty() { "this repository" } else { &skipped.file };
+        let _ = writeln!(text, "  {}: {}", output::make_visible(file), output::make_visible(&skipped.why));
     }
     if let Some(note) = note.filter(|_| count > 0) {
         let _ = writeln!(text, "{note}");

@@ -54,7 +54,7 @@ fn render_page(command: &clap::Command) -> std::io::Result<String> {
     clap_mangen::Man::new(command.clone()).render(&mut out)?;
     let page = String::from_utf8_lossy(&out).into_owned();
     let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return Ok(page) };
-    let end = rest.find("\n.SH ").map_or(rest.len(), |at| at + 1);
+    let end = rest.find("\n.SH ").map_or(rest.len(), |offset| offset + 1);
     let (text, after) = rest.split_at(end);
     let (heading, text) = match text.split_once(":\n") {
         Some((first, text)) if first.starts_with("Example") => ("EXAMPLES", text),

@@ -47,7 +47,8 @@ pub fn render_report(report: &AnswerReport) -> String {
         let _ = writeln!(out, "{}", visible_lines(line));
     }
     if !report.rows.is_empty() {
-        let columns: Vec<_> = (0..).zip(report.columns).map(|(at, head)| cut_column(head, LEAST_CELL, at)).collect();
+        let columns: Vec<_> =
+            (0..).zip(report.columns).map(|(index, head)| cut_column(head, LEAST_CELL, index)).collect();
         let cells =
             |row: &Vec<String>| row.iter().map(|text| one_line(&with_local_time(text), MAX_CELL_CHARS)).collect();
         out.push_str(&render_fitting(&columns, report.rows.iter().map(|row| (cells(row), false)).collect()));
@@ -86,8 +87,9 @@ fn render_table(rows: &[&Map<String, Value>]) -> String {
     let row =
         |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(to_cell).unwrap_or_default()).collect();
     // Columns further left matter more.
-    let goes = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
-    let columns: Vec<_> = head.iter().enumerate().map(|(at, head)| cut_column(head, LEAST_CELL, goes(at))).collect();
+    let goes = |index: usize| u8::try_from(index).unwrap_or(u8::MAX);
+    let columns: Vec<_> =
+        head.iter().enumerate().map(|(index, head)| cut_column(head, LEAST_CELL, goes(index))).collect();
     render_fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 

@@ -60,7 +60,7 @@ pub fn render_status(result: &Value) -> String {
     let proxies: Vec<_> = result["proxies"].as_array().into_iter().flatten().map(to_text).collect();
     match &proxies[..] {
         [] => row("agents", "no other process stands by"),
-        [one] => row("agents", &format!("1 more process stands by (pid {one})")),
+        [pid] => row("agents", &format!("1 more process stands by (pid {pid})")),
         more => row("agents", &format!("{} more processes stand by (pids {})", more.len(), more.join(", "))),
     }
     let keeping = &result["keeping"];
@@ -97,8 +97,10 @@ pub fn render_status(result: &Value) -> String {
 
 /// Says when somebody has removed files of the session, which are there again.
 pub fn files_put_back(status: &Value) -> Option<String> {
-    let at = &status["files_put_back"];
-    at.is_string().then(|| format!("somebody removed its files; they were put back {}", describe_age(at)))
+    let put_back_at = &status["files_put_back"];
+    put_back_at
+        .is_string()
+        .then(|| format!("somebody removed its files; they were put back {}", describe_age(put_back_at)))
 }
 
 /// Renders the members of a source in a line.

@@ -51,14 +51,14 @@ pub fn render_fitting(columns: &[TableColumn<'_>], rows: Vec<Cells>) -> String {
 fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
     let shown = choose_columns(columns, &rows, width);
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(shown.iter().map(|(at, _)| columns[*at].head));
+    table.load_style(NOTHING).set_header(shown.iter().map(|(index, _)| columns[*index].head));
     // No word is wrapped: a cell is cut where the room ends.
     table.set_delimiter('\0');
     let most = width.unwrap_or(MOST_CHARS);
     let mut faint = Vec::with_capacity(rows.len());
     for (mut cells, is_faint) in rows {
-        let mut cell = |at: usize| shorten_cell(cells.get_mut(at).map(std::mem::take).unwrap_or_default(), most);
-        let mut row = Row::from(shown.iter().map(|(at, _)| cell(*at)).collect::<Vec<_>>());
+        let mut cell = |index: usize| shorten_cell(cells.get_mut(index).map(std::mem::take).unwrap_or_default(), most);
+        let mut row = Row::from(shown.iter().map(|(index, _)| cell(*index)).collect::<Vec<_>>());
         row.max_height(1);
         table.add_row(row);
         faint.push(is_faint);
@@ -74,9 +74,9 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
         }
     }
     let mut out = String::new();
-    for (at, line) in table.lines().enumerate() {
+    for (index, line) in table.lines().enumerate() {
         let line = line.trim_end();
-        let line = match at.checked_sub(1).map(|row| faint.get(row)) {
+        let line = match index.checked_sub(1).map(|row| faint.get(row)) {
             None => with_style(STRONG, line),
             Some(Some(true)) => with_style(FAINT, line),
             Some(_) => line.to_owned(),
@@ -89,21 +89,21 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
 
 /// The columns for which there is room, each with the least that it needs.
 fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
-    let content = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(|cell| cell.width()).max();
-    let least = |(at, column): (usize, &TableColumn<'_>)| {
-        let content = content(at).unwrap_or_default();
+    let content = |index: usize| rows.iter().filter_map(|(cells, _)| cells.get(index)).map(|cell| cell.width()).max();
+    let least = |(index, column): (usize, &TableColumn<'_>)| {
+        let content = content(index).unwrap_or_default();
         // A column in which nothing stands says nothing.
-        (content > 0 || column.goes == 0).then(|| (at, content.min(column.least).max(column.head.width())))
+        (content > 0 || column.goes == 0).then(|| (index, content.min(column.least).max(column.head.width())))
     };
     let mut shown: Vec<_> = columns.iter().enumerate().filter_map(least).collect();
     let Some(width) = width else { return shown };
     let fits = |shown: &[(usize, usize)]| shown.iter().map(|(_, least)| least + GAP).sum::<usize>() <= width + GAP;
     while !fits(&shown) {
-        let next = shown.iter().map(|(at, _)| *at).max_by_key(|at| columns[*at].goes);
-        match next.filter(|at| columns[*at].goes > 0) {
-            Some(next) => shown.retain(|(at, _)| *at != next),
+        let next = shown.iter().map(|(index, _)| *index).max_by_key(|index| columns[*index].goes);
+        match next.filter(|index| columns[*index].goes > 0) {
+            Some(next) => shown.retain(|(index, _)| *index != next),
             // Columns that never go are cut as far as their heads allow.
-            None => return shown.into_iter().map(|(at, _)| (at, columns[at].head.width())).collect(),
+            None => return shown.into_iter().map(|(index, _)| (index, columns[index].head.width())).collect(),
         }
     }
     shown
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn wide_characters_are_counted_as_they_are_shown() {
         let lines = shown(Some(60), &ROWS);
-        let at = |line: &str| {
+        let column_of = |line: &str| {
             let end = line.find("everywhere").or_else(|| line.find("repo=")).unwrap();
             line[..end].width()
         };
-        assert_eq!(at(&lines[1]), at(&lines[2]), "{lines:#?}");
-        assert_eq!(at(&lines[2]), at(&lines[3]), "{lines:#?}");
+        assert_eq!(column_of(&lines[1]), column_of(&lines[2]), "{lines:#?}");
+        assert_eq!(column_of(&lines[2]), column_of(&lines[3]), "{lines:#?}");
         assert!(lines[2].contains('…'), "{lines:#?}");
     }
 

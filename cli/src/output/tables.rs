@@ -200,11 +200,11 @@ pub fn render_matches(result: &Value, reveal: bool) -> String {
 pub fn render_why(result: &Value, reveal: bool) -> String {
     let verdict = in_flags(result["verdict"].as_str().unwrap_or_default(), "why");
     let mut out = format!("{}\n", make_visible(&verdict));
-    for (at, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
+    for (index, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
         let hint = &row["hint"];
         let variant = hint["variant"].as_str().map(|variant| format!("  (variant {variant})")).unwrap_or_default();
         let value = with_style(STRONG, indent_block(&value_text(hint, reveal), 3));
-        let _ = writeln!(out, "\n{}. {value}{}", at + 1, with_style(FAINT, variant));
+        let _ = writeln!(out, "\n{}. {value}{}", index + 1, with_style(FAINT, variant));
         let conditions = row["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
         for condition in conditions {
             let mark = if condition["met"] == true { with_style(GOOD, "✔") } else { with_style(BAD, "✘") };
@@ -242,8 +242,8 @@ pub fn render_deletions(result: &Value) -> String {
 
 /// Returns how something went, when, and by which client.
 pub(super) fn how_and_who(deletion: &Value) -> String {
-    let by = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), make_visible);
+    let client = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), make_visible);
     // An older PRIMARY knows no other way.
     let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), make_visible);
-    format!("{what} {} by {by}", describe_age(&deletion["at"]))
+    format!("{what} {} by {client}", describe_age(&deletion["at"]))
 }

@@ -49,8 +49,8 @@ pub fn show_span(millis: Millis) -> String {
 }
 
 /// Returns the time left until `at`, in one unit, to the nearest: a hint just given two hours has `2h`.
-pub fn show_time_left(at: Millis) -> String {
-    let millis = at.saturating_sub(now());
+pub fn show_time_left(end: Millis) -> String {
+    let millis = end.saturating_sub(now());
     let half = match millis {
         ..60_000 => 500,
         60_000..3_600_000 => 30_000,
@@ -62,8 +62,8 @@ pub fn show_time_left(at: Millis) -> String {
 
 /// The end of a hint: when, and in how long.
 pub fn describe_end(hint: &Value) -> Option<String> {
-    let at = expires_at(hint)?;
-    Some(format!("{} (in {})", to_local(at), show_time_left(at)))
+    let end = expires_at(hint)?;
+    Some(format!("{} (in {})", to_local(end), show_time_left(end)))
 }
 
 #[cfg(test)]
@@ -75,11 +75,11 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_zone() {
-        let at = nudge::parse_time("2026-12-31T23:30:00Z").unwrap();
+        let moment = nudge::parse_time("2026-12-31T23:30:00Z").unwrap();
         for (hours, told) in [(0, "2026-12-31 23:30"), (1, "2027-01-01 00:30"), (-5, "2026-12-31 18:30")] {
-            assert_eq!(in_zone(&FixedOffset::east_opt(hours * 3600).unwrap(), at), told);
+            assert_eq!(in_zone(&FixedOffset::east_opt(hours * 3600).unwrap(), moment), told);
         }
-        assert_eq!(format_time(&FixedOffset::east_opt(19_800).unwrap(), at, "%H:%M:%S"), "05:00:00");
+        assert_eq!(format_time(&FixedOffset::east_opt(19_800).unwrap(), moment, "%H:%M:%S"), "05:00:00");
     }
 
     #[test]

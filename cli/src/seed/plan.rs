@@ -76,7 +76,7 @@ pub struct SeedPlan {
 impl WantedSeed {
     /// The hints of a repository's seeds. At the top they are under its short name.
     pub fn from_seeds(name: &str, seeds: &[Seed]) -> Vec<Self> {
-        let of = |seed: &Seed| Self {
+        let to_wanted = |seed: &Seed| Self {
             component: if seed.folder.is_empty() { name.to_owned() } else { seed.folder.clone() },
             key: seed.key.clone(),
             command: seed.command.clone(),
@@ -85,7 +85,7 @@ impl WantedSeed {
             folder: seed.folder.clone(),
             file: seed.file.clone(),
         };
-        seeds.iter().map(of).collect()
+        seeds.iter().map(to_wanted).collect()
     }
 
     /// The params of `nudge.set_hint`.
@@ -154,46 +154,47 @@ fn hash_mark(command: &str, reason: &str) -> String {
 /// Plans the changes. `made` holds the hints that were made the last time.
 pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made) -> SeedPlan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
-    let at = |component: &str, key: &str| {
-        stored.iter().filter(|one| one.component == component && one.key == key).collect::<Vec<_>>()
+    let find_stored = |component: &str, key: &str| {
+        stored.iter().filter(|seed| seed.component == component && seed.key == key).collect::<Vec<_>>()
     };
     let is_untouched =
-        |one: &StoredSeed| source_of(&one.component, &one.key).is_some_and(|source| source.mark == one.mark);
+        |seed: &StoredSeed| source_of(&seed.component, &seed.key).is_some_and(|source| source.mark == seed.mark);
     // If none is left, the session began without any, like one that keeps nothing. A user that deletes seeds deletes
     // only some of them, and does not want those again.
-    let begins_anew = !stored.iter().any(|one| source_of(&one.component, &one.key).is_some());
+    let begins_anew = !stored.iter().any(|seed| source_of(&seed.component, &seed.key).is_some());
     let mut plan = SeedPlan::default();
     let mut names = BTreeSet::new();
-    for one in wanted {
-        names.insert((one.component.clone(), one.key.clone()));
-        let there = at(&one.component, &one.key);
-        let is_new = source_of(&one.component, &one.key).is_none();
-        let is_made = there.iter().any(|stored| stored.mark == one.compute_mark());
+    for seed in wanted {
+        names.insert((seed.component.clone(), seed.key.clone()));
+        let there = find_stored(&seed.component, &seed.key);
+        let is_new = source_of(&seed.component, &seed.key).is_none();
+        let is_made = there.iter().any(|stored| stored.mark == seed.compute_mark());
         let may_be_set =
             is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
         if !may_be_set {
-            plan.left.push((one.component.clone(), one.key.clone()));
+            plan.left.push((seed.component.clone(), seed.key.clone()));
             // Once deleted it stays away, and once changed it is somebody's.
-            if let Some(source) = source_of(&one.component, &one.key) {
-                let is_other = source.mark != one.compute_mark();
+            if let Some(source) = source_of(&seed.component, &seed.key) {
+                let is_other = source.mark != seed.compute_mark();
                 let source = SeedSource { is_other, ..source.clone() };
-                plan.made.entry(one.component).or_default().insert(one.key, source);
+                plan.made.entry(seed.component).or_default().insert(seed.key, source);
             }
             continue;
         }
-        plan.made.entry(one.component.clone()).or_default().insert(one.key.clone(), one.source());
+        plan.made.entry(seed.component.clone()).or_default().insert(seed.key.clone(), seed.source());
         if !is_made {
-            plan.set.push(one);
+            plan.set.push(seed);
         }
     }
-    let is_gone = |one: &&StoredSeed| is_untouched(one) && !names.contains(&(one.component.clone(), one.key.clone()));
+    let is_gone =
+        |seed: &&StoredSeed| is_untouched(seed) && !names.contains(&(seed.component.clone(), seed.key.clone()));
     plan.delete = stored.iter().filter(is_gone).cloned().collect();
     // A hint that was changed outlives its source, and is known as long as it is stored.
-    for one in stored.iter().filter(|one| !is_untouched(one)) {
-        let is_wanted = names.contains(&(one.component.clone(), one.key.clone()));
-        if let Some(source) = source_of(&one.component, &one.key).filter(|_| !is_wanted) {
+    for seed in stored.iter().filter(|seed| !is_untouched(seed)) {
+        let is_wanted = names.contains(&(seed.component.clone(), seed.key.clone()));
+        if let Some(source) = source_of(&seed.component, &seed.key).filter(|_| !is_wanted) {
             let source = SeedSource { is_other: true, ..source.clone() };
-            plan.made.entry(one.component.clone()).or_default().insert(one.key.clone(), source);
+            plan.made.entry(seed.component.clone()).or_default().insert(seed.key.clone(), source);
         }
     }
     plan
@@ -216,17 +217,17 @@ mod tests {
         }
     }
 
-    fn stored(key: &str, command: &str, by: &str) -> StoredSeed {
+    fn stored(key: &str, command: &str, added_by: &str) -> StoredSeed {
         StoredSeed::from_hint(
             &json!({"component": "shop", "key": key, "variant": "v", "value": {"type": "command", "cmd": command},
-            "meta": {"added_by": by, "reason": "Makefile:1: x"}}),
+            "meta": {"added_by": added_by, "reason": "Makefile:1: x"}}),
         )
         .unwrap()
     }
 
     fn done(plan: &SeedPlan) -> String {
-        let set = plan.set.iter().map(|one| format!("+{} {}", one.key, one.command));
-        let delete = plan.delete.iter().map(|one| format!("-{}", one.key));
+        let set = plan.set.iter().map(|seed| format!("+{} {}", seed.key, seed.command));
+        let delete = plan.delete.iter().map(|seed| format!("-{}", seed.key));
         let left = plan.left.iter().map(|(_, key)| format!("={key}"));
         set.chain(delete).chain(left).collect::<Vec<_>>().join(", ")
     }

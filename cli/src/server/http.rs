@@ -105,7 +105,7 @@ impl RefusalLog {
     fn note_refusal(&self, status: StatusCode) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {
-            Some((at, more)) if at.elapsed() < REFUSALS_PAUSE => *more += 1,
+            Some((logged_at, more)) if logged_at.elapsed() < REFUSALS_PAUSE => *more += 1,
             _ => {
                 let unsaid = last.take().map_or(0, |(_, more)| more);
                 tracing::info!(status = status.as_u16(), unsaid, "refused a request");

@@ -200,12 +200,13 @@ impl ClientTools {
         };
         // The library fills in a name of its own for a client that gave none.
         let named = context.client_info().filter(|client| *client != Implementation::from_build_env());
-        let by = named.map(|client| client_name(&client)).unwrap_or_default();
+        let caller_name = named.map(|client| client_name(&client)).unwrap_or_default();
         let name = &*request.name;
         let meta = std::mem::take(&mut context.meta.0.0);
         if let Some(profile) = self.profile {
             let tool = profile.find_tool(name).ok_or_else(no_such_tool)?;
-            let methods = SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), by: &by, meta };
+            let methods =
+                SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), by: &caller_name, meta };
             let answered = (tool.run)(&methods, &params).await;
             return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
         }
@@ -220,7 +221,7 @@ impl ClientTools {
         let behind = known.ok_or_else(no_such_tool)?;
         let keeps = self.read_offered().keeps;
         let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
-        Ok(self.to_call_result(fill_in::call(&self.backend, &by, call, self.filler.as_deref()).await).into())
+        Ok(self.to_call_result(fill_in::call(&self.backend, &caller_name, call, self.filler.as_deref()).await).into())
     }
 
     /// Refuses the methods that a profile does not have.

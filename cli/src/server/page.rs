@@ -246,11 +246,11 @@ impl SessionPage {
         let now = self.clock.now();
         let mut state = self.lock_state();
         state.codes.retain(|code| now - code.made < CODE_S * 1000);
-        let Some(at) = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes())) else {
+        let Some(index) = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes())) else {
             let text = "This address was used before, or is older than a minute; run `nudge ui` again.";
             return refused(StatusCode::FORBIDDEN, text);
         };
-        let here = state.codes.remove(at).map(|code| code.here).unwrap_or_default();
+        let here = state.codes.remove(index).map(|code| code.here).unwrap_or_default();
         drop(state);
         let token =
             self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
@@ -459,10 +459,10 @@ mod tests {
         assert!(page.lets_in(&token) && next.lets_in(&token), "the next PRIMARY of the session knows it");
         assert!(!other.lets_in(&token), "another session's");
         let mut forged = token.clone().into_bytes();
-        for at in 0..forged.len() {
-            let was = std::mem::replace(&mut forged[at], if token.as_bytes()[at] == b'0' { b'1' } else { b'0' });
-            assert!(!page.lets_in(str::from_utf8(&forged).unwrap()), "digit {at}");
-            forged[at] = was;
+        for index in 0..forged.len() {
+            let was = std::mem::replace(&mut forged[index], if token.as_bytes()[index] == b'0' { b'1' } else { b'0' });
+            assert!(!page.lets_in(str::from_utf8(&forged).unwrap()), "digit {index}");
+            forged[index] = was;
         }
         for bad in ["", &key, &token[1..], &format!("{token}0"), &token.replace('0', "é"), &token.replace('0', "+")] {
             assert!(!page.lets_in(bad), "{bad}");

@@ -159,13 +159,13 @@ impl Default for WorkPool {
 
 impl WorkPool {
     fn with_times(deadline: Duration, wait: Duration) -> Self {
-        let of = |lane: CallLane| {
+        let semaphores_of = |lane: CallLane| {
             let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places(lane))));
             CallerKind::ALL.into_iter().map(place)
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            by_kind: [CallLane::Work, CallLane::Vital, CallLane::Long].into_iter().flat_map(of).collect(),
+            by_kind: [CallLane::Work, CallLane::Vital, CallLane::Long].into_iter().flat_map(semaphores_of).collect(),
             prompts: Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1))),
             callers: Mutex::default(),
             running: Mutex::default(),
@@ -481,7 +481,7 @@ mod tests {
             let pool = Arc::new(WorkPool::with_times(Duration::from_millis(30), Duration::from_mins(1)));
             let all = CallerKind::Process.places(CallLane::Work);
             let gates: Vec<_> = (0..all / PLACES_OF_A_CALLER)
-                .map(|at| hang(&pool.desk_for(CallerId::Process(u32::try_from(at).unwrap())), PLACES_OF_A_CALLER))
+                .map(|pid| hang(&pool.desk_for(CallerId::Process(u32::try_from(pid).unwrap())), PLACES_OF_A_CALLER))
                 .collect();
             settle(|| pool.is_stuck()).await;
             assert_eq!(pool.count_overdue(), all);

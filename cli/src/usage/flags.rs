@@ -42,9 +42,9 @@ pub fn in_flags(message: &str, verb: &str) -> String {
     }
     // The expected form of a value is told in JSON's words, not ours.
     let form = message.starts_with("Correct `params");
-    let part = |(at, part): (usize, &str)| {
+    let part = |(index, part): (usize, &str)| {
         // Every other part is between backticks.
-        let ours = if at % 2 == 1 && (at == 1 || !form) { find_own_word(&args, &verb, part) } else { None };
+        let ours = if index % 2 == 1 && (index == 1 || !form) { find_own_word(&args, &verb, part) } else { None };
         ours.unwrap_or_else(|| part.to_owned())
     };
     message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
@@ -70,7 +70,9 @@ fn find_own_word(args: &Command, verb: &Command, word: &str) -> Option<String> {
 /// The argument by which people say a field of the verb's method.
 fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     let field = field.strip_prefix("params.").unwrap_or(field);
-    let renamed = RENAMED.iter().find(|(of, name, _)| *name == field && (of.is_empty() || *of == verb.get_name()));
+    let renamed = RENAMED
+        .iter()
+        .find(|(verb_name, name, _)| *name == field && (verb_name.is_empty() || *verb_name == verb.get_name()));
     let id = match (renamed, field.strip_prefix("meta.scope.")) {
         (Some((_, _, id)), _) => (*id).to_owned(),
         (None, Some(condition)) => format!("scope_{condition}"),

@@ -86,9 +86,9 @@ impl User {
     fn session(&self, name: &str) -> PathBuf {
         let file = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| json!({"type": role, "sessionId": name, "cwd": self.path("work"), "message": {"role": role, "content": text}});
-        let lines = (0..3).flat_map(|at| {
+        let lines = (0..3).flat_map(|number| {
             let long = format!("Clients that fail together must not retry together. {}", "So it goes on. ".repeat(50));
-            [said("user", &format!("prompt {at}: why do they fail?")), said("assistant", &long)]
+            [said("user", &format!("prompt {number}: why do they fail?")), said("assistant", &long)]
         });
         fs::write(&file, lines.map(|line| line.to_string() + "\n").collect::<String>()).unwrap();
         file
@@ -333,7 +333,7 @@ fn a_denied_folder_is_never_sent_by_any_name() {
         file
     };
     let round_about = user.path("x/../denied/app");
-    for (at, (deny, cwd)) in [
+    for (index, (deny, cwd)) in [
         (&denied, Some(user.path("work"))),
         (&denied, None),
         (&link, Some(user.path("work"))),
@@ -343,13 +343,13 @@ fn a_denied_folder_is_never_sent_by_any_name() {
     .into_iter()
     .enumerate()
     {
-        let name = format!("d-{at}");
-        let transcript = if at < 3 { session(&name) } else { user.session(&name) };
+        let name = format!("d-{index}");
+        let transcript = if index < 3 { session(&name) } else { user.session(&name) };
         let event = json!({"hook_event_name": "SessionEnd", "session_id": name, "transcript_path": transcript, "cwd": cwd, "reason": "other"});
         let mut hook = user.command(&["hook"]).env("NUDGE_CAPTURE_DENY", deny).stdin(Stdio::piped()).spawn().unwrap();
         hook.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
         assert!(hook.wait().unwrap().success());
-        if at < 3 {
+        if index < 3 {
             let job = user.until(&name, "skipped");
             assert!(job["note"].as_str().unwrap().contains("capture_deny"), "{job}");
         } else {
@@ -378,11 +378,11 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
     user.git(&["init", "-q", "--bare", "-b", "main", remote.to_str().unwrap()]);
     user.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
     user.git(&["push", "-q", "-u", "origin", "main"]);
-    let whole = |at: &Path| {
-        let refs = ["-C", at.to_str().unwrap(), "for-each-ref", "--format=%(refname)", "refs/heads/nugget"];
+    let whole = |repo: &Path| {
+        let refs = ["-C", repo.to_str().unwrap(), "for-each-ref", "--format=%(refname)", "refs/heads/nugget"];
         let refs = user.git(&refs);
         for name in refs.lines() {
-            let files = user.git(&["-C", at.to_str().unwrap(), "diff", "--name-only", "main", name]);
+            let files = user.git(&["-C", repo.to_str().unwrap(), "diff", "--name-only", "main", name]);
             assert!(
                 files.starts_with("domains/coding/retry-with-full-jitter") || files.starts_with("coding/"),
                 "{name}: {files}"
@@ -406,8 +406,8 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
     });
     let mut rng = Rng::new(Rng::seed("killed anywhere"));
     let mut killed = 0;
-    for at in 1..=JOBS {
-        let transcript = user.session(&format!("k-{at}"));
+    for number in 1..=JOBS {
+        let transcript = user.session(&format!("k-{number}"));
         for attempt in 0..2 {
             let words = ["brain", "capture", "--transcript", transcript.to_str().unwrap()];
             let mut worker = user.command(if attempt == 0 { &words } else { &words[..2] });
@@ -424,7 +424,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
         wait_for("the end of the job", PATIENCE, || {
             user.nudge(&["brain", "capture", "--transcript", transcript.to_str().unwrap()]);
             user.nudge(&["brain", "capture"]);
-            user.jobs().into_iter().find(|job| job["session"] == format!("k-{at}") && job["state"] == "remote")
+            user.jobs().into_iter().find(|job| job["session"] == format!("k-{number}") && job["state"] == "remote")
         });
     }
     let branches = whole(&user.path("brain"));

@@ -142,14 +142,14 @@ fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     assert_eq!(said.matches(": ready; restart it\n").count(), 7, "{said}");
     assert!(said.contains("Close it, start it again there"), "what is kept is there again: {said}");
     let command = home.binary.to_str().unwrap();
-    for (file, at) in [
+    for (file, pointer) in [
         (".claude.json", "/mcpServers/nudge"),
         (".cursor/mcp.json", "/mcpServers/nudge"),
         (".gemini/settings.json", "/mcpServers/nudge"),
         (".config/Code/User/mcp.json", "/servers/nudge"),
         (".config/zed/settings.json", "/context_servers/nudge"),
     ] {
-        let entry = home.json(file).pointer(at).cloned().unwrap_or_else(|| panic!("{file} has no {at}"));
+        let entry = home.json(file).pointer(pointer).cloned().unwrap_or_else(|| panic!("{file} has no {pointer}"));
         assert_eq!((&entry["command"], &entry["args"]), (&json!(command), &json!(["serve"])), "{file}");
     }
     assert_eq!(home.json(".config/opencode/opencode.json")["mcp"]["nudge"]["command"], json!([command, "serve"]));

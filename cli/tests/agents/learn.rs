@@ -125,10 +125,10 @@ fn what_is_off_elsewhere_or_a_secret_is_not_learned() {
     agent.ran("npm publish", false, "");
     agent.ran(&format!("npm publish --token {token}"), true, "");
     assert!(learned(&desk).is_empty(), "a credential");
-    for at in 0..30 {
+    for number in 0..30 {
         let stranger = Agent { desk: &desk, session: "many" };
-        stranger.ran(&format!("tool{at} go"), false, "web");
-        stranger.ran(&format!("tool{at} go --fast"), true, "web");
+        stranger.ran(&format!("tool{number} go"), false, "web");
+        stranger.ran(&format!("tool{number} go --fast"), true, "web");
     }
     assert_eq!(learned(&desk).len(), 20, "at most so many of a session");
     let scope = &learned(&desk)[0]["meta"]["scope"];

@@ -78,12 +78,13 @@ fn agents_are_told_and_follow_the_files() {
 
     desk.run(&["set", "shop", "deploy", "make deploy", "--scope-repo", ".", "--tags", "deploy"]);
     let told = start(&desk, "told what is doubtful");
-    let line = |of: &str| told.lines().find(|line| line.contains(of)).unwrap_or_default();
+    let line = |text: &str| told.lines().find(|line| line.contains(text)).unwrap_or_default();
     assert!(line("make.check").ends_with("; Makefile changed since)"), "{told}");
     assert!(line("make deploy").ends_with("; no deploy in Makefile)"), "{told}");
     assert!(!line("make.build").contains("Makefile changed"), "{told}");
     let found = desk.run(&["doctor", "--hints"]);
-    let what: Vec<_> = found["findings"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+    let what: Vec<_> =
+        found["findings"].as_array().unwrap().iter().map(|finding| finding["what"].as_str().unwrap()).collect();
     assert_eq!(what, ["Makefile has no deploy", "Makefile says something else now"], "{found}");
     desk.run(&["delete", "shop", "deploy"]);
     serve.close();

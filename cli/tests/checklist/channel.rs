@@ -61,21 +61,21 @@ fn row_23_silent_strangers_lock_no_client_out() {
         // Some say nothing, some begin and never end, and all come again as soon as they are sent away.
         let port = serve.file.port;
         let mut idle = Vec::new();
-        for at in 0..strangers {
+        for number in 0..strangers {
             let mut stream = serve.connect();
-            if at % 2 == 0 {
+            if number % 2 == 0 {
                 let _ = stream.write_all(format!("POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n").as_bytes());
             }
             idle.push(stream);
         }
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let again = std::thread::spawn(move || {
-            let mut at = 0;
+            let mut index = 0;
             while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
                 if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-                    idle[at % strangers] = stream;
+                    idle[index % strangers] = stream;
                 }
-                at += 1;
+                index += 1;
                 std::thread::sleep(Duration::from_millis(2));
             }
             idle

@@ -47,17 +47,17 @@ fn start() -> (tempfile::TempDir, Serve) {
 }
 
 fn attacks() -> [(&'static str, Value); 8] {
-    let at = |cwd: String| json!({"cwd": cwd});
-    let braced = json!({"component": "braced", "key": "k", "context": at(long())});
+    let context_in = |cwd: String| json!({"cwd": cwd});
+    let braced = json!({"component": "braced", "key": "k", "context": context_in(long())});
     [
-        ("nudge.query", json!({"context": at(deep())})),
-        ("nudge.query", json!({"context": at(deep()), "include_ineligible": true, "limit": 1_000})),
+        ("nudge.query", json!({"context": context_in(deep())})),
+        ("nudge.query", json!({"context": context_in(deep()), "include_ineligible": true, "limit": 1_000})),
         ("nudge.get_hint", braced.clone()),
         ("nudge.why", braced.clone()),
         ("nudge.bump", braced),
-        ("nudge.suggest", json!({"event": "start", "context": at(deep())})),
-        ("nudge.recall", json!({"query": "make", "context": at(deep())})),
-        ("nudge.outcome", json!({"command": "make", "ok": true, "context": at(deep())})),
+        ("nudge.suggest", json!({"event": "start", "context": context_in(deep())})),
+        ("nudge.recall", json!({"query": "make", "context": context_in(deep())})),
+        ("nudge.outcome", json!({"command": "make", "ok": true, "context": context_in(deep())})),
     ]
 }
 
@@ -94,9 +94,9 @@ fn row_20_costly_scopes_hold_up_no_other_call() {
             calls
         });
         calls.sort_unstable();
-        let (made, of) = (made.into_inner(), calls.len());
-        let (p50, p99, most) = (calls[of / 2], calls[of * 99 / 100], calls[of - 1]);
-        eprintln!("{of} calls beside {made} of {method}: p50 {p50:?}, p99 {p99:?}, most {most:?}");
+        let (made, count) = (made.into_inner(), calls.len());
+        let (p50, p99, most) = (calls[count / 2], calls[count * 99 / 100], calls[count - 1]);
+        eprintln!("{count} calls beside {made} of {method}: p50 {p50:?}, p99 {p99:?}, most {most:?}");
         assert!(p99 < Duration::from_millis(250), "{method}: p99 {p99:?}");
     }
 }
@@ -162,12 +162,12 @@ fn contents() -> [(&'static str, Hint); 6] {
             scoped(&json!({"cwd_glob": (0..16).map(glob).collect::<Vec<_>>()}))
         }),
         ("lists of 256", |n| {
-            let names = (0..256).map(|at| format!("{:x}", n * 256 + at));
+            let names = (0..256).map(|index| format!("{:x}", n * 256 + index));
             scoped(&json!({"env_required": names.collect::<Vec<_>>()}))
         }),
         ("many small ones", |n| scoped(&json!({"branch": format!("b{n}")}))),
         ("tags of their own", |n| {
-            let tags = (0..32).map(|at| format!("{:x}", n * 32 + at));
+            let tags = (0..32).map(|index| format!("{:x}", n * 32 + index));
             json!({"value": "v", "meta": {"tags": tags.collect::<Vec<_>>()}})
         }),
         ("globs with long lists", |n| {

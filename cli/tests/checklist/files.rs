@@ -337,13 +337,13 @@ fn row_6_a_full_disk_is_told_and_survived() {
     let child = full.spawn().unwrap();
     let runtime = seen_by(child.id(), home.path());
     let mut serve = Serve::attach(child, &runtime);
-    let set = |at: u32| json!({"component": "a", "key": format!("k{at}"), "value": "x".repeat(1000)});
+    let set = |number: u32| json!({"component": "a", "key": format!("k{number}"), "value": "x".repeat(1000)});
     serve.call("nudge.set_hint", &set(0));
     let filler = fs::write(runtime.join("filler"), vec![0; 1 << 20]);
     assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
-    for at in 1..200 {
+    for number in 1..200 {
         // Stored, or refused in one sentence.
-        let answer = serve.call("nudge.set_hint", &set(at));
+        let answer = serve.call("nudge.set_hint", &set(number));
         let said = answer["error"]["message"].as_str().map(str::to_owned);
         assert!(answer["result"].is_object() || said.is_some_and(|said| said.lines().count() == 1), "{answer}");
     }

@@ -41,8 +41,8 @@ fn row_12_a_client_that_takes_no_answers_is_cut_off() {
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.get_hint","params":{"component":"a","key":"k"}}"#;
     let friend = format!("{}Content-Length: {}\r\n\r\n{body}", serve.head(), body.len());
     let mut greedy = Vec::new();
-    for at in 0..60 {
-        let request = [&stranger, &health, &friend][at % 3];
+    for number in 0..60 {
+        let request = [&stranger, &health, &friend][number % 3];
         greedy.push(stuff(serve.connect(), request));
         assert_eq!(serve.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
     }

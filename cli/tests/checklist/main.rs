@@ -237,11 +237,11 @@ fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     ask(&serve, &mut kept);
     let before = descriptors(serve.child.id());
     let begun = Instant::now();
-    let slow = (0..200).map(|at| {
+    let slow = (0..200).map(|number| {
         let mut stream = serve.connect();
         // In the first line, in the headers, in a body of known and of unknown length.
         let head = serve.head();
-        let start = match at % 4 {
+        let start = match number % 4 {
             0 => "POST /".to_owned(),
             1 => format!("{head}X: "),
             2 => format!("{head}Content-Length: 1000000\r\n\r\n{{"),
@@ -278,9 +278,10 @@ fn quick(serve: &Serve, method: &str, params: &Value) -> Value {
 fn row_13_bombs_go_off_quietly() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    for (at, text) in ["a", "ab", "aaaaaaaaab", "x y "].into_iter().enumerate() {
+    for (index, text) in ["a", "ab", "aaaaaaaaab", "x y "].into_iter().enumerate() {
         let value = format!("{}!", text.repeat(60_000 / text.len()));
-        let stored = serve.call("nudge.set_hint", &json!({"component": "a", "key": format!("k{at}"), "value": value}));
+        let stored =
+            serve.call("nudge.set_hint", &json!({"component": "a", "key": format!("k{index}"), "value": value}));
         assert_eq!(stored["result"]["variants"], 1);
     }
     let optional = format!("{}{}", "a?".repeat(400), "a".repeat(200));
@@ -316,7 +317,7 @@ fn row_13_bombs_go_off_quietly() {
     let name = format!("/{}b", "a".repeat(4000));
     let braces = format!("/{}", "{a,b,c}".repeat(60));
     let nested = format!("/{}a{}", "{a,".repeat(120), "}".repeat(120));
-    let many: Vec<_> = (0..16).map(|at| format!("/{}{at}", "**/*a*/".repeat(60))).collect();
+    let many: Vec<_> = (0..16).map(|number| format!("/{}{number}", "**/*a*/".repeat(60))).collect();
     let globs = json!([
         format!("/{}b", "**/a/".repeat(80)),
         format!("/{}b", "*a".repeat(200)),
@@ -326,8 +327,8 @@ fn row_13_bombs_go_off_quietly() {
         nested,
         many,
     ]);
-    for (at, glob) in globs.as_array().unwrap().iter().enumerate() {
-        let key = format!("g{at}");
+    for (index, glob) in globs.as_array().unwrap().iter().enumerate() {
+        let key = format!("g{index}");
         let meta = json!({"scope": {"cwd_glob": glob, "branch": glob}});
         let params = json!({"component": "g", "key": key, "value": "x", "meta": meta});
         let answer = quick(&serve, "nudge.set_hint", &params);
@@ -392,13 +393,14 @@ fn row_14_memory_is_bounded() {
     unguarded.arg("--no-secret-guard");
     let serve = Serve::spawn(unguarded, &runtime);
     let text = "lorem ipsum ".repeat(400);
-    let value = |at: usize| format!("{at:04} {}", &text[..4091]);
+    let value = |number: usize| format!("{number:04} {}", &text[..4091]);
     let batch = |first: usize| {
-        let call = |at: usize| {
-            let params = json!({"component": format!("c{}", at % 30), "key": format!("k{at}"), "value": value(at)});
+        let call = |number: usize| {
+            let params =
+                json!({"component": format!("c{}", number % 30), "key": format!("k{number}"), "value": value(number)});
             let mut call = json!({"jsonrpc": "2.0", "method": "nudge.set_hint", "params": params});
-            if at >= 5000 {
-                call["id"] = at.into();
+            if number >= 5000 {
+                call["id"] = number.into();
             }
             call
         };
@@ -419,9 +421,9 @@ fn row_14_memory_is_bounded() {
     let large =
         serve.call("nudge.set_hint", &json!({"component": "a", "key": "b", "value": "x".repeat((64 << 10) + 1)}));
     assert_eq!(large["error"]["code"], 40001);
-    let hints = |component: usize| (0..150).map(move |at| (format!("k{at}"), component * 150 + at));
+    let hints = |component: usize| (0..150).map(move |number| (format!("k{number}"), component * 150 + number));
     let components = (0..40).map(|component| {
-        let hints: Map<_, _> = hints(component).map(|(key, at)| (key, json!(value(at)))).collect();
+        let hints: Map<_, _> = hints(component).map(|(key, number)| (key, json!(value(number)))).collect();
         (format!("i{component}"), json!({"hints": hints}))
     });
     let payload = json!({"schema_version": "1.0", "components": components.collect::<Map<_, _>>()});

@@ -61,7 +61,7 @@ fn row_15_nothing_stored_steers_a_terminal() {
         json!({"type": "json", "data": {"k": [HOSTILE, {"z": HOSTILE}]}}),
         json!({"type": "path", "abs": format!("/a/{UNSEEN}")}),
     ];
-    let keys: Vec<_> = (0..values.len()).map(|at| format!("{UNSEEN}{at}")).collect();
+    let keys: Vec<_> = (0..values.len()).map(|index| format!("{UNSEEN}{index}")).collect();
     for (key, value) in keys.iter().zip(&values) {
         set(&serve, key, value, &hostile_meta());
     }

@@ -170,19 +170,19 @@ fn a_relative_runtime_directory_is_the_one_that_was_meant() {
 #[test]
 fn what_keeps_it_from_starting_is_one_sentence() {
     let home = home();
-    let at = |name: &str| home.path().join(name);
-    fs::write(at("file"), "").unwrap();
-    fs::write(at("words"), "two words\n").unwrap();
-    symlink(home.path(), at("link")).unwrap();
-    private(&at("loose"));
-    fs::set_permissions(at("loose"), fs::Permissions::from_mode(0o755)).unwrap();
-    private(&at("taken"));
-    let taken = fs::File::create(at("taken").join("primary.lock")).unwrap();
-    fs::set_permissions(at("taken").join("primary.lock"), fs::Permissions::from_mode(0o600)).unwrap();
+    let path_of = |name: &str| home.path().join(name);
+    fs::write(path_of("file"), "").unwrap();
+    fs::write(path_of("words"), "two words\n").unwrap();
+    symlink(home.path(), path_of("link")).unwrap();
+    private(&path_of("loose"));
+    fs::set_permissions(path_of("loose"), fs::Permissions::from_mode(0o755)).unwrap();
+    private(&path_of("taken"));
+    let taken = fs::File::create(path_of("taken").join("primary.lock")).unwrap();
+    fs::set_permissions(path_of("taken").join("primary.lock"), fs::Permissions::from_mode(0o600)).unwrap();
     taken.lock().unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let words = at("words").display().to_string();
+    let words = path_of("words").display().to_string();
     for (name, args, env, code, part) in [
         ("run", &["--nonsense"][..], ("A", ""), 2, "--nonsense"),
         ("run", &["--max-hints", "many"], ("A", ""), 2, "whole number"),
@@ -198,7 +198,7 @@ fn what_keeps_it_from_starting_is_one_sentence() {
         ("taken", &[], ("A", ""), 1, "holds the lock"),
     ] {
         for json in [false, true] {
-            let mut command = detach(&at(name), args);
+            let mut command = detach(&path_of(name), args);
             command.env(env.0, env.1);
             if json {
                 command.arg("--json");
@@ -214,10 +214,10 @@ fn what_keeps_it_from_starting_is_one_sentence() {
             };
             assert!(said.contains(part) && said.lines().count() == 1, "{name} {args:?} {env:?}: {said}");
         }
-        assert!(!at(name).join("server.pid").exists(), "{name} {args:?}");
+        assert!(!path_of(name).join("server.pid").exists(), "{name} {args:?}");
     }
     // A port that is taken is no obstacle: the next ones are tried.
-    let _server = Background::start(&at("run"), &["--port", &port]);
+    let _server = Background::start(&path_of("run"), &["--port", &port]);
 }
 
 #[test]

@@ -68,7 +68,8 @@ fn tables_fit_the_terminal() {
 fn many_hints_are_listed_by_component() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    let hints: Value = (0..20).map(|at| (format!("k{at}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
+    let hints: Value =
+        (0..20).map(|number| (format!("k{number}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
     import(&serve, &json!({"c10": {"hints": hints}}));
     let list = || ok(&mut nudge(&serve.runtime, &["ls"]));
     assert_eq!(list().lines().count(), 21, "{}", list());

@@ -235,8 +235,8 @@ fn every_verb_has_a_man_page_that_renders() {
         }
     }
     assert_eq!(fs::read_dir(&pages).unwrap().count(), VERBS.len() + 1);
-    let one = nudge(home.path(), &["man"]).output().unwrap();
-    assert_eq!(String::from_utf8(one.stdout).unwrap(), fs::read_to_string(pages.join("nudge.1")).unwrap());
+    let output = nudge(home.path(), &["man"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), fs::read_to_string(pages.join("nudge.1")).unwrap());
 }
 
 /// The examples in the help of a verb, without what is said beside them.
@@ -286,8 +286,8 @@ fn the_examples_in_the_help_work() {
         if ["serve", "watch", "try", "stop", "completions", "man", "init", "doctor", "model"].contains(&verb) {
             continue;
         }
-        for (at, example) in examples.iter().enumerate() {
-            let folder = home.path().join(format!("{verb}-{at}"));
+        for (index, example) in examples.iter().enumerate() {
+            let folder = home.path().join(format!("{verb}-{index}"));
             fs::create_dir(&folder).unwrap();
             let serve = Serve::start(&folder.join("run"));
             let desk = Desk::new(&folder, &serve.runtime);

@@ -165,10 +165,10 @@ fn a_relative_glob_begins_where_the_command_stands() {
     let shell = Shell { runtime: &serve.runtime, folder: &folder };
     shell.ok(&["set", "api", "k", "v", "--scope-cwd-glob", "./src/**"]);
     let inside = folder.join("src/deep");
-    let at =
+    let get_in =
         |cwd: &Path| shell.command(&["get", "api", "k", "--value", "--cwd", cwd.to_str().unwrap()]).output().unwrap();
-    assert_eq!(at(&inside).stdout, b"v\n");
-    assert!(!at(&folder).status.success() && !at(Path::new("/src/deep")).status.success());
+    assert_eq!(get_in(&inside).stdout, b"v\n");
+    assert!(!get_in(&folder).status.success() && !get_in(Path::new("/src/deep")).status.success());
     let (code, sentence) = shell.fails(&["set", "api", "k", "v", "--scope-cwd-glob", "{src,lib}/**"]);
     assert!(
         code == 2 && sentence.contains("`--scope-cwd-glob` pattern matches no absolute folder"),
@@ -266,7 +266,7 @@ fn a_list_that_is_cut_says_so() {
     let mut roomy = command(&runtime);
     roomy.args(["--max-hints-per-component", "2000"]);
     let serve = Serve::spawn(roomy, &runtime);
-    let hints: serde_json::Map<_, _> = (0..1000).map(|at| (format!("k{at}"), "v".into())).collect();
+    let hints: serde_json::Map<_, _> = (0..1000).map(|number| (format!("k{number}"), "v".into())).collect();
     let payload = json!({"components": {"a": {"hints": hints}}});
     assert_eq!(serve.call("nudge.import", &json!({"payload": payload}))["result"]["imported"], 1000);
     let list = || {

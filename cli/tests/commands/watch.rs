@@ -99,17 +99,17 @@ fn changes_are_told_in_order_with_who_made_them() {
     ok(&serve.runtime, &["set", "http-proxy", "end-of-probes", "x"]);
     while !people.next().contains("end-of-probes") {}
     assert!(scripts.next().contains("end-of-probes"));
-    let by = format!("nudge-cli/{}", env!("CARGO_PKG_VERSION"));
+    let client = format!("nudge-cli/{}", env!("CARGO_PKG_VERSION"));
     for (what, key, version) in one_of_everything(&serve.runtime) {
         let line = people.next();
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words[1..4], [what, &format!("http-proxy/{key}"), &format!("v{version}")], "{line}");
-        assert!(line.ends_with(&format!("({by})")) && !line.contains('\u{1b}'), "{line}");
+        assert!(line.ends_with(&format!("({client})")) && !line.contains('\u{1b}'), "{line}");
         assert!(words[0].len() == "00:00:00".len() && words[0].matches(':').count() == 2, "{line}");
         let object: Value = serde_json::from_str(&scripts.next()).expect("one JSON object a line");
         assert_eq!(
             (&object["what"], &object["component"], &object["key"], &object["version"], &object["by"]),
-            (&json!(what), &json!("http-proxy"), &json!(key), &json!(version), &json!(by))
+            (&json!(what), &json!("http-proxy"), &json!(key), &json!(version), &json!(client))
         );
         assert_eq!(object["value"] == "[secret]", key == "token", "{object}");
         assert!(!line.contains("hush"), "{line}");

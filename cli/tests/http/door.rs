@@ -25,9 +25,9 @@ fn good_headers(serve: &Serve) -> [String; 3] {
 }
 
 /// What came back when the header at `at` is replaced.
-fn with(serve: &Serve, at: usize, replacement: &[String]) -> Response {
+fn with(serve: &Serve, index: usize, replacement: &[String]) -> Response {
     let mut headers = good_headers(serve).to_vec();
-    headers.splice(at..=at, replacement.to_vec());
+    headers.splice(index..=index, replacement.to_vec());
     with_headers(serve, "POST / HTTP/1.1", &headers)
 }
 

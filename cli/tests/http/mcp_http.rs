@@ -98,9 +98,9 @@ fn the_door_stands_before_it() {
         answer.head
     };
     for line in ["POST /mcp", "GET /mcp", "DELETE /mcp"] {
-        let with = |at: usize, header: &str| {
+        let with = |index: usize, header: &str| {
             let mut headers = good.clone();
-            headers[at] = header.to_owned();
+            headers[index] = header.to_owned();
             headers
         };
         refused(line, &with(0, "Host: evil.example"), 403);

@@ -193,8 +193,8 @@ fn a_page_calls_only_the_methods_that_it_shows() {
     let set = json!({"component": "a", "key": "k", "value": "v"});
     assert_eq!(call(&serve, &token, "nudge.set_hint", &set)["result"]["hint"]["version"], 1);
     let changes = call(&serve, &token, "nudge.changes", &json!({"since": 0}));
-    let by = &changes["result"]["changes"][0]["by"];
-    assert_eq!(by, concat!("nudge-page/", env!("CARGO_PKG_VERSION")), "whatever the browser calls itself");
+    let client = &changes["result"]["changes"][0]["by"];
+    assert_eq!(client, concat!("nudge-page/", env!("CARGO_PKG_VERSION")), "whatever the browser calls itself");
     for method in ["nudge.query", "nudge.status", "nudge.deletions", "nudge.client_sessions"] {
         assert!(call(&serve, &token, method, &json!({})).get("result").is_some(), "{method}");
     }

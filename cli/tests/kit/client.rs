@@ -209,8 +209,8 @@ impl<'a> Client<'a> {
 
     fn is_own(&mut self, name: &Value, value: Option<&str>) {
         if value != self.own.1.as_deref() {
-            let (at, own) = (self.world.now() / 1_000, &self.own.1);
-            self.notes.wrong.push(format!("client {} at {at}us: {name} is {value:?}, not {own:?}", self.number));
+            let (now_us, own) = (self.world.now() / 1_000, &self.own.1);
+            self.notes.wrong.push(format!("client {} at {now_us}us: {name} is {value:?}, not {own:?}", self.number));
             self.own = (self.own.0 + 1, None);
         }
     }

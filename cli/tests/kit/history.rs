@@ -92,8 +92,8 @@ impl Violation {
         const AROUND: usize = 25;
         let mut of_key: Vec<_> = events.iter().filter(|event| event.key == self.key).collect();
         of_key.sort_by_key(|event| event.begin);
-        let at = of_key.partition_point(|event| event.begin < self.at);
-        let around = &of_key[at.saturating_sub(AROUND)..(at + AROUND).min(of_key.len())];
+        let index = of_key.partition_point(|event| event.begin < self.at);
+        let around = &of_key[index.saturating_sub(AROUND)..(index + AROUND).min(of_key.len())];
         let mut out = format!("{:?} on key {}: {}\nThe key's history around it:\n", self.rule, self.key, self.what);
         for event in around {
             let _ = writeln!(out, "   {}", line(event));
@@ -248,9 +248,9 @@ fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     let mut before = ended.into_iter().peekable();
     let mut newest: Option<Told> = None;
     for told in begun {
-        while let Some(one) = before.next_if(|one| one.event.end < told.event.begin) {
-            if newest.as_ref().is_none_or(|newest| one.number > newest.number) {
-                newest = Some(one);
+        while let Some(earlier) = before.next_if(|earlier| earlier.event.end < told.event.begin) {
+            if newest.as_ref().is_none_or(|newest| earlier.number > newest.number) {
+                newest = Some(earlier);
             }
         }
         if let Some(newest) = &newest
@@ -275,13 +275,13 @@ mod tests {
         let mut out = Vec::new();
         for number in 1..=calls {
             // Each call takes effect at its number times a thousand, somewhere between begin and end.
-            let (at, client) = (number * 1_000, rng.below(u64::from(clients)));
+            let (time, client) = (number * 1_000, rng.below(u64::from(clients)));
             let free = busy[usize::try_from(client).unwrap()];
-            if free >= at {
+            if free >= time {
                 continue;
             }
-            let begin = free.max(at.saturating_sub(rng.below(20_000))) + 1;
-            let end = at + 1 + rng.below(20_000);
+            let begin = free.max(time.saturating_sub(rng.below(20_000))) + 1;
+            let end = time + 1 + rng.below(20_000);
             busy[usize::try_from(client).unwrap()] = end;
             let client = u16::try_from(client).unwrap();
             let key = u16::try_from(rng.below(3)).unwrap();
@@ -351,54 +351,54 @@ mod tests {
     #[test]
     fn each_planted_fault_is_found() {
         use Kind::{Bump, Read, Set};
-        let one = call(0, Set, 1, Some((1, 0, 1)));
+        let first = call(0, Set, 1, Some((1, 0, 1)));
         let two = call(10, Set, 2, Some((2, 0, 2)));
         let bump = call(20, Bump, 0, Some((2, 1, 2)));
-        check(&[one, two, bump]).unwrap();
+        check(&[first, two, bump]).unwrap();
         let unsure = call(0, Set, 9, None);
         // It begins when version 3 is told, and a long read shows it as version 2.
         let long = Event { end: 30, ..call(12, Read, 0, Some((2, 0, 9))) };
-        let past = vec![one, call(0, Set, 4, None), call(10, Set, 3, Some((3, 0, 3))), call(20, Set, 9, None), long];
+        let past = vec![first, call(0, Set, 4, None), call(10, Set, 3, Some((3, 0, 3))), call(20, Set, 9, None), long];
         for (what, rule, events) in [
-            ("a lost write", Rule::Falls, vec![one, two, call(20, Read, 0, Some((1, 0, 1)))]),
-            ("everything lost", Rule::Falls, vec![one, two, call(20, Read, 0, Some((0, 0, 0)))]),
+            ("a lost write", Rule::Falls, vec![first, two, call(20, Read, 0, Some((1, 0, 1)))]),
+            ("everything lost", Rule::Falls, vec![first, two, call(20, Read, 0, Some((0, 0, 0)))]),
             (
                 "a stale read",
                 Rule::Falls,
-                vec![one, two, call(20, Read, 0, Some((2, 0, 2))), call(30, Read, 0, Some((1, 0, 1)))],
+                vec![first, two, call(20, Read, 0, Some((2, 0, 2))), call(30, Read, 0, Some((1, 0, 1)))],
             ),
             (
                 "a version that falls",
                 Rule::Falls,
                 vec![call(0, Set, 2, Some((2, 0, 2))), call(2, Set, 3, None), call(10, Set, 1, Some((1, 0, 1)))],
             ),
-            ("two writes, one version", Rule::Shared, vec![one, call(2, Set, 2, Some((1, 0, 2)))]),
-            ("applied twice", Rule::Twice, vec![one, two, call(20, Read, 0, Some((3, 0, 2))), call(0, Set, 3, None)]),
+            ("two writes, one version", Rule::Shared, vec![first, call(2, Set, 2, Some((1, 0, 2)))]),
+            ("applied twice", Rule::Twice, vec![first, two, call(20, Read, 0, Some((3, 0, 2))), call(0, Set, 3, None)]),
             (
                 "applied twice, unsure",
                 Rule::Twice,
                 vec![
                     unsure,
-                    one,
+                    first,
                     call(10, Read, 0, Some((2, 0, 9))),
                     call(11, Set, 3, None),
                     call(20, Read, 0, Some((3, 0, 9))),
                 ],
             ),
-            ("applied twice, unseen", Rule::TooMany, vec![one, call(10, Set, 2, Some((3, 0, 2)))]),
+            ("applied twice, unseen", Rule::TooMany, vec![first, call(10, Set, 2, Some((3, 0, 2)))]),
             (
                 "two values of a version",
                 Rule::TwoValues,
-                vec![one, call(2, Set, 2, None), call(10, Read, 0, Some((1, 0, 2)))],
+                vec![first, call(2, Set, 2, None), call(10, Read, 0, Some((1, 0, 2)))],
             ),
-            ("an invented value", Rule::Invented, vec![one, call(10, Read, 0, Some((1, 0, 7)))]),
-            ("another's answer", Rule::Invented, vec![one, call(2, Set, 2, Some((1, 0, 1)))]),
-            ("a refused write", Rule::Refused, vec![one, refused(2, 2), call(10, Read, 0, Some((2, 0, 2)))]),
+            ("an invented value", Rule::Invented, vec![first, call(10, Read, 0, Some((1, 0, 7)))]),
+            ("another's answer", Rule::Invented, vec![first, call(2, Set, 2, Some((1, 0, 1)))]),
+            ("a refused write", Rule::Refused, vec![first, refused(2, 2), call(10, Read, 0, Some((2, 0, 2)))]),
             ("the future", Rule::Future, vec![call(0, Read, 0, Some((1, 0, 1))), call(10, Set, 1, Some((1, 0, 1)))]),
             ("an unsure write in the past", Rule::Falls, past),
-            ("a bump lost", Rule::Falls, vec![one, two, bump, call(30, Read, 0, Some((2, 0, 2)))]),
-            ("two bumps, one count", Rule::Shared, vec![one, two, bump, call(21, Bump, 0, Some((2, 1, 2)))]),
-            ("a bump applied twice", Rule::TooMany, vec![one, two, bump, call(30, Read, 0, Some((2, 2, 2)))]),
+            ("a bump lost", Rule::Falls, vec![first, two, bump, call(30, Read, 0, Some((2, 0, 2)))]),
+            ("two bumps, one count", Rule::Shared, vec![first, two, bump, call(21, Bump, 0, Some((2, 1, 2)))]),
+            ("a bump applied twice", Rule::TooMany, vec![first, two, bump, call(30, Read, 0, Some((2, 2, 2)))]),
         ] {
             assert_eq!(broken(&events), rule, "{what}");
         }
@@ -410,19 +410,19 @@ mod tests {
             let events = run(seed, 8, 400);
             let mut rng = Rng::new(!seed);
             let acked: Vec<_> = (0..events.len())
-                .filter(|at| matches!(events[*at].outcome, Outcome::Done(sight) if sight.version > 0))
+                .filter(|index| matches!(events[*index].outcome, Outcome::Done(sight) if sight.version > 0))
                 .collect();
-            let at = acked[usize::try_from(rng.below(acked.len() as u64)).unwrap()];
+            let chosen = acked[usize::try_from(rng.below(acked.len() as u64)).unwrap()];
             let mut lost = events.clone();
             // Somebody who asks long after is shown what was before.
-            let Outcome::Done(sight) = lost[at].outcome else { unreachable!() };
-            let late = Event { kind: Kind::Read, begin: 1 << 40, end: 1 << 41, ..lost[at] };
+            let Outcome::Done(sight) = lost[chosen].outcome else { unreachable!() };
+            let late = Event { kind: Kind::Read, begin: 1 << 40, end: 1 << 41, ..lost[chosen] };
             let older = Sight { version: sight.version - 1, value: None, ..sight };
             lost.push(Event { outcome: Outcome::Done(older), ..late });
             assert_eq!(broken(&lost), Rule::Falls, "seed {seed}");
 
             let mut shared = events;
-            let twin = shared[at];
+            let twin = shared[chosen];
             if twin.kind == Kind::Set {
                 shared.push(Event { value: 1 << 60, ..twin });
                 assert!(matches!(broken(&shared), Rule::Shared | Rule::Invented), "seed {seed}");

@@ -45,7 +45,7 @@ impl Squatter {
         let memory = Arc::clone(&heard);
         thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let at = {
+                let index = {
                     let mut memory = memory.lock().unwrap();
                     memory.push(Vec::new());
                     memory.len() - 1
@@ -54,7 +54,7 @@ impl Squatter {
                 thread::spawn(move || {
                     let mut buffer = [0; 4096];
                     while let Ok(read @ 1..) = stream.read(&mut buffer) {
-                        memory.lock().unwrap()[at].extend_from_slice(&buffer[..read]);
+                        memory.lock().unwrap()[index].extend_from_slice(&buffer[..read]);
                     }
                 });
             }

@@ -27,7 +27,8 @@ fn resources() {
     };
     everywhere(&home.path().join("run"), prepare, |client, modern| {
         let listed = client.result("resources/list", json!({}));
-        let uris: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|one| one["uri"].clone()).collect();
+        let uris: Vec<_> =
+            listed["resources"].as_array().unwrap().iter().map(|resource| resource["uri"].clone()).collect();
         let expected = NAMES.map(|(_, encoded)| format!("nudge://component/{encoded}"));
         assert_eq!(uris[..2], ["nudge://components", "nudge://examples"]);
         assert_eq!(uris[2..], expected);
@@ -84,7 +85,7 @@ fn long_lists_have_pages() {
     let home = home();
     let many = |serve: &Serve| {
         let components: serde_json::Map<_, _> =
-            (0..250).map(|at| (format!("c{at:03}"), json!({"hints": {"k": "v"}}))).collect();
+            (0..250).map(|number| (format!("c{number:03}"), json!({"hints": {"k": "v"}}))).collect();
         let payload = json!({"schema_version": "1.0", "components": components});
         assert_eq!(serve.call("nudge.import", &json!({"payload": payload}))["result"]["imported"], 250);
     };
@@ -94,7 +95,7 @@ fn long_lists_have_pages() {
             let page = client.result("resources/list", params);
             let resources = page["resources"].as_array().unwrap();
             sizes.push(resources.len());
-            uris.extend(resources.iter().map(|one| one["uri"].as_str().unwrap().to_owned()));
+            uris.extend(resources.iter().map(|resource| resource["uri"].as_str().unwrap().to_owned()));
             let Some(cursor) = page.get("nextCursor") else { break };
             params = json!({"cursor": cursor});
         }
@@ -163,8 +164,8 @@ fn clients_of_2025_are_told_of_changes() {
     check_heard(&serve, || serve.receive());
 
     let mut stdio = Stdio::again(&mut serve, false);
-    let refused = (0..1_000).filter(|at| {
-        let uri = format!("nudge://component/{at}");
+    let refused = (0..1_000).filter(|number| {
+        let uri = format!("nudge://component/{number}");
         stdio.ask("resources/subscribe", json!({"uri": uri}))["error"].is_object()
     });
     assert_eq!(refused.count(), 2, "there were two already");
@@ -212,7 +213,7 @@ fn clients_of_2026_listen() {
     assert_eq!(heard, accepted);
     check_heard(&serve, || of(9, stream.message().unwrap()));
     // Too many are none.
-    let many: Vec<_> = (0..1_001).map(|at| format!("nudge://component/{at}")).collect();
+    let many: Vec<_> = (0..1_001).map(|number| format!("nudge://component/{number}")).collect();
     assert_eq!(listen(10, &json!({"resourceSubscriptions": many})).1, json!({}));
     assert_eq!(listen(11, &json!({"resourceSubscriptions": many[1..]})).1["resourceSubscriptions"], json!(many[1..]));
     for params in [json!({"uri": "x"}), json!({})] {

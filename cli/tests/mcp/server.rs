@@ -158,8 +158,12 @@ fn batches_notifications_and_ids() {
         r#"[1,{notification},{{"jsonrpc":"2.0","id":"x","method":"nudge.nope"}},{{"jsonrpc":"1.0","id":4,"method":"nudge.status"}},{{"jsonrpc":"2.0","id":5,"method":"nudge.status","params":[]}},{{"id":6}}]"#
     ));
     let value = value.unwrap();
-    let codes: Vec<_> =
-        value.as_array().unwrap().iter().map(|one| (one["id"].clone(), one["error"]["code"].clone())).collect();
+    let codes: Vec<_> = value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| (answer["id"].clone(), answer["error"]["code"].clone()))
+        .collect();
     let expected =
         [(Value::Null, -32600), (json!("x"), -32601), (json!(4), -32600), (json!(5), -32602), (json!(6), -32600)];
     assert_eq!(codes, expected.map(|(id, code)| (id, json!(code))));

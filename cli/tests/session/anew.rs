@@ -107,8 +107,8 @@ fn without_its_file_the_session_is_the_same() {
         let primary = session.primary(|_| true).pid;
         session.agent(primary).kill();
         session.agents.retain(|agent| agent.pid != primary);
-        let by = if last.is_running() { &last } else { &session.agents[0] };
-        by.result("nudge_set_hint", &set(key, "1"));
+        let writer = if last.is_running() { &last } else { &session.agents[0] };
+        writer.result("nudge_set_hint", &set(key, "1"));
         session.next_primary(primary);
         assert_eq!(session.status()["session_id"], id, "after death {}", killed + 1);
         for agent in &session.agents {

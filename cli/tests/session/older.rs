@@ -22,10 +22,10 @@ fn left_behind(begins: &str) -> Vec<PathBuf> {
 }
 
 /// Puts a file where this version has its own.
-fn put(file: &Path, at: &Path) {
-    fs::create_dir_all(at.parent().unwrap()).unwrap();
-    fs::copy(file, at).unwrap();
-    for (path, mode) in [(at.parent().unwrap(), 0o700), (at, 0o600)] {
+fn put(file: &Path, target: &Path) {
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
+    fs::copy(file, target).unwrap();
+    for (path, mode) in [(target.parent().unwrap(), 0o700), (target, 0o600)] {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     }
 }
@@ -143,12 +143,12 @@ fn a_code_cache_of_a_newer_version_is_left_alone_and_the_answer_is_the_same() {
 fn a_brain_index_of_a_newer_version_is_left_alone_and_told_of() {
     let desk = Desk::new();
     let brain = desk.home.path().join("brain");
-    let at = ("NUDGE_BRAIN_ROOT", brain.to_str().unwrap());
+    let root = ("NUDGE_BRAIN_ROOT", brain.to_str().unwrap());
     let run = |args: &[&str]| -> Value {
-        let output = desk.nudge(&[args, &["--json"]].concat()).env(at.0, at.1).output().unwrap();
+        let output = desk.nudge(&[args, &["--json"]].concat()).env(root.0, root.1).output().unwrap();
         serde_json::from_slice(if output.status.success() { &output.stdout } else { &output.stderr }).unwrap()
     };
-    run(&["brain", "init", at.1]);
+    run(&["brain", "init", root.1]);
     run(&["brain", "add", "Retry with jitter", "Wait a random while before the next try."]);
     assert_eq!(run(&["brain", "ask", "retry with jitter"])["units"][0]["title"], "Retry with jitter");
     let index = file_below(&desk.home.path().join("caches/brain"), "brain.db");

@@ -33,12 +33,12 @@ fn move_away(runtime: &Path) {
 
 /// Sets a hint by each agent; all of them.
 fn set_by_each(agents: &[Arc<Agent>], word: &str) -> Vec<(String, String)> {
-    let one = |(number, agent): (usize, &Arc<Agent>)| {
+    let set_hint = |(number, agent): (usize, &Arc<Agent>)| {
         let key = format!("{word}{number}");
         agent.result("nudge_set_hint", &set(&key, "x"));
         (key, "x".to_owned())
     };
-    agents.iter().enumerate().map(one).collect()
+    agents.iter().enumerate().map(set_hint).collect()
 }
 
 /// Removes files, sets hints by each agent, starts another one, and kills each PRIMARY: every hint is there.

@@ -26,9 +26,12 @@ impl User {
     }
 
     fn place<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let at = |name: &str| self.home.path().join(name);
-        command.env("HOME", at("")).env("XDG_CONFIG_HOME", at("config")).env("NUDGE_CACHE_DIR", at("caches"));
-        command.env("NUDGE_DATA_DIR", at("data")).env_remove("CLAUDE_PROJECT_DIR");
+        let path_of = |name: &str| self.home.path().join(name);
+        command
+            .env("HOME", path_of(""))
+            .env("XDG_CONFIG_HOME", path_of("config"))
+            .env("NUDGE_CACHE_DIR", path_of("caches"));
+        command.env("NUDGE_DATA_DIR", path_of("data")).env_remove("CLAUDE_PROJECT_DIR");
         command.current_dir(self.home.path()).env("PWD", self.home.path())
     }
 
@@ -189,8 +192,8 @@ fn specified(user: &User) {
     }
 }
 
-fn ids(of: &Value) -> Vec<&str> {
-    of.as_array().unwrap().iter().map(|unit| unit["id"].as_str().unwrap()).collect()
+fn ids(units: &Value) -> Vec<&str> {
+    units.as_array().unwrap().iter().map(|unit| unit["id"].as_str().unwrap()).collect()
 }
 
 #[test]

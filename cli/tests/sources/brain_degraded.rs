@@ -36,11 +36,11 @@ impl User {
             }));
         }
         fs::set_permissions(user.path("caches"), Permissions::from_mode(0o700)).unwrap();
-        for at in 0..notes {
-            let name = format!("brain/n{at}.md");
+        for number in 0..notes {
+            let name = format!("brain/n{number}.md");
             fs::write(
                 user.path(&name),
-                format!("# Note {at}\n\nClients wait a random time. {}\n", "More. ".repeat(500)),
+                format!("# Note {number}\n\nClients wait a random time. {}\n", "More. ".repeat(500)),
             )
             .unwrap();
             user.own(Path::new(&name));

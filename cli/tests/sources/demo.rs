@@ -334,7 +334,8 @@ fn its_changes_are_watched_and_its_resources_are_read() {
         answer["result"].clone()
     };
     let listed = ask("resources/list", json!({}));
-    let uris: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
+    let uris: Vec<_> =
+        listed["resources"].as_array().unwrap().iter().map(|resource| resource["uri"].as_str().unwrap()).collect();
     assert_eq!(uris, ["nudge://components", "nudge://examples", "nudge://demo", "nudge://demo/a", "nudge://demo/b"]);
     let read = ask("resources/read", json!({"uri": "nudge://demo/a"}));
     assert!(read["contents"][0]["text"].as_str().unwrap().contains("\"text\":\"one\""), "{read}");

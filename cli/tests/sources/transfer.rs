@@ -47,9 +47,9 @@ fn an_export_of_several_pages_comes_in_as_it_went_out() {
     let through = print_to(&desk, &["records", "export", "--json"], "through.json");
     assert!(fs::read(&alone).unwrap() == fs::read(through).unwrap(), "also through a session");
     assert_eq!(import(&desk, &alone)["skipped"], 330);
-    let one = print_to(&desk, &["records", "export", "--project", "acme/p3"], "one.json");
-    let one: Value = serde_json::from_slice(&fs::read(one).unwrap()).unwrap();
-    assert_eq!(one["records"].as_array().unwrap().len(), 47);
+    let path = print_to(&desk, &["records", "export", "--project", "acme/p3"], "one.json");
+    let export: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(export["records"].as_array().unwrap().len(), 47);
     let page = desk.run(&["records", "export", "--after", "0"]);
     assert_eq!(desk.run(&["records", "export", "--after", &page["next"].to_string()]).get("next"), None);
     let (code, said) = desk.refused(&["records", "export", "--project", "acme/none"]);
@@ -120,9 +120,12 @@ fn a_store_larger_than_a_call_comes_in_and_goes_out() {
         assert!(code == Some(4) && said.contains("hints of least use found no room"), "{code:?} {said}");
         let stored = print_to(&desk, &["export"], "stored.json");
         let stored: Value = serde_json::from_slice(&fs::read(stored).unwrap()).unwrap();
-        let of = |name: &str| stored["components"][name]["hints"].as_object().map_or(0, serde_json::Map::len);
-        assert_eq!((of("c0"), of("c5")), (0, 100), "the last are of most use");
-        assert!(said.contains(&format!(" {} hints of the file came in", of("c4") + of("c5"))), "{said}");
+        let hint_count = |name: &str| stored["components"][name]["hints"].as_object().map_or(0, serde_json::Map::len);
+        assert_eq!((hint_count("c0"), hint_count("c5")), (0, 100), "the last are of most use");
+        assert!(
+            said.contains(&format!(" {} hints of the file came in", hint_count("c4") + hint_count("c5"))),
+            "{said}"
+        );
         let (code, said) = desk.refused(&["import", file, "--mode", "replace"]);
         assert!(code == Some(2) && said.contains("more than 32 MiB"), "{said}");
     }

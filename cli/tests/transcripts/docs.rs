@@ -39,26 +39,26 @@ struct Typed {
 fn typed(page: &str) -> Vec<Typed> {
     let mut all: Vec<Typed> = Vec::new();
     let mut is_in = false;
-    for (at, line) in page.lines().enumerate() {
+    for (index, line) in page.lines().enumerate() {
         if line.starts_with("```") {
             is_in = line == "```console";
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| is_in) {
-            all.push(Typed { command: command.to_owned(), printed: String::new(), at: at + 1..at + 1 });
-        } else if let Some(one) = all.last_mut().filter(|_| is_in) {
+            all.push(Typed { command: command.to_owned(), printed: String::new(), at: index + 1..index + 1 });
+        } else if let Some(entry) = all.last_mut().filter(|_| is_in) {
             match line.strip_prefix("> ").or(if line == ">" { Some("") } else { None }) {
-                Some(more) if one.at.is_empty() && one.at.start == at => {
-                    one.command = format!("{}\n{more}", one.command);
-                    one.at = at + 1..at + 1;
+                Some(more) if entry.at.is_empty() && entry.at.start == index => {
+                    entry.command = format!("{}\n{more}", entry.command);
+                    entry.at = index + 1..index + 1;
                 }
                 _ => {
-                    one.printed = format!("{}{line}\n", one.printed);
-                    one.at.end = at + 1;
+                    entry.printed = format!("{}{line}\n", entry.printed);
+                    entry.at.end = index + 1;
                 }
             }
         }
     }
-    for one in &mut all {
-        one.printed.truncate(one.printed.trim_end().len());
+    for entry in &mut all {
+        entry.printed.truncate(entry.printed.trim_end().len());
     }
     all
 }
@@ -78,7 +78,8 @@ fn printed(commands: &[Typed]) -> Vec<String> {
     // What is printed of it is its real path.
     let root = home.path().canonicalize().unwrap();
     let _ending = Ending(root.join("run"));
-    let typed = commands.iter().map(|one| format!("printf '{MARK}\\n'\n{}\nprintf '{MARK} %d\\n' $?\n", one.command));
+    let typed =
+        commands.iter().map(|entry| format!("printf '{MARK}\\n'\n{}\nprintf '{MARK} %d\\n' $?\n", entry.command));
     let script = std::iter::once(format!("exec 2>&1\n{SHOP}\n")).chain(typed).collect::<String>();
     let nudge = Path::new(env!("CARGO_BIN_EXE_nudge")).parent().unwrap().to_owned();
     let path = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
@@ -98,12 +99,12 @@ fn printed(commands: &[Typed]) -> Vec<String> {
     let said = String::from_utf8(output.stdout).unwrap().replace(root.to_str().unwrap(), "/home/ada");
     let parts: Vec<_> = said.split(MARK).skip(1).collect();
     assert_eq!(parts.len(), 2 * commands.len(), "the shell ended early:\n{said}");
-    let one = |pair: &[&str]| {
+    let render = |pair: &[&str]| {
         let code = pair[1].trim();
         let code = if code == "0" { String::new() } else { format!("? {}\n", code.lines().next().unwrap()) };
         format!("{code}{}", pair[0].trim_start_matches('\n').trim_end())
     };
-    parts.chunks(2).map(one).collect()
+    parts.chunks(2).map(render).collect()
 }
 
 /// Whether a page may have this for that.
@@ -122,15 +123,15 @@ fn follow(name: &str) {
     assert!(!commands.is_empty(), "{name} has nothing to be typed");
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let mut wrong = String::new();
-    for (one, printed) in commands.iter().zip(printed(&commands)).rev() {
-        if fits(&printed, &one.printed) {
+    for (entry, printed) in commands.iter().zip(printed(&commands)).rev() {
+        if fits(&printed, &entry.printed) {
             continue;
         }
-        let (line, command, written) = (one.at.start, &one.command, &one.printed);
+        let (line, command, written) = (entry.at.start, &entry.command, &entry.printed);
         wrong = format!("{name}:{line}: $ {command}\n--- the page\n{written}\n--- is printed\n{printed}\n\n{wrong}");
-        let blank = if lines.get(one.at.end).is_some_and(|line| line == "```") { "" } else { "\n" };
+        let blank = if lines.get(entry.at.end).is_some_and(|line| line == "```") { "" } else { "\n" };
         lines.splice(
-            one.at.clone(),
+            entry.at.clone(),
             format!("{printed}{blank}")
                 .split('\n')
                 .map(str::to_owned)

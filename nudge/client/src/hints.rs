@@ -72,7 +72,7 @@ impl Store {
                 }
                 rows
             };
-            rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            rows.sort_by(|(order, _), (other, _)| order.cmp(other));
             out.extend(rows.into_iter().map(|(_, hint)| hint));
         }
         Ok(out)

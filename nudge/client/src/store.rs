@@ -192,7 +192,7 @@ impl Store {
     /// are missing.
     pub(crate) fn call_from(
         &self,
-        by: Caller<'_>,
+        caller: Caller<'_>,
         context: &Context,
         method: &str,
         fill: impl Fn(Map<String, Value>) -> Result<Box<RawValue>>,
@@ -205,16 +205,16 @@ impl Store {
         let told_first = fill(build_context_params(context, &lock_mutex(known)))?;
         // A context without an environment must not claim that a variable is not set, so it is never asked for names.
         if !context.has_env() {
-            return self.call_by(by, method, &told_first);
+            return self.call_by(caller, method, &told_first);
         }
-        let refused = match self.call_by(by.asking_env(), method, &told_first) {
+        let refused = match self.call_by(caller.asking_env(), method, &told_first) {
             Err(refused) => refused,
             answered => return answered,
         };
         let names = refused.env_names().ok_or(refused)?;
         let told_then = fill(build_context_params(context, &names))?;
         *lock_mutex(known) = names;
-        self.call_by(by, method, &told_then)
+        self.call_by(caller, method, &told_then)
     }
 }
 

@@ -61,7 +61,7 @@ impl Tools {
             Err(error) => return Err(error),
         };
         let rows: Vec<_> = rows.into_iter().filter(|row| row.tool).collect();
-        let by_name = rows.iter().enumerate().map(|(at, row)| (row.tool_name(), at)).collect();
+        let by_name = rows.iter().enumerate().map(|(index, row)| (row.tool_name(), index)).collect();
         Ok(Self { rows, by_name })
     }
 
@@ -100,7 +100,7 @@ impl Tools {
     }
 
     fn try_call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> Result<Box<RawValue>> {
-        let Some(row) = self.by_name.get(name).map(|at| &self.rows[*at]) else {
+        let Some(row) = self.by_name.get(name).map(|index| &self.rows[*index]) else {
             let known = self.names();
             return Err(near::refuse_unknown("tool", name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
         };
@@ -112,10 +112,10 @@ impl Tools {
         let params = params.ok_or_else(|| {
             Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
         })?;
-        let by = Caller::default().by_agent();
+        let caller = Caller::default().by_agent();
         match row.context {
-            ContextUse::None => store.call_by(by, &row.name, &params),
-            usage => store.call_from(by, context, &row.name, |told| fill_params(&params, usage, told)),
+            ContextUse::None => store.call_by(caller, &row.name, &params),
+            usage => store.call_from(caller, context, &row.name, |told| fill_params(&params, usage, told)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Tools {
 fn fill_params(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
     let Ok(mut all) = wire::read_members(params.get()) else { return Ok(params.to_owned()) };
     let given = all.iter().position(|(name, _)| name == "context");
-    let said: Map<String, Value> = match given.map(|at| all[at].1.get()) {
+    let said: Map<String, Value> = match given.map(|index| all[index].1.get()) {
         None | Some("null") => Map::new(),
         Some(text) => match serde_json::from_str::<Map<_, _>>(text) {
             // A name that stands there twice would be lost.
@@ -176,7 +176,7 @@ fn fill_params(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -
     context.extend(said);
     let context = to_raw(&context)?;
     match given {
-        Some(at) => all[at].1 = &context,
+        Some(index) => all[index].1 = &context,
         None => all.push(("context".into(), &context)),
     }
     let written: Vec<_> = all.iter().map(|(name, value)| format!("{}:{}", json!(name), value.get())).collect();

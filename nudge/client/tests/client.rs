@@ -85,12 +85,12 @@ fn every_call_has_a_key() {
     assert_eq!(keys(&seen)[..3], [Some("k"); 3]);
     assert_eq!((keys(&seen)[3], keys(&seen)[5]), (Some("k 1"), Some("k 1")));
     assert!(keys(&seen)[4].is_some() && keys(&seen)[4] != keys(&seen)[6]);
-    let one = |at: usize, name| seen[at].header(name);
-    assert_eq!((one(0, "user-agent"), one(4, "user-agent")), (Some("me"), Some("test/1")));
-    assert_eq!((one(0, "nudge-env"), one(4, "nudge-env")), (Some("ask"), None));
+    let header_of = |index: usize, name| seen[index].header(name);
+    assert_eq!((header_of(0, "user-agent"), header_of(4, "user-agent")), (Some("me"), Some("test/1")));
+    assert_eq!((header_of(0, "nudge-env"), header_of(4, "nudge-env")), (Some("ask"), None));
     assert!(seen.iter().all(|request| request.header("nudge-proxy") == Some("7") && request.connection == 0));
-    assert_eq!(one(0, "authorization"), Some("Bearer swordfish"));
-    assert_eq!(one(0, "host").unwrap(), format!("127.0.0.1:{}", server.port()));
+    assert_eq!(header_of(0, "authorization"), Some("Bearer swordfish"));
+    assert_eq!(header_of(0, "host").unwrap(), format!("127.0.0.1:{}", server.port()));
     let refused = runtime.block_on(client.call(Caller::default().with_key(Some("\n")), "nudge.bump", &params()));
     assert_eq!(refused.unwrap_err().reason(), "E_INVALID");
 }
@@ -107,7 +107,7 @@ fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
     assert_eq!(server.seen().len(), 2);
 
     let (_home, dir) = home();
-    let server = Server::start(&dir, |at, _| CannedReply::Text(200, if at < 2 { ENDING } else { OK }));
+    let server = Server::start(&dir, |index, _| CannedReply::Text(200, if index < 2 { ENDING } else { OK }));
     assert!(RemoteServer::connect(&dir).unwrap().shutdown().is_ok());
     assert_eq!(server.seen().len(), 3);
 }

@@ -157,14 +157,17 @@ fn tools_are_the_rows_of_the_table_in_three_forms() {
     let tools = Tools::of(&Store::new(Config::default())).unwrap();
     let rows: Vec<_> = nudge::methods().into_iter().filter(|row| row.tool).collect();
     assert_eq!(tools.names(), rows.iter().map(|row| row.tool_name()).collect::<Vec<_>>());
-    for (at, row) in rows.into_iter().enumerate() {
+    for (index, row) in rows.into_iter().enumerate() {
         let (name, schema) = (row.tool_name(), (row.params)());
         assert_eq!(
-            tools.anthropic()[at],
+            tools.anthropic()[index],
             json!({"name": name, "description": row.description, "input_schema": schema})
         );
         let function = json!({"name": name, "description": row.description, "parameters": schema});
-        assert_eq!(tools.openai()[at], json!({"type": "function", "function": function}));
-        assert_eq!((&tools.responses()[at]["parameters"], &tools.responses()[at]["strict"]), (&schema, &json!(false)));
+        assert_eq!(tools.openai()[index], json!({"type": "function", "function": function}));
+        assert_eq!(
+            (&tools.responses()[index]["parameters"], &tools.responses()[index]["strict"]),
+            (&schema, &json!(false))
+        );
     }
 }

@@ -81,14 +81,14 @@ impl ManualClock {
     }
 
     /// Lets `by` milliseconds pass and returns the new time.
-    pub fn advance_by(&self, by: Millis) -> Millis {
-        self.uptime.fetch_add(by, Ordering::SeqCst);
-        self.jump_by(by)
+    pub fn advance_by(&self, delta: Millis) -> Millis {
+        self.uptime.fetch_add(delta, Ordering::SeqCst);
+        self.jump_by(delta)
     }
 
     /// Sets the clock to another time, `by` milliseconds from now, without that any passes. Returns the new time.
-    pub fn jump_by(&self, by: Millis) -> Millis {
-        self.now.fetch_add(by, Ordering::SeqCst) + by
+    pub fn jump_by(&self, delta: Millis) -> Millis {
+        self.now.fetch_add(delta, Ordering::SeqCst) + delta
     }
 }
 
@@ -133,9 +133,9 @@ pub mod rfc3339 {
     impl TimeText {
         /// Writes `at`; a year that four digits cannot hold becomes the beginning of 1970.
         #[inline]
-        pub fn from_millis(at: Millis) -> Self {
-            let at = if (FIRST..=LAST).contains(&at) { at } else { 0 };
-            let (days, ms) = (at.div_euclid(DAY_MS), at.rem_euclid(DAY_MS));
+        pub fn from_millis(millis: Millis) -> Self {
+            let millis = if (FIRST..=LAST).contains(&millis) { millis } else { 0 };
+            let (days, ms) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
             let (year, month, day) = date_from_days(days);
             // The digits are written directly: `format!` costs more than all the rest.
             let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -170,14 +170,14 @@ pub mod rfc3339 {
     }
 
     /// Writes `at`, for example `2026-01-01T00:00:00.000Z`.
-    pub fn format_time(at: Millis) -> String {
-        TimeText::from_millis(at).as_str().to_owned()
+    pub fn format_time(time: Millis) -> String {
+        TimeText::from_millis(time).as_str().to_owned()
     }
 
     /// Parses a time with any offset; years 0 to 9999.
     pub fn parse(text: &str) -> Option<Millis> {
-        if let Some(at) = parse_own(text.as_bytes()) {
-            return Some(at);
+        if let Some(millis) = parse_own(text.as_bytes()) {
+            return Some(millis);
         }
         let time = DateTime::parse_from_rfc3339(text).ok()?.to_utc();
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())
@@ -256,16 +256,16 @@ mod tests {
 
     #[test]
     fn times_are_those_of_a_library() {
-        let library = |at| {
-            let time = chrono::DateTime::from_timestamp_millis(at).unwrap();
+        let library = |millis| {
+            let time = chrono::DateTime::from_timestamp_millis(millis).unwrap();
             time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
         };
         // Each day of 400 years and of the ends, at another time of the day each.
         let days = (-1..146_100).chain(-719_528..-719_000).chain(2_932_000..2_932_897);
         for (day, ms) in days.zip((0..).step_by(86_413)) {
-            let at = day * 86_400_000 + ms % 86_400_000;
-            let text = rfc3339::format_time(at);
-            assert_eq!((&text, rfc3339::parse(&text)), (&library(at), Some(at)));
+            let millis = day * 86_400_000 + ms % 86_400_000;
+            let text = rfc3339::format_time(millis);
+            assert_eq!((&text, rfc3339::parse(&text)), (&library(millis), Some(millis)));
         }
         for bad in ["2026-02-29T00:00:00.000Z", "2026-00-01T00:00:00.000Z", "2026-01-01T24:00:00.000Z"] {
             assert_eq!(rfc3339::parse(bad), None, "{bad}");

@@ -170,14 +170,14 @@ impl TextEmbedder for LetterEmbedder {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let of = |text: &str| {
+        let embed_text = |text: &str| {
             let mut counts = [0.0_f32; 26];
             let letters = text.bytes().filter(u8::is_ascii_lowercase);
             letters.for_each(|byte| counts[usize::from(byte - b'a')] += 1.0);
             let length = cosine(&counts, &counts).sqrt().max(1.0);
             counts.map(|count| count / length).to_vec()
         };
-        Ok(texts.iter().map(|text| of(text)).collect())
+        Ok(texts.iter().map(|text| embed_text(text)).collect())
     }
 }
 
@@ -256,7 +256,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     let mut end = prompt.trim();
     let mut chars = PROMPT_CHARS;
     loop {
-        let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(at, _)| at);
+        let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(i, _)| i);
         // A word that is cut in two is another one, where there are spaces at all.
         let cut = &end[from..];
         end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
@@ -351,7 +351,7 @@ mod tests {
         for whole in ["", "fix it", "  fix it\n"] {
             assert_eq!(end_of(whole, &Counts), whole.trim());
         }
-        let words: Vec<_> = (0..500).map(|at| format!("w{at}")).collect();
+        let words: Vec<_> = (0..500).map(|number| format!("w{number}")).collect();
         let text = words.join(" ");
         let end = end_of(&text, &Counts);
         assert!(
@@ -367,10 +367,10 @@ mod tests {
 
     #[test]
     fn more_pieces_are_understood_less() {
-        let of = |tokens| understood_share(tokens, 10);
+        let share_of = |tokens| understood_share(tokens, 10);
         for (tokens, expected) in [(0, 1.0), (14, 1.0), (28, 0.0), (1_000, 0.0)] {
-            assert!((of(tokens) - expected).abs() < 1e-9, "{tokens}");
+            assert!((share_of(tokens) - expected).abs() < 1e-9, "{tokens}");
         }
-        assert!((14..27).all(|tokens| of(tokens) > of(tokens + 1)));
+        assert!((14..27).all(|tokens| share_of(tokens) > share_of(tokens + 1)));
     }
 }

@@ -65,12 +65,12 @@ impl QueryTerms {
         let asked = text.lines().skip_while(is_empty).take_while(|line| !is_empty(line)).count().min(FIRST_LINES);
         let lines: Vec<_> = text.lines().filter(|line| !is_empty(line)).collect();
         let is_long = text.len() > LONG_BYTES && lines.len() > asked + LAST_LINES;
-        let weigh = |at: usize| {
-            let counts = !is_long || at < asked || at + LAST_LINES >= lines.len();
+        let weigh = |index: usize| {
+            let counts = !is_long || index < asked || index + LAST_LINES >= lines.len();
             if counts { 1.0 } else { IN_THE_MIDDLE }
         };
-        let tokens = lines.iter().enumerate().flat_map(|(at, line)| {
-            let share = weigh(at);
+        let tokens = lines.iter().enumerate().flat_map(|(index, line)| {
+            let share = weigh(index);
             // The subject of a log is the code that it names.
             line.split_whitespace().map(move |word| (word, share, !is_long && is_code(word)))
         });
@@ -105,8 +105,8 @@ impl QueryTerms {
                     WordWeight::Nothing => continue,
                 };
                 match known.entry(word.stem.clone()) {
-                    hash_map::Entry::Occupied(at) => {
-                        let term = &mut terms[*at.get()];
+                    hash_map::Entry::Occupied(occupied) => {
+                        let term = &mut terms[*occupied.get()];
                         term.weight = term.weight.max(weight * share);
                         term.in_code &= in_code;
                     }
@@ -224,46 +224,47 @@ impl StemIndex {
         }
         let mut stems: HashMap<u32, f32, RandomState> = HashMap::default();
         for (word, weight) in own {
-            let at = self.intern_stem(word.stem);
-            let entry = &mut self.entries[at as usize];
+            let slot = self.intern_stem(word.stem);
+            let entry = &mut self.entries[slot as usize];
             if !entry.forms.iter().any(|(form, _)| *form == word.folded) {
                 let letters = LetterSet::from_word(&word.folded);
                 entry.forms.push((word.folded, letters));
             }
             // When a text has two forms, the form in the heavier fields counts.
-            let known = stems.entry(at).or_default();
+            let known = stems.entry(slot).or_default();
             *known = known.max(weight);
         }
-        for (&at, &weight) in &stems {
-            self.entries[at as usize].texts.push((text, weight));
+        for (&slot, &weight) in &stems {
+            self.entries[slot as usize].texts.push((text, weight));
         }
         self.texts.insert(text, stems.into_keys().collect());
     }
 
     /// Forgets a text.
     pub fn remove_text(&mut self, text: u32) {
-        for at in self.texts.remove(&text).unwrap_or_default() {
-            let entry = &mut self.entries[at as usize];
+        for slot in self.texts.remove(&text).unwrap_or_default() {
+            let entry = &mut self.entries[slot as usize];
             entry.texts.retain(|(other, _)| *other != text);
             if entry.texts.is_empty() {
                 let entry = std::mem::take(entry);
                 self.by_stem.remove(&entry.stem);
-                self.free.push(at);
+                self.free.push(slot);
             }
         }
     }
 
     fn intern_stem(&mut self, stem: Box<str>) -> u32 {
-        if let Some(&at) = self.by_stem.get(&stem) {
-            return at;
+        if let Some(&slot) = self.by_stem.get(&stem) {
+            return slot;
         }
-        let at = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(StemEntry::default());
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.entries[at as usize] = StemEntry { stem: stem.clone(), head: head_of_stem(&stem), ..StemEntry::default() };
-        self.by_stem.insert(stem, at);
-        at
+        self.entries[slot as usize] =
+            StemEntry { stem: stem.clone(), head: head_of_stem(&stem), ..StemEntry::default() };
+        self.by_stem.insert(stem, slot);
+        slot
     }
 
     /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
@@ -300,8 +301,8 @@ impl StemIndex {
 
     /// Finds the texts that have a form of a word, with the word's weight there.
     fn texts_of(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
-        let at = self.by_stem.get(&word.stem);
-        at.map_or_else(Vec::new, |&at| self.entries[at as usize].weigh_texts(1.0, counts).collect())
+        let found = self.by_stem.get(&word.stem);
+        found.map_or_else(Vec::new, |&slot| self.entries[slot as usize].weigh_texts(1.0, counts).collect())
     }
 
     /// Finds the texts that have a word much like this one, with its weight there.
@@ -412,13 +413,14 @@ mod tests {
 
     #[test]
     fn the_shorter_a_word_the_less_a_wrong_letter_is_forgiven() {
-        let of = |name: &str, prompt: &str| {
+        let relevance_of = |name: &str, prompt: &str| {
             let index = index(&[name, "other"]);
             found(&index, &QueryTerms::of_prompt(prompt), 2).first().map_or(0.0, |found| found.relevance)
         };
-        let (longer, five, four) = (of("docker", "dockre"), of("proxy", "prxoy"), of("test", "tset"));
+        let (longer, five, four) =
+            (relevance_of("docker", "dockre"), relevance_of("proxy", "prxoy"), relevance_of("test", "tset"));
         assert!(longer > five && five > 0.0 && four == 0.0, "{longer} {five} {four}");
-        let two = of("kubernetes", "kubrentes");
+        let two = relevance_of("kubernetes", "kubrentes");
         assert!(longer > two && two > 0.0, "{longer} {two}");
     }
 
@@ -427,9 +429,9 @@ mod tests {
         let index = index(&["a/deploy", "b/deploy", "c/deploy", "d/deploys", "e/x"]);
         let terms = QueryTerms::of_prompt("deploy");
         let all = index.search(&terms, 5, |_| true);
-        let one = index.search(&terms, 2, |text| text == 1 || text == 4);
-        assert_eq!((all.len(), one.len()), (4, 1));
-        assert!(one[0].relevance > all[0].relevance);
+        let filtered = index.search(&terms, 2, |text| text == 1 || text == 4);
+        assert_eq!((all.len(), filtered.len()), (4, 1));
+        assert!(filtered[0].relevance > all[0].relevance);
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub fn list_members(value: &Value) -> &[Value] {
 }
 
 /// A row for each member of a list.
-pub fn build_rows(of: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
-    list_members(of).iter().map(row).collect()
+pub fn build_rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list_members(list).iter().map(row).collect()
 }
 
 /// A value as text: nothing of null, and members one after the other.

@@ -6,17 +6,17 @@ fn scope(json: &str) -> Scope {
 
 #[test]
 fn equal_scopes_have_one_form() {
-    let one = scope(
+    let parsed = scope(
         r#"{"os":["windows","darwin","windows"],"repo":"GIT@github.com:Org/x.git","cwd_glob":["/b/","/a"],"branch":[],"env_match":{"B":["2","1"],"A":"x"}}"#,
     );
     assert_eq!(
-        one.canonical_json(),
+        parsed.canonical_json(),
         r#"{"cwd_glob":["/a","/b"],"env_match":{"A":["x"],"B":["1","2"]},"os":["darwin","windows"],"repo":["github.com/org/x"]}"#
     );
-    assert_eq!(one.specificity(), 4);
-    assert_eq!(one.variant().len(), 12);
-    assert_eq!(scope(one.canonical_json()).variant(), one.variant());
-    assert_eq!(Scope::new(&one.to_spec()).unwrap().variant(), one.variant());
+    assert_eq!(parsed.specificity(), 4);
+    assert_eq!(parsed.variant().len(), 12);
+    assert_eq!(scope(parsed.canonical_json()).variant(), parsed.variant());
+    assert_eq!(Scope::new(&parsed.to_spec()).unwrap().variant(), parsed.variant());
     assert_eq!(scope("{}").variant(), "");
     // The SHA-256 of {"os":["linux"]} was computed by another implementation.
     assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
@@ -58,8 +58,8 @@ fn what_is_held_counts_every_text_twice_as_json_and_as_itself() {
         let held = |text: &str| scope(&json.replace("TEXT", text)).held_bytes();
         let (short, more) = (held("x"), held(&long));
         assert!(short >= size_of::<Scope>() && more >= short + twice, "{json}: {short}, then {more}");
-        let [one, both] =
+        let [single, both] =
             [r#"{"os":"linux"}"#.to_owned(), json.replacen('{', r#"{"os":"linux","#, 1).replace("TEXT", &long)];
-        assert!(scope(&both).held_bytes() > scope(&one).held_bytes() + twice, "{json}");
+        assert!(scope(&both).held_bytes() > scope(&single).held_bytes() + twice, "{json}");
     }
 }

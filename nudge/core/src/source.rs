@@ -177,8 +177,8 @@ pub trait Source: Service {
     ///
     /// # Errors
     /// Whatever keeps the count from being kept.
-    fn note_outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
-        let _ = (by, ran);
+    fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
+        let _ = (caller, ran);
         Ok(OutcomeEffect::default())
     }
 

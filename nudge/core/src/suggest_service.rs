@@ -60,7 +60,7 @@ static TABLE: MethodTable<SuggestService> = MethodTable(&[
     },
     &TableRow {
         method: OUTCOME,
-        run: |service, by, params| answer_typed(params, |params| service.answer_outcome(by, params)),
+        run: |service, caller, params| answer_typed(params, |params| service.answer_outcome(caller, params)),
     },
     &TableRow {
         method: STATS,
@@ -144,12 +144,12 @@ impl SuggestService {
         (offered, late)
     }
 
-    fn answer_outcome(&self, by: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
+    fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
         let (context, params) = params.into_checked()?;
         let ran = params.to_outcome(&context);
         let (mut matched, mut failed) = (Vec::new(), None);
         for SuggestSource { name, source, .. } in &self.sources {
-            let counted = match source.note_outcome(by, &ran) {
+            let counted = match source.note_outcome(caller, &ran) {
                 Ok(counted) => counted,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -182,8 +182,8 @@ impl SuggestService {
 
     fn client_sessions(&self, asked: &ClientSessions) -> Result<ToldSessions> {
         let is_secret = |source: &str, id: &str| {
-            let of = self.sources.iter().find(|asked| asked.name == source);
-            of.is_some_and(|asked| asked.source.is_secret(id))
+            let found = self.sources.iter().find(|asked| asked.name == source);
+            found.is_some_and(|asked| asked.source.is_secret(id))
         };
         Ok(ToldSessions { sessions: self.suggester.client_sessions(asked, is_secret)? })
     }
@@ -308,8 +308,8 @@ mod tests {
             works: false,
             open: |_| Err(crate::service::unknown_method("", &[])),
         };
-        let of = |one: One| (&*Box::leak(Box::new(spec(one.0))), Arc::new(one) as Arc<dyn Source>);
-        let sources = sources.into_iter().map(of).collect();
+        let build_source = |source: One| (&*Box::leak(Box::new(spec(source.0))), Arc::new(source) as Arc<dyn Source>);
+        let sources = sources.into_iter().map(build_source).collect();
         SuggestService::new(20, Arc::new(SystemClock), Arc::new(NoModels), sources)
     }
 

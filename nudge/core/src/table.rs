@@ -87,13 +87,13 @@ impl<S: TableService> MethodTable<S> {
     ///
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or an error of the method.
-    fn call(&self, of: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
+    fn call(&self, service: &S, caller: Caller<'_>, name: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let row = self.find_row(name).ok_or_else(|| unknown_method(name, &self.methods()))?;
         let run = |caller: Caller<'_>| {
             if caller.env {
-                of.ask_env(&row.method, params)?;
+                service.ask_env(&row.method, params)?;
             }
-            (row.run)(of, caller, params)
+            (row.run)(service, caller, params)
         };
         match caller.key {
             Some(key) if !row.method.read_only => {
@@ -103,7 +103,7 @@ impl<S: TableService> MethodTable<S> {
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
                 };
-                match of.once_by_key(&row.method) {
+                match service.once_by_key(&row.method) {
                     Some(once) => once.make_once(key, call, &mut make),
                     None => make(None),
                 }
@@ -209,8 +209,9 @@ fn tidy_schema(schema: &mut Value) {
                     }
                 }
             }
-            let constants =
-                |list: &Value| list.as_array()?.iter().map(|one| one.get("const").cloned()).collect::<Option<Vec<_>>>();
+            let constants = |list: &Value| {
+                list.as_array()?.iter().map(|variant| variant.get("const").cloned()).collect::<Option<Vec<_>>>()
+            };
             if let Some(names) = map.get("oneOf").and_then(constants) {
                 map.remove("oneOf");
                 map.insert("type".into(), "string".into());

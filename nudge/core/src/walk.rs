@@ -182,8 +182,8 @@ impl FolderWalk<'_, '_> {
             let name = entry.file_name();
             if name == ".git" {
                 listed.is_repository = true;
-            } else if let Some(at) = FILES.iter().position(|file| name == *file).filter(|_| self.plan.reads_rules) {
-                listed.has_rules.get_mut(at).into_iter().for_each(|has| *has = true);
+            } else if let Some(index) = FILES.iter().position(|file| name == *file).filter(|_| self.plan.reads_rules) {
+                listed.has_rules.get_mut(index).into_iter().for_each(|has| *has = true);
             } else if let Ok(kind) = entry.file_type() {
                 listed.entries.push((entry, kind));
             }
@@ -222,9 +222,9 @@ impl FolderWalk<'_, '_> {
 mod tests {
     use super::*;
 
-    fn write(at: &Path, files: &[(&str, &str)]) {
+    fn write(root: &Path, files: &[(&str, &str)]) {
         for (path, text) in files {
-            let path = at.join(path);
+            let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
@@ -249,32 +249,35 @@ mod tests {
     #[test]
     fn the_innermost_rule_counts_and_the_callers_come_first() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path();
-        write(at, &[(".gitignore", "\u{feff}*.log\nout/\n"), ("in/.gitignore", "!kept.log\n"), (".ignore", "z.md\n")]);
+        let root = folder.path();
         write(
-            at,
+            root,
+            &[(".gitignore", "\u{feff}*.log\nout/\n"), ("in/.gitignore", "!kept.log\n"), (".ignore", "z.md\n")],
+        );
+        write(
+            root,
             &[("a.log", ""), ("in/kept.log", ""), ("in/b.log", ""), ("out/c.md", ""), ("z.md", ""), ("d.md", "")],
         );
-        write(at, &[(".git/info/exclude", "e.md\n"), ("e.md", ""), (".hidden/f.md", ""), ("own/g.md", "")]);
+        write(root, &[(".git/info/exclude", "e.md\n"), ("e.md", ""), (".hidden/f.md", ""), ("own/g.md", "")]);
         let first = ["own/".to_owned(), "!d.md".to_owned(), "[".to_owned()];
-        let common = common_dir(&git_dir(at).unwrap());
+        let common = common_dir(&git_dir(root).unwrap());
         let sources = RuleSources { git: Some(&common), first: &first, ..RuleSources::default() };
-        assert_eq!(found(at, &sources), (vec![".hidden/f.md".into(), "in/kept.log".into()], vec![]));
-        let (files, _) = found(at, &RuleSources::default());
+        assert_eq!(found(root, &sources), (vec![".hidden/f.md".into(), "in/kept.log".into()], vec![]));
+        let (files, _) = found(root, &RuleSources::default());
         assert_eq!(files, ["d.md", "e.md", ".hidden/f.md", "in/kept.log", "own/g.md"]);
     }
 
     #[test]
     fn files_with_rules_have_limits() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path();
+        let root = folder.path();
         let many = (0..20_001).map(|number| format!("x{number}\n")).collect::<Vec<_>>().concat();
         let wild = (0..9_900).map(|number| format!("x*y{number}\n")).collect::<Vec<_>>().concat();
         let long = "a".repeat(1 << 20);
-        write(at, &[("large/.gitignore", &format!("{long}\n")), ("many/.gitignore", &many)]);
-        write(at, &[("wild/.gitignore", &wild), ("long/.gitignore", &format!("{}*\nb.md\n", &long[..1 << 10]))]);
-        write(at, &[("long/a.md", ""), ("long/b.md", "")]);
-        let (files, passed_over) = found(at, &RuleSources::default());
+        write(root, &[("large/.gitignore", &format!("{long}\n")), ("many/.gitignore", &many)]);
+        write(root, &[("wild/.gitignore", &wild), ("long/.gitignore", &format!("{}*\nb.md\n", &long[..1 << 10]))]);
+        write(root, &[("long/a.md", ""), ("long/b.md", "")]);
+        let (files, passed_over) = found(root, &RuleSources::default());
         assert_eq!(files, ["long/a.md"], "a pattern that is too long matches nothing, and the others count");
         let passed_over: Vec<_> = passed_over.iter().map(|(file, why)| (file.as_str(), *why)).collect();
         let expected = [
@@ -290,15 +293,15 @@ mod tests {
     fn all_files_with_rules_of_a_walk_have_limits() {
         let folder = tempfile::tempdir().unwrap();
         let deep: String = (0..33).map(|_| "d/").collect();
-        for (at, _) in deep.match_indices('/') {
-            write(folder.path(), &[(&format!("{}/.gitignore", &deep[..at]), "x\n")]);
+        for (end, _) in deep.match_indices('/') {
+            write(folder.path(), &[(&format!("{}/.gitignore", &deep[..end]), "x\n")]);
         }
         let (_, passed_over) = found(folder.path(), &RuleSources::default());
         assert_eq!(passed_over.len(), 1, "{passed_over:?}");
         let folder = tempfile::tempdir().unwrap();
         let comment = format!("#{}", "x".repeat((1 << 20) - 1));
-        for at in 0..20 {
-            write(folder.path(), &[(&format!("{at}/.gitignore"), &comment)]);
+        for number in 0..20 {
+            write(folder.path(), &[(&format!("{number}/.gitignore"), &comment)]);
         }
         let (_, passed_over) = found(folder.path(), &RuleSources::default());
         assert_eq!(passed_over.len(), 4, "{passed_over:?}");
@@ -309,12 +312,12 @@ mod tests {
     #[test]
     fn a_file_with_rules_that_is_no_file_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path();
-        write(at, &[("link/a.md", ""), ("pipe/a.md", ""), ("folder/.gitignore/x.md", ""), ("folder/a.md", "")]);
-        std::os::unix::fs::symlink("/dev/zero", at.join("link/.gitignore")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at.join("pipe/.ignore")).status().unwrap().success());
-        std::os::unix::fs::symlink("..", at.join("link/loop")).unwrap();
-        let (files, passed_over) = found(at, &RuleSources::default());
+        let root = folder.path();
+        write(root, &[("link/a.md", ""), ("pipe/a.md", ""), ("folder/.gitignore/x.md", ""), ("folder/a.md", "")]);
+        std::os::unix::fs::symlink("/dev/zero", root.join("link/.gitignore")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(root.join("pipe/.ignore")).status().unwrap().success());
+        std::os::unix::fs::symlink("..", root.join("link/loop")).unwrap();
+        let (files, passed_over) = found(root, &RuleSources::default());
         assert_eq!(files, ["folder/a.md", "link/a.md", "link/loop", "pipe/a.md"]);
         assert_eq!(passed_over.len(), 3, "{passed_over:?}");
     }
@@ -333,8 +336,8 @@ mod tests {
         assert_eq!(folders, 2, "the top, and the one whose entries are too deep");
         let mut end = |_: WalkEntry<'_>| ControlFlow::Break(());
         assert_eq!(walk_folder(folder.path(), &RuleSources::default(), &plan, &mut end), WalkEnd::Ended);
-        for at in 0..256 {
-            write(folder.path(), &[(&format!("{at}.md"), "")]);
+        for number in 0..256 {
+            write(folder.path(), &[(&format!("{number}.md"), "")]);
         }
         let plan = WalkPlan { is_over: &|| true, ..WalkPlan::default() };
         let mut go_on = |_: WalkEntry<'_>| ControlFlow::Continue(());

@@ -48,8 +48,8 @@ fn without_values(reason: &str) -> String {
     // The position is relative to a fragment of the JSON, so that the path says more.
     let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
     let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
-        (Some(at), _) => (at + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
-        (None, Some(at)) => (at + "unknown variant".len(), reason.rfind("`, expected").map(|end| end + 1)),
+        (Some(start), _) => (start + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
+        (None, Some(start)) => (start + "unknown variant".len(), reason.rfind("`, expected").map(|end| end + 1)),
         (None, None) => return reason.to_owned(),
     };
     format!("{}{}", &reason[..cut], rest.map_or("", |rest| &reason[rest.max(cut)..]))
@@ -286,29 +286,29 @@ pub fn compact_json(json: &str) -> Result<Box<RawValue>, String> {
 fn has_big_integer(json: &str) -> bool {
     const MAX_SAFE: u64 = (1 << 53) - 1;
     let bytes = json.as_bytes();
-    let (mut at, mut in_string) = (0, false);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if in_string => at += 1,
+    let (mut position, mut in_string) = (0, false);
+    while position < bytes.len() {
+        match bytes[position] {
+            b'\\' if in_string => position += 1,
             b'"' => in_string = !in_string,
             b'0'..=b'9' if !in_string => {
-                let end = at
-                    + bytes[at..]
+                let end = position
+                    + bytes[position..]
                         .iter()
                         .take_while(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
                         .count();
-                let number = &json[at..end];
+                let number = &json[position..end];
                 if number.bytes().all(|byte| byte.is_ascii_digit())
                     && number.parse::<u64>().is_ok_and(|n| n <= MAX_SAFE).eq(&false)
                 {
                     return true;
                 }
-                at = end;
+                position = end;
                 continue;
             }
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     false
 }

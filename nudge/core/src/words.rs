@@ -167,10 +167,10 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
 
 /// The words of a run of letters and digits: the whole and, where it has several, its parts.
 fn take_parts(run: &str, take: &mut impl FnMut(String)) {
-    let chars: Vec<_> = run.char_indices().map(|(at, c)| (at, classify_char(c))).collect();
+    let chars: Vec<_> = run.char_indices().map(|(i, c)| (i, classify_char(c))).collect();
     let mut starts = vec![0];
-    for (at, pair) in chars.windows(2).enumerate() {
-        let next = chars.get(at + 2).map(|(_, kind)| *kind);
+    for (index, pair) in chars.windows(2).enumerate() {
+        let next = chars.get(index + 2).map(|(_, kind)| *kind);
         let divides = match (pair[0].1, pair[1].1) {
             (CharKind::Lower, CharKind::Upper) => true,
             // The last capital of `HTTPServer` begins the next word.
@@ -205,8 +205,8 @@ fn says_something(part: &str) -> bool {
 fn take_pairs(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.chars().collect();
     for group in chars.chunk_by(|a, b| classify_char(*a) == classify_char(*b)) {
-        if let [one] = group {
-            take(one.to_string());
+        if let [single] = group {
+            take(single.to_string());
         }
         for pair in group.windows(2) {
             take(pair.iter().collect());

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The beginning of `text` that has so many tokens.
 fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
-    let ends = text.match_indices(' ').map(|(at, _)| &text[..at]);
+    let ends = text.match_indices(' ').map(|(i, _)| &text[..i]);
     let mut fits = text;
     for part in ends {
         if model.count_tokens(part) > tokens {

@@ -75,16 +75,16 @@ fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
 fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     let mut zip = ZipArchive::new(file).map_err(|error| damaged_archive(&error))?;
     let mut listing = ArchiveListing::default();
-    for at in 0..zip.len() {
-        let entry = zip.by_index_raw(at).map_err(|error| damaged_archive(&error))?;
+    for index in 0..zip.len() {
+        let entry = zip.by_index_raw(index).map_err(|error| damaged_archive(&error))?;
         let name = entry.name().map_err(|error| damaged_archive(&error))?;
         // On Unix the upper half holds the file type; it is 0 when the archive was made on another system.
         let plain = matches!(entry.unix_mode().unwrap_or_default() & 0o170_000, 0 | 0o040_000 | 0o100_000);
         listing.note_entry(&name, plain && !entry.encrypted(), entry.size())?;
     }
     for (file, name) in listing.into_files()? {
-        let at = zip.index_for_name(&name).ok_or_else(|| broken_model("has an entry that cannot be found again"))?;
-        let mut entry = zip.by_index(at).map_err(|error| damaged_archive(&error))?;
+        let index = zip.index_for_name(&name).ok_or_else(|| broken_model("has an entry that cannot be found again"))?;
+        let mut entry = zip.by_index(index).map_err(|error| damaged_archive(&error))?;
         put(file, &mut entry)?;
     }
     Ok(())

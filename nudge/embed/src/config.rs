@@ -124,7 +124,7 @@ impl BertConfig {
             },
         };
         let sentences = sentences.map(serde_json::from_slice::<SentenceBertFile>).transpose();
-        let tokens = sentences.map_err(unreadable("sentence_bert_config.json"))?.and_then(|it| it.max_seq_length);
+        let tokens = sentences.map_err(unreadable("sentence_bert_config.json"))?.and_then(|file| file.max_seq_length);
         let config = Self {
             hidden: bert.hidden_size,
             layers: bert.num_hidden_layers,

@@ -89,10 +89,11 @@ impl ModelFiles {
         }
         let weights = weights.ok_or_else(|| broken_model(format!("has no {WEIGHTS}")))?;
         let named = || FILES.iter().zip(&hashes).filter_map(|((name, _), hash)| Some((*name, hash.as_deref()?)));
-        let is = |known: &&KnownModel| known.files.iter().all(|file| named().any(|it| it == (file.name, file.sha256)));
+        let is =
+            |known: &&KnownModel| known.files.iter().all(|file| named().any(|entry| entry == (file.name, file.sha256)));
         let describes = |known: &&KnownModel| {
             let mut files = known.files.iter().filter(|file| file.name != WEIGHTS);
-            files.all(|file| named().any(|it| it == (file.name, file.sha256)))
+            files.all(|file| named().any(|entry| entry == (file.name, file.sha256)))
         };
         let mut all = Sha256::new();
         for (name, hash) in named() {
@@ -145,8 +146,8 @@ impl ModelFiles {
     }
 
     fn get(&self, name: &str) -> &[u8] {
-        let at = FILES.iter().position(|(file, _)| *file == name);
-        at.and_then(|at| self.bytes[at].as_deref()).unwrap_or_default()
+        let position = FILES.iter().position(|(file, _)| *file == name);
+        position.and_then(|index| self.bytes[index].as_deref()).unwrap_or_default()
     }
 }
 

@@ -73,8 +73,8 @@ impl SentenceModel {
 
     /// Weights of the right shape need not be those of a model.
     fn try_out(&self) -> Result<()> {
-        let [one, other] = UNLIKE.map(|text| self.compute_vector(text));
-        let cosine: f32 = one?.iter().zip(&other?).map(|(x, y)| x * y).sum();
+        let [vector, other] = UNLIKE.map(|text| self.compute_vector(text));
+        let cosine: f32 = vector?.iter().zip(&other?).map(|(x, y)| x * y).sum();
         if cosine > SAME { Err(broken_model("makes the same vector of unlike texts")) } else { Ok(()) }
     }
 

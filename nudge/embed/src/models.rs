@@ -103,8 +103,8 @@ struct ModelStamp {
 
 impl ModelStamp {
     fn from_folder(folder: &Path) -> Self {
-        let of = |meta: Metadata| (meta.len(), meta.modified().ok());
-        let files = FILES.iter().map(|(name, _)| folder.join(name).metadata().ok().map(of)).collect();
+        let stamp_of = |meta: Metadata| (meta.len(), meta.modified().ok());
+        let files = FILES.iter().map(|(name, _)| folder.join(name).metadata().ok().map(stamp_of)).collect();
         Self { folder: folder.to_owned(), files }
     }
 }

@@ -179,7 +179,7 @@ impl OnnxGraph {
         attribute: Vec<onnx::AttributeProto>,
     ) -> [String; N] {
         let number = self.proto.node.len();
-        let outputs = std::array::from_fn(|at| format!("{operator}-{number}-{at}"));
+        let outputs = std::array::from_fn(|index| format!("{operator}-{number}-{index}"));
         self.proto.node.push(onnx::NodeProto {
             name: Some(format!("{operator}-{number}")),
             op_type: Some(operator.into()),

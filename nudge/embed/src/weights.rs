@@ -164,9 +164,11 @@ pub struct DenseMap {
 
 impl DenseMap {
     /// Multiplies the weights of some outputs.
-    pub fn scale_outputs(&mut self, outputs: Range<usize>, by: f32) {
-        self.rows[outputs.start * self.inputs..outputs.end * self.inputs].iter_mut().for_each(|weight| *weight *= by);
-        self.bias[outputs].iter_mut().for_each(|bias| *bias *= by);
+    pub fn scale_outputs(&mut self, outputs: Range<usize>, factor: f32) {
+        self.rows[outputs.start * self.inputs..outputs.end * self.inputs]
+            .iter_mut()
+            .for_each(|weight| *weight *= factor);
+        self.bias[outputs].iter_mut().for_each(|bias| *bias *= factor);
     }
 
     /// Returns numbers that lie as [`read_rows`](Self::read_rows) does with a column for each output.
@@ -189,12 +191,12 @@ pub enum RowTable {
 
 impl RowTable {
     /// Adds row `at` to `sum`, which is as long as a row.
-    pub fn add_row(&self, at: usize, sum: &mut [f32]) {
-        let span = at * sum.len()..(at + 1) * sum.len();
+    pub fn add_row(&self, row: usize, sum: &mut [f32]) {
+        let span = row * sum.len()..(row + 1) * sum.len();
         match self {
             Self::Full(values) => sum.iter_mut().zip(&values[span]).for_each(|(sum, value)| *sum += value),
             Self::Rounded(rows) => {
-                let scale = rows.scales[at];
+                let scale = rows.scales[row];
                 sum.iter_mut().zip(&rows.values[span]).for_each(|(sum, &value)| *sum += f32::from(value) * scale);
             }
         }

@@ -220,7 +220,7 @@ fn what_an_interrupted_download_left_goes_when_its_model_is_added() {
 fn a_download_that_is_no_model_leaves_nothing_behind() {
     let (place, models) = place();
     let good = entries(&Tiny::new(1), "m/");
-    let without = |name: &str| good.iter().filter(|(it, _)| !it.ends_with(name)).cloned().collect::<Entries>();
+    let without = |name: &str| good.iter().filter(|(path, _)| !path.ends_with(name)).cloned().collect::<Entries>();
     let with = |name: &str| good.iter().cloned().chain([(name.to_owned(), b"x".to_vec())]).collect::<Entries>();
     let mut spoilt = good.clone();
     spoilt[2].1.truncate(100);
@@ -255,11 +255,12 @@ fn links_devices_and_doubles_in_archives_are_refused() {
     let (place, models) = place();
     let good = entries(&Tiny::new(1), "m/");
     let mut cases: Vec<(PathBuf, &str)> = Vec::new();
-    for (at, kind) in [EntryType::Symlink, EntryType::Link, EntryType::Fifo, EntryType::Char, EntryType::GNULongName]
-        .into_iter()
-        .enumerate()
+    for (number, kind) in
+        [EntryType::Symlink, EntryType::Link, EntryType::Fifo, EntryType::Char, EntryType::GNULongName]
+            .into_iter()
+            .enumerate()
     {
-        let path = place.path().join(format!("{at}.tar"));
+        let path = place.path().join(format!("{number}.tar"));
         let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
         append(&mut tar, "m/odd", b"", kind);
         for (name, bytes) in &good {

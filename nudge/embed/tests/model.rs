@@ -116,7 +116,7 @@ fn a_tokenizer_of_many_languages_is_read() {
     let mut tiny = Tiny::new(1);
     let pieces =
         ["<s>", "<pad>", "</s>", "<unk>", "\u{2581}", "\u{2581}build", "\u{2581}Prüfung", "\u{43b}", "en", "e"];
-    let vocabulary: Vec<_> = (0_i32..).zip(pieces).map(|(at, piece)| json!([piece, f64::from(-at)])).collect();
+    let vocabulary: Vec<_> = (0_i32..).zip(pieces).map(|(rank, piece)| json!([piece, f64::from(-rank)])).collect();
     let mark = |id: usize| json!({"id": pieces[id], "ids": [id], "tokens": [pieces[id]]});
     let around =
         [json!({"SpecialToken": {"id": "<s>", "type_id": 0}}), json!({"SpecialToken": {"id": "</s>", "type_id": 0}})];
@@ -163,53 +163,59 @@ fn an_id_is_that_of_the_files() {
 fn what_is_no_model_is_refused_and_says_why() {
     type Spoil = fn(&mut Tiny);
     let cases: &[(Spoil, &str)] = &[
-        (|it| it.config["model_type"] = json!("roberta"), "model_type \"roberta\" in its config.json; only \"bert\""),
-        (|it| it.config["model_type"] = json!(null), "model_type \"\""),
-        (|it| it.config["hidden_act"] = json!("relu"), "hidden_act \"relu\""),
-        (|it| it.config["position_embedding_type"] = json!("relative_key"), "position_embedding_type"),
-        (|it| it.config["hidden_size"] = json!("wide"), "a config.json that cannot be read"),
-        (|it| it.config["hidden_size"] = json!(0), "hidden_size 0"),
-        (|it| it.config["hidden_size"] = json!(1_000_000), "hidden_size 1000000"),
-        (|it| it.config["num_attention_heads"] = json!(3), "heads do not divide"),
-        (|it| it.config["num_attention_heads"] = json!(0), "num_attention_heads 0"),
-        (|it| it.config["num_hidden_layers"] = json!(3), "no weights of the name encoder.layer.2"),
-        (|it| it.config["layer_norm_eps"] = json!(0), "layer_norm_eps"),
-        (|it| it.config["vocab_size"] = json!(50), "of shape [90, 16], and its config.json wants [50, 16]"),
-        (|it| it.tokenizer = json!({"version": "1.0"}), "a tokenizer.json that cannot be read"),
-        (|it| it.tokenizer["model"]["vocab"]["build"] = json!(900), "with tokens that its weights do not have"),
-        // The library that reads it gives up on this one in a way of its own.
-        (|it| it.tokenizer["post_processor"]["special_tokens"] = json!({}), "its files are not what they seem"),
-        (|it| it.others[0].1 = json!({"max_seq_length": 2}).to_string(), "no room for a text"),
-        (|it| it.others[0].1 = "{".into(), "a sentence_bert_config.json that cannot be read"),
         (
-            |it| it.others.push(("1_Pooling/config.json", json!({"pooling_mode_max_tokens": true}).to_string())),
+            |tiny| tiny.config["model_type"] = json!("roberta"),
+            "model_type \"roberta\" in its config.json; only \"bert\"",
+        ),
+        (|tiny| tiny.config["model_type"] = json!(null), "model_type \"\""),
+        (|tiny| tiny.config["hidden_act"] = json!("relu"), "hidden_act \"relu\""),
+        (|tiny| tiny.config["position_embedding_type"] = json!("relative_key"), "position_embedding_type"),
+        (|tiny| tiny.config["hidden_size"] = json!("wide"), "a config.json that cannot be read"),
+        (|tiny| tiny.config["hidden_size"] = json!(0), "hidden_size 0"),
+        (|tiny| tiny.config["hidden_size"] = json!(1_000_000), "hidden_size 1000000"),
+        (|tiny| tiny.config["num_attention_heads"] = json!(3), "heads do not divide"),
+        (|tiny| tiny.config["num_attention_heads"] = json!(0), "num_attention_heads 0"),
+        (|tiny| tiny.config["num_hidden_layers"] = json!(3), "no weights of the name encoder.layer.2"),
+        (|tiny| tiny.config["layer_norm_eps"] = json!(0), "layer_norm_eps"),
+        (|tiny| tiny.config["vocab_size"] = json!(50), "of shape [90, 16], and its config.json wants [50, 16]"),
+        (|tiny| tiny.tokenizer = json!({"version": "1.0"}), "a tokenizer.json that cannot be read"),
+        (|tiny| tiny.tokenizer["model"]["vocab"]["build"] = json!(900), "with tokens that its weights do not have"),
+        // The library that reads it gives up on this one in a way of its own.
+        (|tiny| tiny.tokenizer["post_processor"]["special_tokens"] = json!({}), "its files are not what they seem"),
+        (|tiny| tiny.others[0].1 = json!({"max_seq_length": 2}).to_string(), "no room for a text"),
+        (|tiny| tiny.others[0].1 = "{".into(), "a sentence_bert_config.json that cannot be read"),
+        (
+            |tiny| tiny.others.push(("1_Pooling/config.json", json!({"pooling_mode_max_tokens": true}).to_string())),
             "neither the mean nor the first",
         ),
-        (|it| it.others.push(("1_Pooling/config.json", "{}".into())), "which one way of pooling"),
-        (|it| drop(it.tensors.remove("embeddings.LayerNorm.bias")), "no weights of the name embeddings.LayerNorm.bias"),
+        (|tiny| tiny.others.push(("1_Pooling/config.json", "{}".into())), "which one way of pooling"),
         (
-            |it| it.tensors.get_mut("encoder.layer.1.output.dense.weight").unwrap().1[3] = f32::NAN,
+            |tiny| drop(tiny.tensors.remove("embeddings.LayerNorm.bias")),
+            "no weights of the name embeddings.LayerNorm.bias",
+        ),
+        (
+            |tiny| tiny.tensors.get_mut("encoder.layer.1.output.dense.weight").unwrap().1[3] = f32::NAN,
             "a number in encoder.layer.1.output.dense.weight that is not finite",
         ),
         (
-            |it| it.tensors.get_mut("embeddings.word_embeddings.weight").unwrap().1[3] = f32::INFINITY,
+            |tiny| tiny.tensors.get_mut("embeddings.word_embeddings.weight").unwrap().1[3] = f32::INFINITY,
             "a number in embeddings.word_embeddings.weight that is not finite",
         ),
-        (|it| it.kind = Dtype::I32, "that are I32"),
-        (|it| it.tensors.values_mut().for_each(|(_, values)| values.fill(0.0)), "vectors that have no direction"),
+        (|tiny| tiny.kind = Dtype::I32, "that are I32"),
+        (|tiny| tiny.tensors.values_mut().for_each(|(_, values)| values.fill(0.0)), "vectors that have no direction"),
         (
-            |it| it.tensors.get_mut("encoder.layer.1.output.LayerNorm.weight").unwrap().1.fill(0.0),
+            |tiny| tiny.tensors.get_mut("encoder.layer.1.output.LayerNorm.weight").unwrap().1.fill(0.0),
             "the same vector of unlike texts",
         ),
     ];
-    for (at, (spoil, wanted)) in cases.iter().enumerate() {
+    for (index, (spoil, wanted)) in cases.iter().enumerate() {
         let mut tiny = Tiny::new(1);
         spoil(&mut tiny);
         let place = tempfile::tempdir().unwrap();
         for precision in [Precision::Rounded, Precision::Full] {
             let error = SentenceModel::load(&tiny.write(place.path()), precision).err();
-            let error = error.unwrap_or_else(|| panic!("case {at} is refused: {wanted}"));
-            assert!(error.message().contains(wanted), "case {at}: {error}");
+            let error = error.unwrap_or_else(|| panic!("case {index} is refused: {wanted}"));
+            assert!(error.message().contains(wanted), "case {index}: {error}");
             assert_eq!(error.reason(), "E_INVALID");
             assert!(error.message().starts_with(&format!("The model in {} ", place.path().display())), "{error}");
         }

@@ -66,7 +66,7 @@ fn what_is_left_of_a_download_is_no_second_model() {
     let scene = Scene::new();
     scene.add(1, "a");
     fs::create_dir(scene.added.path().join("a.part")).unwrap();
-    let listed: Vec<_> = scene.added.list().unwrap().into_iter().map(|one| (one.name, one.complete)).collect();
+    let listed: Vec<_> = scene.added.list().unwrap().into_iter().map(|model| (model.name, model.complete)).collect();
     assert_eq!(listed, [("a".to_owned(), true)]);
     scene.added.remove("a").unwrap();
     assert_eq!(scene.added.list().unwrap(), []);

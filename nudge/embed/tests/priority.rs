@@ -16,12 +16,12 @@ use nudge_embed::{ModelChoice, ModelLender};
 
 /// How far each of the engine's threads stands back; it has one more that only loading needs.
 fn nice() -> Vec<i32> {
-    let of = |thread: fs::DirEntry| {
+    let read_nice = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let (name, fields) = stat.rsplit_once(')').unwrap_or_default();
         name.ends_with("(rten-0").then(|| fields.split_whitespace().nth(16).unwrap().parse().unwrap())
     };
-    fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(of).collect()
+    fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(read_nice).collect()
 }
 
 /// Whoever makes vectors of many texts in the background lets others go first, and a prompt that comes meanwhile does not

@@ -341,22 +341,22 @@ fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::R
 
     sweep_folders(&std::env::temp_dir(), SystemTime::now());
     let own = tempfile::Builder::new().prefix(OWN_FOLDER).tempdir()?;
-    let at = |name: &str| own.path().join(name);
-    fs::write(at("config"), settings.to_file_text())?;
-    copy_head(&places.git_dir.join("HEAD"), &at("HEAD"))?;
+    let path_of = |name: &str| own.path().join(name);
+    fs::write(path_of("config"), settings.to_file_text())?;
+    copy_head(&places.git_dir.join("HEAD"), &path_of("HEAD"))?;
     // Git treats a link without a target as a missing file.
     for name in ["objects", "refs", "packed-refs", "reftable", "shallow"] {
         let shared = places.common.join(name);
         if !matches!(name, "reftable" | "shallow") || shared.symlink_metadata().is_ok() {
-            symlink(shared, at(name))?;
+            symlink(shared, path_of(name))?;
         }
     }
-    link_logs(places, &at("logs"))?;
-    fs::create_dir(at("info"))?;
+    link_logs(places, &path_of("logs"))?;
+    fs::create_dir(path_of("info"))?;
     for name in ["exclude", "attributes"] {
         let path = places.common.join("info").join(name);
         if let Ok(text) = foreign::read(&path, LinkPolicy::Refused, MAX_INFO_BYTES) {
-            fs::write(at("info").join(name), text)?;
+            fs::write(path_of("info").join(name), text)?;
         }
     }
     // The parts of an index that is split.

@@ -99,7 +99,7 @@ impl HeldFolder {
         for name in self.list_names().unwrap_or_default() {
             let Some(name) = name.to_str().filter(is_ours) else { continue };
             let written = self.look_up(name).and_then(|meta| meta.modified()).ok();
-            if written.is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > LEFT_OVER)) {
+            if written.is_some_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > LEFT_OVER)) {
                 // Another process may be faster.
                 let _ = self.remove(name);
             }
@@ -500,14 +500,14 @@ mod tests {
     #[test]
     fn no_link_leads_out() {
         let (place, top) = place();
-        let at = |name: &str| place.path().join("top").join(name);
-        symlink(place.path().join("outside"), at("absolute")).unwrap();
-        symlink("../outside", at("relative")).unwrap();
-        symlink("real", at("within")).unwrap();
+        let path_of = |name: &str| place.path().join("top").join(name);
+        symlink(place.path().join("outside"), path_of("absolute")).unwrap();
+        symlink("../outside", path_of("relative")).unwrap();
+        symlink("real", path_of("within")).unwrap();
         for links in [InnerLinks::Within, InnerLinks::Refused] {
             for below in ["absolute", "relative", "absolute/new", "relative/new"] {
-                for by in [HeldFolder::open_folder, HeldFolder::make_folder, HeldFolder::folder_by_steps] {
-                    assert!(is_of_link(&by(&top, Path::new(below), links).unwrap_err()), "{below}");
+                for open in [HeldFolder::open_folder, HeldFolder::make_folder, HeldFolder::folder_by_steps] {
+                    assert!(is_of_link(&open(&top, Path::new(below), links).unwrap_err()), "{below}");
                 }
             }
             for below in ["..", "../outside", "/", "real/../../outside"] {
@@ -522,7 +522,7 @@ mod tests {
         }
         // Nor does one in the place of a file.
         fs::write(place.path().join("outside/f"), "secret").unwrap();
-        symlink("../../outside/f", at("real/f")).unwrap();
+        symlink("../../outside/f", path_of("real/f")).unwrap();
         let real = top.open_folder(Path::new("real"), InnerLinks::Refused).unwrap();
         real.read("f", 9).unwrap_err();
         real.write_fresh(b"new", None).unwrap().replace_file("f").unwrap();
@@ -539,14 +539,14 @@ mod tests {
 
         type Way = fn(&HeldFolder, &Path, InnerLinks) -> io::Result<HeldFolder>;
         let (place, top) = place();
-        let at = |name: &str| place.path().join("top").join(name);
-        symlink("../outside", at("link")).unwrap();
+        let path_of = |name: &str| place.path().join("top").join(name);
+        symlink("../outside", path_of("link")).unwrap();
         fs::write(place.path().join("outside/f"), "secret").unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    renameat_with(CWD, at("real"), CWD, at("link"), RenameFlags::EXCHANGE).unwrap();
+                    renameat_with(CWD, path_of("real"), CWD, path_of("link"), RenameFlags::EXCHANGE).unwrap();
                 }
             });
             let ways: [Way; 2] = [HeldFolder::make_folder, HeldFolder::folder_by_steps];

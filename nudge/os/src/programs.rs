@@ -83,24 +83,27 @@ mod tests {
     #[test]
     fn folders_within_the_folder_at_hand_are_passed_over() {
         let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
+        let path_of = |name: &str| place.path().join(name);
         for folder in ["checkout/bin", "other"] {
-            std::fs::create_dir_all(at(folder)).unwrap();
+            std::fs::create_dir_all(path_of(folder)).unwrap();
         }
-        std::os::unix::fs::symlink(at("checkout/bin"), at("link")).unwrap();
-        let path = std::env::join_paths([at("checkout/bin"), at("link"), at("other")]).unwrap();
-        assert_eq!(folders_outside(&path, &at("checkout")), [at("other")]);
+        std::os::unix::fs::symlink(path_of("checkout/bin"), path_of("link")).unwrap();
+        let path = std::env::join_paths([path_of("checkout/bin"), path_of("link"), path_of("other")]).unwrap();
+        assert_eq!(folders_outside(&path, &path_of("checkout")), [path_of("other")]);
         // The name of a folder that begins alike is another folder.
-        assert_eq!(folders_outside(&path, &at("oth")), [at("checkout/bin"), at("link"), at("other")]);
+        assert_eq!(
+            folders_outside(&path, &path_of("oth")),
+            [path_of("checkout/bin"), path_of("link"), path_of("other")]
+        );
         // In the user's own home, and at the top of everything, programs are the user's.
-        let bin = [at("checkout/bin")];
+        let bin = [path_of("checkout/bin")];
         let path = std::env::join_paths(&bin).unwrap();
         assert_eq!(folders_outside(&path, Path::new("/")), bin);
-        std::fs::create_dir_all(at("checkout/.git")).unwrap();
-        std::fs::create_dir_all(at("checkout/src/deep")).unwrap();
-        let path = std::env::join_paths([at("checkout/bin"), at("other")]).unwrap();
-        assert_eq!(path_outside(&path, &at("checkout/src/deep")), at("other"));
-        assert_eq!(path_outside(&path, &at("other")), path, "no checkout");
+        std::fs::create_dir_all(path_of("checkout/.git")).unwrap();
+        std::fs::create_dir_all(path_of("checkout/src/deep")).unwrap();
+        let path = std::env::join_paths([path_of("checkout/bin"), path_of("other")]).unwrap();
+        assert_eq!(path_outside(&path, &path_of("checkout/src/deep")), path_of("other"));
+        assert_eq!(path_outside(&path, &path_of("other")), path, "no checkout");
         let home = std::env::home_dir().unwrap();
         assert!(is_outside(&home.join("bin/git"), &home));
     }

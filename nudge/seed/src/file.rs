@@ -43,8 +43,10 @@ impl SeedFile<'_> {
     /// Finds the first of these files in its folder or above it, up to the top, and returns the value beside its name.
     pub fn find_nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
         let folder = self.top.join(self.folder);
-        let above = folder.ancestors().take_while(|at| at.starts_with(self.top));
-        above.into_iter().find_map(|at| names.iter().find(|(name, _)| at.join(name).is_file()).map(|(_, it)| *it))
+        let above = folder.ancestors().take_while(|ancestor| ancestor.starts_with(self.top));
+        above
+            .into_iter()
+            .find_map(|ancestor| names.iter().find(|(name, _)| ancestor.join(name).is_file()).map(|(_, value)| *value))
     }
 
     /// The first line of which this is so.
@@ -91,7 +93,7 @@ impl SeedFile<'_> {
     /// The reason why it cannot be read.
     pub fn parse_toml(&self) -> Result<Value, Why> {
         toml::from_str(self.text).map_err(|error| {
-            let line = error.span().map_or(1, |at| self.text[..at.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| self.text[..span.start].lines().count().max(1));
             format!("it is not TOML (line {line})")
         })
     }
@@ -100,7 +102,9 @@ impl SeedFile<'_> {
     /// The reason why it cannot be read.
     pub fn parse_yaml(&self) -> Result<Value, Why> {
         serde_norway::from_str(self.text).map_err(|error| {
-            error.location().map_or("it is not YAML".to_owned(), |at| format!("it is not YAML (line {})", at.line()))
+            error
+                .location()
+                .map_or("it is not YAML".to_owned(), |location| format!("it is not YAML (line {})", location.line()))
         })
     }
 }
@@ -108,8 +112,8 @@ impl SeedFile<'_> {
 /// Returns true when a line of JSON, YAML, TOML or INI gives this key its value, or has it as the last part of a
 /// table's name.
 fn has_key(line: &str, key: &str) -> bool {
-    line.match_indices(key).any(|(at, _)| {
-        let (before, after) = (line[..at].trim_end(), line[at + key.len()..].trim_start_matches(['"', '\'']));
+    line.match_indices(key).any(|(offset, _)| {
+        let (before, after) = (line[..offset].trim_end(), line[offset + key.len()..].trim_start_matches(['"', '\'']));
         let begins = before.is_empty() || before.ends_with(['"', '\'', '{', ',', '[', '.', '-']);
         begins && after.trim_start().starts_with([':', '=', ']', '.'])
     })

@@ -90,8 +90,9 @@ impl TaskRunner {
     /// Returns true when a file has the name, or may have it.
     fn may_know(&self, text: &str, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        let is_word = |at: usize| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);
-        text.match_indices(name).any(|(at, _)| is_word(at))
+        let is_word =
+            |offset: usize| !text[..offset].ends_with(is_part) && !text[offset + name.len()..].starts_with(is_part);
+        text.match_indices(name).any(|(offset, _)| is_word(offset))
             || text.lines().any(|line| self.opens.iter().any(|start| line.trim_start().starts_with(start)))
     }
 }
@@ -105,12 +106,12 @@ mod tests {
     #[test]
     fn what_no_file_knows_is_said() {
         let top = tempfile::tempdir().unwrap();
-        let at = |name: &str| top.path().join(name);
-        fs::create_dir_all(at("web")).unwrap();
-        fs::write(at("Makefile"), "test-unit:\n\ttrue\nlint: fmt\n").unwrap();
-        fs::write(at("web/package.json"), r#"{"scripts": {"build": "vite build"}}"#).unwrap();
-        fs::write(at("justfile"), "import 'more.just'\n").unwrap();
-        let folders = [at("web"), top.path().to_owned()];
+        let path_of = |name: &str| top.path().join(name);
+        fs::create_dir_all(path_of("web")).unwrap();
+        fs::write(path_of("Makefile"), "test-unit:\n\ttrue\nlint: fmt\n").unwrap();
+        fs::write(path_of("web/package.json"), r#"{"scripts": {"build": "vite build"}}"#).unwrap();
+        fs::write(path_of("justfile"), "import 'more.just'\n").unwrap();
+        let folders = [path_of("web"), top.path().to_owned()];
         for (command, expected) in [
             ("make test", Some("test Makefile")),
             ("CI=1 make -j8", None),
@@ -132,7 +133,7 @@ mod tests {
             let found = find_gone(&folders, command).map(|gone| format!("{} {}", gone.target, gone.file));
             assert_eq!(found.as_deref(), expected, "{command}");
         }
-        assert_eq!(find_gone(&[at("web")], "make test"), None, "there is no Makefile");
+        assert_eq!(find_gone(&[path_of("web")], "make test"), None, "there is no Makefile");
     }
 
     #[cfg(unix)]

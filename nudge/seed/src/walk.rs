@@ -70,8 +70,8 @@ pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
         }
     }
     // Commands that people type come before a server's; the first of equal commands stays.
-    found.sort_by(|(a, one), (b, other)| {
-        (&one.folder, a, &one.file, one.line).cmp(&(&other.folder, b, &other.file, other.line))
+    found.sort_by(|(a, seed), (b, other)| {
+        (&seed.folder, a, &seed.file, seed.line).cmp(&(&other.folder, b, &other.file, other.line))
     });
     let mut commands = HashSet::new();
     let mut keys = HashSet::new();

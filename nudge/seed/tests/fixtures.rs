@@ -57,26 +57,26 @@ fn what_repositories_say_is_what_is_expected() {
 #[test]
 fn a_change_of_a_manifest_is_seen() {
     let top = tempfile::tempdir().unwrap();
-    let at = |name: &str| top.path().join(name);
-    fs::write(at("Makefile"), "test:\n\ttrue\n").unwrap();
+    let path_of = |name: &str| top.path().join(name);
+    fs::write(path_of("Makefile"), "test:\n\ttrue\n").unwrap();
     let known = read(top.path(), &SeedLimits::default()).manifests;
     let is_changed = || has_changed(top.path(), &known, &SeedLimits::default());
-    fs::write(at("README.md"), "x").unwrap();
+    fs::write(path_of("README.md"), "x").unwrap();
     assert!(!is_changed());
-    fs::write(at("justfile"), "x:\n").unwrap();
+    fs::write(path_of("justfile"), "x:\n").unwrap();
     assert!(is_changed(), "one has come");
-    fs::remove_file(at("justfile")).unwrap();
-    fs::write(at("Makefile"), "test:\n\tfals\n").unwrap();
+    fs::remove_file(path_of("justfile")).unwrap();
+    fs::write(path_of("Makefile"), "test:\n\tfals\n").unwrap();
     assert!(is_changed(), "one is other");
-    fs::remove_file(at("Makefile")).unwrap();
+    fs::remove_file(path_of("Makefile")).unwrap();
     assert!(is_changed(), "one is gone");
 }
 
 #[test]
 fn a_thousand_folders_are_read_and_more_than_allowed_are_not() {
     let top = tempfile::tempdir().unwrap();
-    for at in 0..1_000 {
-        let folder = top.path().join(format!("packages/p{at:04}"));
+    for number in 0..1_000 {
+        let folder = top.path().join(format!("packages/p{number:04}"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("package.json"), r#"{"scripts": {"test": "vitest"}}"#).unwrap();
     }
@@ -95,23 +95,23 @@ fn a_thousand_folders_are_read_and_more_than_allowed_are_not() {
 #[cfg(unix)]
 fn a_hostile_repository_is_bounded_and_says_so() {
     let top = tempfile::tempdir().unwrap();
-    let at = |name: &str| top.path().join(name);
+    let path_of = |name: &str| top.path().join(name);
     let many: Vec<_> = (0..100_000).map(|number| format!("\"s{number:06}\": \"x\"")).collect();
     let many = format!("{{\"scripts\": {{{}}}}}", many.join(","));
     assert!(many.len() > 1 << 20);
-    fs::write(at("package.json"), &many).unwrap();
-    fs::create_dir_all(at("less")).unwrap();
-    fs::write(at("less/package.json"), format!("{}}}}}", &many[..many.find(",\"s030000").unwrap()])).unwrap();
-    fs::File::create(at("Makefile")).unwrap().set_len(100 << 20).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(at("justfile")).status().unwrap().success());
-    std::os::unix::fs::symlink("/etc/passwd", at("Taskfile.yml")).unwrap();
-    std::os::unix::fs::symlink("/", at("everything")).unwrap();
-    fs::write(at("tox.ini"), [0xff, 0xfe]).unwrap();
-    fs::write(at("composer.json"), "[".repeat(500_000)).unwrap();
-    fs::write(at(".gitlab-ci.yml"), "a: &a [x]\n".to_owned() + &"b: *a\n".repeat(9)).unwrap();
-    fs::write(at("mise.toml"), "a = ".to_owned() + &"[".repeat(500_000)).unwrap();
-    fs::create_dir_all(at("odd")).unwrap();
-    fs::write(at("odd/package.json"), r#"{"scripts": {"a\u001b[31mred": "x", "b\nrm -rf /": "x", "c;rm x": "x\u001b[2J", "\u202eevil": "x", "ok": "y"}}"#)
+    fs::write(path_of("package.json"), &many).unwrap();
+    fs::create_dir_all(path_of("less")).unwrap();
+    fs::write(path_of("less/package.json"), format!("{}}}}}", &many[..many.find(",\"s030000").unwrap()])).unwrap();
+    fs::File::create(path_of("Makefile")).unwrap().set_len(100 << 20).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path_of("justfile")).status().unwrap().success());
+    std::os::unix::fs::symlink("/etc/passwd", path_of("Taskfile.yml")).unwrap();
+    std::os::unix::fs::symlink("/", path_of("everything")).unwrap();
+    fs::write(path_of("tox.ini"), [0xff, 0xfe]).unwrap();
+    fs::write(path_of("composer.json"), "[".repeat(500_000)).unwrap();
+    fs::write(path_of(".gitlab-ci.yml"), "a: &a [x]\n".to_owned() + &"b: *a\n".repeat(9)).unwrap();
+    fs::write(path_of("mise.toml"), "a = ".to_owned() + &"[".repeat(500_000)).unwrap();
+    fs::create_dir_all(path_of("odd")).unwrap();
+    fs::write(path_of("odd/package.json"), r#"{"scripts": {"a\u001b[31mred": "x", "b\nrm -rf /": "x", "c;rm x": "x\u001b[2J", "\u202eevil": "x", "ok": "y"}}"#)
         .unwrap();
     let report = read(top.path(), &SeedLimits::default());
     let why = |file: &str| &report.passed_over.iter().find(|passed| passed.file == file).unwrap().why;

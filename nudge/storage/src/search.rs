@@ -161,7 +161,7 @@ struct SearchTerm {
 #[allow(clippy::cast_precision_loss, reason = "there are far fewer texts than 2^53")]
 pub fn search(
     c: &Connection,
-    of: &FullText,
+    full_text: &FullText,
     words: &QuestionWords,
     known: &TextIndexCache,
 ) -> rusqlite::Result<FoundTexts> {
@@ -169,12 +169,12 @@ pub fn search(
     if words.is_empty() {
         return Ok(found);
     }
-    let total = count_texts(c, of.table)?;
-    let terms = find_terms(c, of, words, known, total)?;
+    let total = count_texts(c, full_text.table)?;
+    let terms = find_terms(c, full_text, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
     let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
     let names: f64 = terms.iter().filter(|term| term.asked.is_held_name()).map(|term| rarity(term.asked.texts)).sum();
-    for (at, term) in terms.iter().enumerate() {
+    for (index, term) in terms.iter().enumerate() {
         let share = term.asked.compute_worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
         for row in term.rows.iter() {
             let held = found.rows.entry(*row).or_default();
@@ -182,7 +182,7 @@ pub fn search(
             if names > 0.0 && term.asked.is_held_name() {
                 held.names += rarity(term.asked.texts) / names;
             }
-            held.words |= 1 << at;
+            held.words |= 1 << index;
         }
     }
     found.words = terms.into_iter().map(|term| term.asked).collect();
@@ -192,7 +192,7 @@ pub fn search(
 /// The words that are looked for, in the order of the question.
 fn find_terms(
     c: &Connection,
-    of: &FullText,
+    full_text: &FullText,
     words: &QuestionWords,
     known: &TextIndexCache,
     total: usize,
@@ -200,44 +200,49 @@ fn find_terms(
     let many = if total < MIN_TEXTS { total } else { total / COMMON_SHARE };
     let mut terms = Vec::new();
     for word in words.iter() {
-        let is_common = known.is_common(c, of.table, &quote_word(word), total)?;
-        let rows = if is_common { Arc::default() } else { known.find_matching(c, of, &quote_word(word))? };
+        let is_common = known.is_common(c, full_text.table, &quote_word(word), total)?;
+        let rows = if is_common { Arc::default() } else { known.find_matching(c, full_text, &quote_word(word))? };
         let texts = if is_common { many + 1 } else { rows.len() };
         terms.push(SearchTerm { asked: QueryWord { word: word.to_owned(), texts, near: Vec::new() }, rows });
     }
-    look_near(c, of, known, &mut terms)?;
+    look_near(c, full_text, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
         // Now it is worth finding the rarest among the common ones.
         for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
-            *rows = known.find_matching(c, of, &asked.to_query())?;
+            *rows = known.find_matching(c, full_text, &asked.to_query())?;
             asked.texts = rows.len();
         }
     }
-    by_rarity.sort_by_key(|at| (terms[*at].asked.texts, *at));
-    let rare = by_rarity.iter().filter(|at| terms[**at].asked.texts <= many).count();
+    by_rarity.sort_by_key(|index| (terms[*index].asked.texts, *index));
+    let rare = by_rarity.iter().filter(|index| terms[**index].asked.texts <= many).count();
     by_rarity.truncate(rare.clamp(MIN_WORDS, MAX_WORDS));
-    let mut at = 0..;
-    terms.retain(|_| at.next().is_some_and(|at| by_rarity.contains(&at)));
+    let mut indices = 0..;
+    terms.retain(|_| indices.next().is_some_and(|index| by_rarity.contains(&index)));
     Ok(terms)
 }
 
 /// Gives the words of scripts without spaces the clauses that hold them, and other words that no text holds the terms
 /// that are near to them.
-fn look_near(c: &Connection, of: &FullText, known: &TextIndexCache, terms: &mut [SearchTerm]) -> rusqlite::Result<()> {
+fn look_near(
+    c: &Connection,
+    full_text: &FullText,
+    known: &TextIndexCache,
+    terms: &mut [SearchTerm],
+) -> rusqlite::Result<()> {
     for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| near::is_part_of_clauses(&term.asked.word)) {
-        asked.near = near::find_holding(c, of, known, &asked.word)?;
+        asked.near = near::find_holding(c, full_text, known, &asked.word)?;
         if !asked.near.is_empty() {
-            *rows = known.find_matching(c, of, &asked.to_query())?;
+            *rows = known.find_matching(c, full_text, &asked.to_query())?;
             asked.texts = rows.len();
         }
     }
     let mut unknown: Vec<_> = terms.iter_mut().filter(|term| term.asked.texts == 0).collect();
     let words: Vec<_> = unknown.iter().map(|term| term.asked.word.as_str()).collect();
-    let near = near::find_near(c, of, known, &words)?;
+    let near = near::find_near(c, full_text, known, &words)?;
     for (SearchTerm { asked, rows }, near) in unknown.iter_mut().zip(near).filter(|(_, near)| !near.is_empty()) {
         asked.near = near;
-        *rows = known.find_matching(c, of, &asked.to_query())?;
+        *rows = known.find_matching(c, full_text, &asked.to_query())?;
         asked.texts = rows.len();
     }
     Ok(())
@@ -251,17 +256,17 @@ fn count_texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
 }
 
 /// Returns the texts that match, and the weight of the words in each.
-fn read_weights(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
-    let weights = of.weights.iter().map(|weight| format!("{weight:?}"));
-    let bm25 = std::iter::once(of.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
-    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", of.table);
+fn read_weights(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let weights = full_text.weights.iter().map(|weight| format!("{weight:?}"));
+    let bm25 = std::iter::once(full_text.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT rowid, -bm25({bm25}) FROM {0} WHERE {0} MATCH ?1", full_text.table);
     let mut statement = c.prepare_cached(&sql)?;
     statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// The texts that match.
-fn find_matching(c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
-    let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", of.table))?;
+fn find_matching(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", full_text.table))?;
     statement.query_map([query], |row| row.get(0))?.collect()
 }
 

@@ -140,7 +140,7 @@ impl VectorIndex {
             if row < last
                 && let Some(moved) = self.rows.get_mut(&self.owners[row].0)
             {
-                moved.iter_mut().filter(|at| **at == last).for_each(|at| *at = row);
+                moved.iter_mut().filter(|slot| **slot == last).for_each(|slot| *slot = row);
             }
         }
     }
@@ -181,9 +181,9 @@ impl VectorIndex {
         let rows: Vec<_> = self.numbers.chunks_exact(self.dims.max(1)).zip(&self.owners).collect();
         // Some at a time, which stay near the processor while all that follow pass by.
         for begin in (0..rows.len()).step_by(NEAR_ROWS) {
-            for (at, (other, (other_id, _))) in rows.iter().enumerate().skip(begin + 1) {
-                for (one, (id, _)) in &rows[begin..at.min(begin + NEAR_ROWS)] {
-                    if compute_cosine(one, other) >= least {
+            for (index, (other, (other_id, _))) in rows.iter().enumerate().skip(begin + 1) {
+                for (vector, (id, _)) in &rows[begin..index.min(begin + NEAR_ROWS)] {
+                    if compute_cosine(vector, other) >= least {
                         take(*id, *other_id);
                     }
                 }

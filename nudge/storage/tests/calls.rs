@@ -104,10 +104,10 @@ fn one_writes_and_others_read_what_was() {
     assert_eq!(count(&db), 0);
     // All that one look asks is of one moment.
     db.read(|c| {
-        let of = || c.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0));
-        let before = of()?;
+        let count_notes = || c.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0));
+        let before = count_notes()?;
         add(&db, "two").map_err(TransactionFailure::from)?;
-        assert_eq!((before, of()?), (0, 0));
+        assert_eq!((before, count_notes()?), (0, 0));
         assert!(c.execute("DELETE FROM note", []).is_err(), "it only reads");
         Ok(())
     })
@@ -232,19 +232,19 @@ struct Notes(Db);
 static TABLE: MethodTable<Notes> = MethodTable(&[&ADD, &REFUSE]);
 static ADD: TableRow<Notes> = TableRow {
     method: MethodSpec::new("nudge.notes.add", "Add", "Adds a note.", build_schema::<NoParams>),
-    run: |notes, by, params| notes.add(by, params),
+    run: |notes, caller, params| notes.add(caller, params),
 };
 static REFUSE: TableRow<Notes> = TableRow {
     method: MethodSpec::new("nudge.notes.refuse", "Refuse", "Refuses.", build_schema::<NoParams>),
-    run: |notes, by, _| {
+    run: |notes, caller, _| {
         let refused = |_: &rusqlite::Transaction<'_>| Err::<(), _>(Error::invalid("It is refused.").into());
-        notes.0.write_once(by, refused).map(|answer| answer.result)
+        notes.0.write_once(caller, refused).map(|answer| answer.result)
     },
 };
 
 impl Notes {
-    fn add(&self, by: Caller<'_>, params: &RawValue) -> Result<Box<RawValue>> {
-        let made = self.0.write_once(by, |tx| {
+    fn add(&self, caller: Caller<'_>, params: &RawValue) -> Result<Box<RawValue>> {
+        let made = self.0.write_once(caller, |tx| {
             tx.execute("INSERT INTO note(title, body) VALUES(random(), ?1)", [params.get()])?;
             Ok(json!({"id": tx.last_insert_rowid(), "not": null}))
         })?;
@@ -261,8 +261,8 @@ impl TableService for Notes {
 }
 
 fn call(notes: &Notes, key: Option<&str>, method: &str, params: &serde_json::Value) -> Result<String> {
-    let by = Caller::with_name("test").with_key(key);
-    notes.call_by(by, method, &to_raw_value(params).unwrap()).map(|result| result.get().to_owned())
+    let caller = Caller::with_name("test").with_key(key);
+    notes.call_by(caller, method, &to_raw_value(params).unwrap()).map(|result| result.get().to_owned())
 }
 
 #[test]

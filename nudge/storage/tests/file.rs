@@ -418,18 +418,18 @@ fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
     static MARKED: DatabaseKind = app(&[KEYS, FIRST, GENERATION], DataRetention::Data);
     let desk = Desk::new();
     let named = || desk.open(&MARKED).read(|c| Ok(read_generation(c)?)).unwrap();
-    let at = |name: &str| desk.folder.path().join(name);
-    desk.open(&MARKED).backup(&at("empty.db")).unwrap();
+    let path_of = |name: &str| desk.folder.path().join(name);
+    desk.open(&MARKED).backup(&path_of("empty.db")).unwrap();
     let first = named();
     assert_eq!((first.len(), &first), (16, &named()), "until something else is put in its place");
     assert_eq!(add(&desk.open(&MARKED), "one").unwrap(), 1);
-    desk.open(&MARKED).backup(&at("one.db")).unwrap();
+    desk.open(&MARKED).backup(&path_of("one.db")).unwrap();
     assert_eq!(add(&desk.open(&MARKED), "two").unwrap(), 2);
-    restore_copy(&desk.opening(&MARKED), &at("one.db")).unwrap();
+    restore_copy(&desk.opening(&MARKED), &path_of("one.db")).unwrap();
     let second = named();
     assert_ne!(first, second);
     assert_eq!(add(&desk.open(&MARKED), "three").unwrap(), 3, "though the copy knows of no second");
-    restore_copy(&desk.opening(&MARKED), &at("empty.db")).unwrap();
+    restore_copy(&desk.opening(&MARKED), &path_of("empty.db")).unwrap();
     assert!(![first, second].contains(&named()));
     assert_eq!(add(&desk.open(&MARKED), "four").unwrap(), 4, "though the copy knows of none");
 }
@@ -461,16 +461,16 @@ fn only_a_sound_copy_of_the_same_kind_is_put_back() {
         assert_eq!(titles(&desk.open(&OLD)), ["one"]);
         refused.message().rsplit_once(".db ").map_or_else(String::new, |(_, rest)| rest.to_owned())
     };
-    let at = |name: &str| desk.folder.path().join(name);
-    assert!(refused(&at("missing.db")).starts_with("cannot be opened ("));
-    fs::write(at("text.db"), "text".repeat(1000)).unwrap();
-    assert_eq!(refused(&at("text.db")), "is not a database, or is damaged; give another backup.");
-    raw(&at("theirs.db")).execute_batch("CREATE TABLE t(x)").unwrap();
-    assert_eq!(refused(&at("theirs.db")), "is not a database of Nudge's; give one of its backups.");
+    let path_of = |name: &str| desk.folder.path().join(name);
+    assert!(refused(&path_of("missing.db")).starts_with("cannot be opened ("));
+    fs::write(path_of("text.db"), "text".repeat(1000)).unwrap();
+    assert_eq!(refused(&path_of("text.db")), "is not a database, or is damaged; give another backup.");
+    raw(&path_of("theirs.db")).execute_batch("CREATE TABLE t(x)").unwrap();
+    assert_eq!(refused(&path_of("theirs.db")), "is not a database of Nudge's; give one of its backups.");
     assert_eq!(refused(&desk.path()), "is the database itself; give one of its backups.");
     let newer = Desk::new();
-    newer.open(&NEW).backup(&at("newer.db")).unwrap();
-    assert_eq!(refused(&at("newer.db")), "was written by a newer nudge; update this one.");
+    newer.open(&NEW).backup(&path_of("newer.db")).unwrap();
+    assert_eq!(refused(&path_of("newer.db")), "was written by a newer nudge; update this one.");
 }
 
 /// A backup of somebody else's making has what it likes in its schema.

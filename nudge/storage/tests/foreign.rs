@@ -99,7 +99,7 @@ fn every_read_has_limits() {
     .unwrap();
     assert_eq!(found, 1);
     drop(file);
-    let tables = (0..1_001).map(|at| format!("CREATE TABLE t{at}(x);")).collect::<Vec<_>>().concat();
+    let tables = (0..1_001).map(|number| format!("CREATE TABLE t{number}(x);")).collect::<Vec<_>>().concat();
     let tables = format!("BEGIN; {tables} COMMIT");
     Connection::open(&path).unwrap().execute_batch(&tables).unwrap();
     texts(&path, &limits()).unwrap_err();
@@ -130,14 +130,14 @@ fn a_file_in_use_is_read_and_nothing_is_made_beside_it() {
 fn no_pipe_is_waited_for_and_no_link_followed() {
     let pipe = |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
     let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    pipe(&at("pipe"));
-    std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+    let path_of = |name: &str| folder.path().join(name);
+    pipe(&path_of("pipe"));
+    std::os::unix::fs::symlink("/dev/zero", path_of("zero")).unwrap();
     for odd in ["pipe", "zero", "missing"] {
-        assert!(matches!(texts(&at(odd), &limits()), Err(UnfitDatabase::File(_))), "{odd}");
+        assert!(matches!(texts(&path_of(odd), &limits()), Err(UnfitDatabase::File(_))), "{odd}");
     }
     let path = made(folder.path(), "CREATE TABLE t(x TEXT); INSERT INTO t VALUES('one')");
-    pipe(&at("theirs.db-wal"));
-    pipe(&at("theirs.db-journal"));
+    pipe(&path_of("theirs.db-wal"));
+    pipe(&path_of("theirs.db-journal"));
     assert_eq!(texts(&path, &limits()).unwrap(), ["one"]);
 }

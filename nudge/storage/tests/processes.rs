@@ -141,13 +141,13 @@ fn told(done: Result<(), Error>) {
 
 /// Adds a note on behalf of a key, and returns the answer.
 fn once(db: &Db, key: &str) -> String {
-    let mut by = Caller::with_name("test").with_key(Some(key));
-    by.call = Some(CallIdentity::new("nudge.notes.add", key));
+    let mut caller = Caller::with_name("test").with_key(Some(key));
+    caller.call = Some(CallIdentity::new("nudge.notes.add", key));
     let add = |tx: &nudge_storage::rusqlite::Transaction<'_>| {
         tx.execute("INSERT INTO note(title, body) VALUES(?1 || ':' || random(), '')", [key])?;
         Ok(tx.query_row("SELECT title FROM note WHERE id = last_insert_rowid()", [], |row| row.get::<_, String>(0))?)
     };
-    db.write_once(by, add).unwrap().result.get().to_owned()
+    db.write_once(caller, add).unwrap().result.get().to_owned()
 }
 
 /// A process that was started.
@@ -400,7 +400,9 @@ fn is_locked(path: &std::path::Path) -> bool {
     let ours = [std::process::id().to_string(), format!(":{}", path.metadata().unwrap().ino())];
     let locks = std::fs::read_to_string("/proc/locks").unwrap();
     locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|lock| {
-        lock.get(1) == Some(&"POSIX") && lock.get(4) == Some(&&*ours[0]) && lock.iter().any(|at| at.ends_with(&ours[1]))
+        lock.get(1) == Some(&"POSIX")
+            && lock.get(4) == Some(&&*ours[0])
+            && lock.iter().any(|field| field.ends_with(&ours[1]))
     })
 }
 

@@ -442,11 +442,11 @@ fn what_is_filtered_out_hides_nothing() {
         (vector[0], vector[1]) = (1.0, distance);
         unit(&vector).unwrap()
     };
-    let mut at = 0.0;
+    let mut offset = 0.0;
     for id in 0..210 {
-        at += 0.01;
+        offset += 0.01;
         // Ten of one kind are the farthest.
-        assert!(vectors.upsert(id, 0, &near(at)));
+        assert!(vectors.upsert(id, 0, &near(offset)));
     }
     let top = vectors.top(&near(0.0), 10, |id| id >= 200);
     assert_eq!(top.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (200..210).collect::<Vec<_>>());

@@ -199,7 +199,7 @@ impl Plain {
     }
 
     fn at(&mut self, entry: &Entry) -> &mut Entry {
-        self.entries.iter_mut().find(|one| one.name == entry.name && one.scope == entry.scope).unwrap()
+        self.entries.iter_mut().find(|other| other.name == entry.name && other.scope == entry.scope).unwrap()
     }
 
     fn first(&self, entries: &[Entry], by_fields: bool) -> Option<Entry> {
@@ -266,7 +266,7 @@ impl Plain {
                 all => all,
             },
             which => match self.meant(name, which) {
-                Ok(one) => vec![one],
+                Ok(entry) => vec![entry],
                 Err(reason) => return Answer::Refused(reason),
             },
         };
@@ -295,7 +295,8 @@ impl Plain {
             return Answer::Refused("E_CONFLICT");
         }
         self.entries.retain(|entry| entry.lives(now));
-        let is_back = |entry: &Entry| back.iter().any(|one| (one.name, one.scope) == (entry.name, entry.scope));
+        let is_back =
+            |entry: &Entry| back.iter().any(|restored| (restored.name, restored.scope) == (entry.name, entry.scope));
         let others = self.entries.iter().filter(|entry| !is_back(entry)).count();
         if others + back.len() > MAX_HINTS {
             return Answer::Refused("E_QUOTA");

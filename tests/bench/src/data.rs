@@ -34,7 +34,7 @@ impl Random {
     /// The numbers below `count` in random order.
     pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<_> = (0..count).collect();
-        (1..count).rev().for_each(|at| order.swap(at, self.below(at + 1)));
+        (1..count).rev().for_each(|index| order.swap(index, self.below(index + 1)));
         order
     }
 }
@@ -61,11 +61,11 @@ pub fn place() -> ContextSpec {
         .env("CI", "1")
 }
 
-/// Scope number `at` of the 40; about half of them fit [`place`].
-pub fn scope(at: usize) -> ScopeSpec {
+/// Scope number `index` of the 40; about half of them fit [`place`].
+pub fn scope(index: usize) -> ScopeSpec {
     let list = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect::<Vec<_>>();
     let folder = |glob: String| ScopeSpec { cwd_glob: vec![glob], ..ScopeSpec::default() };
-    match at {
+    match index {
         0 => ScopeSpec::default(),
         1 => ScopeSpec { os: vec![Os::Linux], ..ScopeSpec::default() },
         2 => ScopeSpec { os: vec![Os::Darwin, Os::Windows], ..ScopeSpec::default() },
@@ -76,13 +76,13 @@ pub fn scope(at: usize) -> ScopeSpec {
         7 => ScopeSpec { repo: list(&["acme/other"]), ..ScopeSpec::default() },
         8 => ScopeSpec { env_required: list(&["CI"]), ..ScopeSpec::default() },
         9 => ScopeSpec { env_required: list(&["STAGING"]), ..ScopeSpec::default() },
-        _ => match at % 6 {
-            0 => folder(format!("/work/mono/svc-{at}/**")),
-            1 => folder(format!("/work/{{mono,web-{at}}}/**")),
-            2 => folder(format!("**/svc-{at}*/**")),
-            3 => ScopeSpec { branch: list(&["feature/**"]), ..folder(format!("**/svc-[0-9]*/{{src,lib-{at}}}")) },
-            4 => ScopeSpec { os: vec![Os::Linux], ..folder(format!("**/mono/**/s{{vc-12,vc-{at}}}/**")) },
-            _ => ScopeSpec { branch: list(&["main", "dev"]), ..folder(format!("/home/me/project-{at}/**")) },
+        _ => match index % 6 {
+            0 => folder(format!("/work/mono/svc-{index}/**")),
+            1 => folder(format!("/work/{{mono,web-{index}}}/**")),
+            2 => folder(format!("**/svc-{index}*/**")),
+            3 => ScopeSpec { branch: list(&["feature/**"]), ..folder(format!("**/svc-[0-9]*/{{src,lib-{index}}}")) },
+            4 => ScopeSpec { os: vec![Os::Linux], ..folder(format!("**/mono/**/s{{vc-12,vc-{index}}}/**")) },
+            _ => ScopeSpec { branch: list(&["main", "dev"]), ..folder(format!("/home/me/project-{index}/**")) },
         },
     }
 }
@@ -111,12 +111,12 @@ pub struct Seed {
 /// `count` hints in the order they are set, each with a key of its own.
 pub fn seeds(count: usize) -> Vec<Seed> {
     let mut random = Random(1);
-    (0..count).map(|at| seed(at, count, &mut random)).collect()
+    (0..count).map(|index| seed(index, count, &mut random)).collect()
 }
 
-fn seed(at: usize, count: usize, random: &mut Random) -> Seed {
+fn seed(index: usize, count: usize, random: &mut Random) -> Seed {
     const VERBS: [&str; 6] = ["build", "run", "test", "deploy", "lint", "logs"];
-    let component = format!("service-{:02}", at % COMPONENTS);
+    let component = format!("service-{:02}", index % COMPONENTS);
     let verb = VERBS[random.below(VERBS.len())];
     let text = format!("docker compose {verb} --service {component} --profile dev-{:06x}", random.below(1 << 24));
     let value = if random.below(2) == 0 { HintValue::from(text) } else { HintValue::command(&text) };
@@ -128,17 +128,19 @@ fn seed(at: usize, count: usize, random: &mut Random) -> Seed {
     }
     let scope_at = random.below(SCOPES);
     let meta = HintMeta {
-        reason: at.is_multiple_of(3).then(|| format!("`{verb}` alone misses the profile; found by trial {}", at % 17)),
+        reason: index
+            .is_multiple_of(3)
+            .then(|| format!("`{verb}` alone misses the profile; found by trial {}", index % 17)),
         tags,
-        priority: at.is_multiple_of(2).then(|| u8::try_from(1 + random.below(10)).unwrap_or(5)),
-        confidence: at.is_multiple_of(4).then(|| random.below(101) as f64 / 100.0),
+        priority: index.is_multiple_of(2).then(|| u8::try_from(1 + random.below(10)).unwrap_or(5)),
+        confidence: index.is_multiple_of(4).then(|| random.below(101) as f64 / 100.0),
         scope: scope(scope_at),
         ..HintMeta::default()
     };
     let uses = if random.below(3) == 0 { 1 + random.next() % 9 } else { 0 };
-    let updated_at = EPOCH_MS + SPAN_MS * i64::try_from(at).unwrap_or_default() / i64::try_from(count).unwrap_or(1);
+    let updated_at = EPOCH_MS + SPAN_MS * i64::try_from(index).unwrap_or_default() / i64::try_from(count).unwrap_or(1);
     Seed {
-        set: SetHint { meta, ..SetHint::new(component, format!("{verb}-{at}"), value) },
+        set: SetHint { meta, ..SetHint::new(component, format!("{verb}-{index}"), value) },
         scope: scope_at,
         uses,
         updated_at,

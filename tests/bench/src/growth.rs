@@ -36,13 +36,13 @@ pub fn sources() -> impl Iterator<Item = &'static str> {
 
 /// Puts so many items of a source into an empty folder. Whether there is such a source.
 pub fn fill(source: &str, folder: &Path, items: usize) -> bool {
-    let found = ALL.iter().find(|one| one.name == source);
+    let found = ALL.iter().find(|entry| entry.name == source);
     found.inspect(|source| (source.fill)(folder, items)).is_some()
 }
 
 /// Asks every verb of a source about the items of a folder. Whether there is such a source.
 pub fn ask(source: &str, folder: &Path, items: usize) -> bool {
-    let found = ALL.iter().find(|one| one.name == source);
+    let found = ALL.iter().find(|entry| entry.name == source);
     found.inspect(|source| (source.ask)(folder, items)).is_some()
 }
 

@@ -137,10 +137,10 @@ pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -
     let counts: Vec<_> = both.map(|(contender, &clock)| calibrate(contender, clock, turns.slice)).collect();
     let mut times = vec![Vec::with_capacity(turns.rounds); contenders.len()];
     for _ in 0..turns.rounds {
-        for (at, contender) in contenders.iter_mut().enumerate() {
-            let start = clocks[at].ns();
-            contender(counts[at]);
-            times[at].push((clocks[at].ns() - start) / counts[at] as f64);
+        for (index, contender) in contenders.iter_mut().enumerate() {
+            let start = clocks[index].ns();
+            contender(counts[index]);
+            times[index].push((clocks[index].ns() - start) / counts[index] as f64);
         }
     }
     Times(times)

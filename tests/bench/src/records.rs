@@ -57,8 +57,8 @@ impl Texts {
     }
 
     /// The title and the body of a record.
-    pub fn record(&self, at: usize) -> (String, String) {
-        let mut random = Random(self.seed.wrapping_mul(1 << 32) ^ at as u64);
+    pub fn record(&self, index: usize) -> (String, String) {
+        let mut random = Random(self.seed.wrapping_mul(1 << 32) ^ index as u64);
         let part = |random: &mut Random| format!("{} part{}", self.run(random, 6), random.below(NAMES));
         let title = self.run(&mut random, 8);
         (title, (0..16).map(|_| part(&mut random)).collect::<Vec<_>>().join(" "))
@@ -90,16 +90,16 @@ pub fn vector_of(seed: u64) -> Vec<f32> {
 }
 
 /// What a question means: one in a hundred records is about it, with a cosine of about 0.7.
-fn meaning(at: usize) -> Vec<f32> {
-    vector_of(at as u64 % QUESTIONS as u64)
+fn meaning(question: usize) -> Vec<f32> {
+    vector_of(question as u64 % QUESTIONS as u64)
 }
 
 /// What a record means, which is near to one of many meanings, some of which are asked for.
 fn near_meaning(id: u64) -> Vec<f32> {
     const MEANINGS: u64 = 100;
-    let of = vector_of(id % MEANINGS);
+    let center = vector_of(id % MEANINGS);
     let own = vector_of(id + MEANINGS);
-    unit(&of.iter().zip(&own).map(|(of, own)| of + own).collect::<Vec<_>>()).expect("it is longer than 0")
+    unit(&center.iter().zip(&own).map(|(center, own)| center + own).collect::<Vec<_>>()).expect("it is longer than 0")
 }
 
 /// A model that knows the questions and takes no time.
@@ -143,11 +143,11 @@ impl Desk {
     /// One with so many records, in an empty folder.
     pub fn filled(folder: &Path, count: usize) -> Self {
         let desk = Self::at(folder);
-        let record = |at: usize| {
-            let (title, body) = desk.texts.record(at);
-            let day = format!("2026-01-01T00:00:{:02}.000Z", at % 60);
+        let record = |index: usize| {
+            let (title, body) = desk.texts.record(index);
+            let day = format!("2026-01-01T00:00:{:02}.000Z", index % 60);
             json!({
-                "project": format!("acme/p{}", at % PROJECTS), "kind": "issue", "title": title, "body": body,
+                "project": format!("acme/p{}", index % PROJECTS), "kind": "issue", "title": title, "body": body,
                 "status": "open", "created_at": day, "updated_at": day,
             })
         };
@@ -190,7 +190,7 @@ impl Desk {
     /// The source on it, with a model that knows the questions, or with none.
     pub fn open(&self, has_model: bool) -> Records {
         let models: Arc<dyn ModelProvider> = if has_model {
-            let known = Texts::questions().into_iter().zip(0..).map(|(text, at)| (text, meaning(at)));
+            let known = Texts::questions().into_iter().zip(0..).map(|(text, index)| (text, meaning(index)));
             Arc::new(LoadedModel(Arc::new(Known(known.collect()))))
         } else {
             Arc::new(NoModels)
@@ -245,7 +245,7 @@ impl Records {
     /// A new record with a key, as those of every client but the command line are. A text that looks like a credential
     /// is refused.
     pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
-        let by = Caller::with_name("bench").with_key(Some(key));
-        self.source.call_by(by, "nudge.records.upsert", &Self::raw(params))
+        let caller = Caller::with_name("bench").with_key(Some(key));
+        self.source.call_by(caller, "nudge.records.upsert", &Self::raw(params))
     }
 }

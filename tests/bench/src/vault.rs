@@ -58,8 +58,8 @@ impl Vault {
     }
 
     /// Where a note is.
-    pub fn path(&self, at: usize) -> PathBuf {
-        path(&self.folder.join("brain"), at)
+    pub fn path(&self, index: usize) -> PathBuf {
+        path(&self.folder.join("brain"), index)
     }
 
     /// The index.
@@ -98,18 +98,18 @@ impl Drop for Vault {
 /// Writes a brain of so many notes into a folder.
 pub fn write_notes(folder: &Path, notes: usize) {
     let (root, texts) = (folder.join("brain"), Texts::new(3));
-    for at in 0..notes {
-        let place = path(&root, at);
+    for index in 0..notes {
+        let place = path(&root, index);
         fs::create_dir_all(place.parent().unwrap_or(&root)).expect("there is room for files");
-        fs::write(place, note(&texts, at, notes)).expect("there is room for files");
+        fs::write(place, note(&texts, index, notes)).expect("there is room for files");
     }
 }
 
 /// The source of the brain in a folder, with its index in another.
-pub fn opened(folder: &Path, at: &Path) -> Arc<dyn Source> {
+pub fn opened(folder: &Path, index_folder: &Path) -> Arc<dyn Source> {
     let root = folder.join("brain");
     let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
-    let host = SourceHost::new_alone(at, &SOURCE, &given).expect("the setting is allowed");
+    let host = SourceHost::new_alone(index_folder, &SOURCE, &given).expect("the setting is allowed");
     (SOURCE.open)(host).expect("the folder is there")
 }
 
@@ -126,17 +126,17 @@ pub fn status_in_step(source: &dyn Source) -> Value {
 }
 
 /// Where a note is.
-pub fn path(root: &Path, at: usize) -> PathBuf {
-    root.join(format!("domains/d{}/f{}/note{at}.md", at % 7, at % 13))
+pub fn path(root: &Path, index: usize) -> PathBuf {
+    root.join(format!("domains/d{}/f{}/note{index}.md", index % 7, index % 13))
 }
 
 /// A note with a head, a relation and two sections.
-pub fn note(texts: &Texts, at: usize, notes: usize) -> String {
+pub fn note(texts: &Texts, index: usize, notes: usize) -> String {
     let section = |part: usize| {
-        let (title, body) = texts.record(2 * at + part);
+        let (title, body) = texts.record(2 * index + part);
         let lines: Vec<_> = body.split_inclusive(". ").map(str::trim).collect();
         format!("{} {title}\n\n{}\n", "#".repeat(part + 1), lines.join("\n\n"))
     };
-    let other = Random(at as u64).below(notes);
-    format!("---\ntags: [t{}]\nrelated: [note{other}]\n---\n{}\n{}", at % 30, section(0), section(1))
+    let other = Random(index as u64).below(notes);
+    format!("---\ntags: [t{}]\nrelated: [note{other}]\n---\n{}\n{}", index % 30, section(0), section(1))
 }

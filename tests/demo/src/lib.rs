@@ -70,7 +70,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
 static TABLE: MethodTable<Demo> = MethodTable(&[
     &TableRow {
         method: MethodSpec::new("nudge.demo.add", "Add a note", "Keeps a note.", build_schema::<Add>).tool(),
-        run: |demo, by, params| answer_typed(params, |params| demo.add(by, params)),
+        run: |demo, caller, params| answer_typed(params, |params| demo.add(caller, params)),
     },
     &TableRow {
         method: MethodSpec::new("nudge.demo.get", "Get a note", "Tells a note.", build_schema::<Get>)
@@ -203,7 +203,7 @@ impl Demo {
         file.read_to_string(&mut text).map_err(broken)?;
         let (calls, mut notes) = (CallMemory::default(), Vec::new());
         // A line that was cut off was never acknowledged, and the next must not be written to its end.
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
+        let whole = text.rfind('\n').map_or(0, |newline| newline + 1);
         file.set_len(whole as u64).map_err(broken)?;
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
             line.done.iter().for_each(|done| calls.restore(done));
@@ -215,7 +215,7 @@ impl Demo {
         Ok(Self { host: kept, calls, file, notes, ticks: AtomicU64::new(0), rounds: AtomicU64::new(0) })
     }
 
-    fn add(&self, by: Caller<'_>, params: Add) -> Result<Added> {
+    fn add(&self, caller: Caller<'_>, params: Add) -> Result<Added> {
         let Add { name, text, tags, urgent } = params;
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(Error::invalid("`name` must have 1 character or more, and no control characters."));
@@ -233,8 +233,8 @@ impl Demo {
             return Err(Error::quota("notes", self.host.max, "There are enough notes; raise demo.max."));
         }
         let added = Added { note: note.clone(), count };
-        let known = by.key.map(|_| MadeCall::new(by.call, &added, None)).transpose()?;
-        let done = by.key.zip(known.as_ref()).map(|(key, known)| known.to_record(key));
+        let known = caller.key.map(|_| MadeCall::new(caller.call, &added, None)).transpose()?;
+        let done = caller.key.zip(known.as_ref()).map(|(key, known)| known.to_record(key));
         let mut line = serde_json::to_vec(&Line { note: note.clone(), done })
             .map_err(|_| Error::invalid("The note cannot be written as JSON."))?;
         line.push(b'\n');
@@ -247,7 +247,7 @@ impl Demo {
             }
             written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))
         })?;
-        if let (Some(key), Some(known)) = (by.key, known) {
+        if let (Some(key), Some(known)) = (caller.key, known) {
             self.calls.remember(key, known);
         }
         put(&mut self.notes.lock(), note.clone());
@@ -255,7 +255,7 @@ impl Demo {
             source: SOURCE.name,
             what: if is_new { "add" } else { "set" },
             at: rfc3339::format_time(self.host.clock.now()),
-            by: by.name.into(),
+            by: caller.name.into(),
             touched: vec![TouchedResource { resource: note.name.as_str().into(), count_changed: is_new }],
             detail: Map::from_iter([("name".to_owned(), note.name.into())]),
         }]);

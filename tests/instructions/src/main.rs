@@ -36,7 +36,7 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--list"] => ALL.iter().for_each(|(name, _)| println!("{name}")),
         [name, count] => {
-            let (_, run) = ALL.iter().find(|one| one.0 == name).expect("a name of --list");
+            let (_, run) = ALL.iter().find(|entry| entry.0 == name).expect("a name of --list");
             run(count.parse().expect("a number"));
         }
         _ => panic!("nudge-instructions NAME COUNT, or --list"),
@@ -47,14 +47,14 @@ fn place() -> Context {
     data::place().build().expect("the place is valid")
 }
 
-fn name(at: usize) -> (String, String) {
-    (format!("service-{:02}", at % 100), format!("build-{at}"))
+fn name(index: usize) -> (String, String) {
+    (format!("service-{:02}", index % 100), format!("build-{index}"))
 }
 
 fn filled(scopes: &[ScopeSpec]) -> Nudge {
     let nudge = Nudge::new(data::config());
-    for at in 0..HINTS / scopes.len() {
-        let (component, key) = name(at);
+    for index in 0..HINTS / scopes.len() {
+        let (component, key) = name(index);
         for scope in scopes {
             let meta = HintMeta { scope: scope.clone(), ..HintMeta::default() };
             nudge.set(SetHint { meta, ..SetHint::new(&*component, &*key, "docker compose build") }).expect("valid");
@@ -71,8 +71,8 @@ fn warm(scopes: usize, count: usize) {
     let nudge = filled(&data::variants(scopes));
     let view = View::new(&nudge, place());
     let names = asked(scopes);
-    for at in 0..count {
-        let (component, key) = &names[at % ASKED];
+    for index in 0..count {
+        let (component, key) = &names[index % ASKED];
         black_box(view.get(component, key).expect("stored"));
     }
 }
@@ -80,10 +80,10 @@ fn warm(scopes: usize, count: usize) {
 fn cold(count: usize) {
     let nudge = filled(&data::variants(4));
     let names = asked(4);
-    for at in 0..count {
+    for index in 0..count {
         let context = Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);
         let context = context.build().expect("the place is valid");
-        let (component, key) = &names[at % ASKED];
+        let (component, key) = &names[index % ASKED];
         black_box(nudge.get(component, key, &context).expect("stored"));
     }
 }
@@ -99,8 +99,8 @@ fn query(tags: &[&str], count: usize) {
 
 fn set(count: usize) {
     let nudge = data::store(&data::seeds(HINTS));
-    for seed in data::seeds(HINTS).into_iter().cycle().take(count).enumerate().map(|(at, mut seed)| {
-        seed.set.key = format!("new-{at}");
+    for seed in data::seeds(HINTS).into_iter().cycle().take(count).enumerate().map(|(index, mut seed)| {
+        seed.set.key = format!("new-{index}");
         seed.set
     }) {
         black_box(nudge.set(seed).expect("a seed is valid"));
@@ -141,9 +141,9 @@ fn guard(count: usize) {
 
 fn scopes(count: usize) {
     let nudge = Nudge::new(data::config());
-    for at in 0..data::SCOPES {
-        let meta = HintMeta { scope: data::scope(at), ..HintMeta::default() };
-        nudge.set(SetHint { meta, ..SetHint::new("api", "build", at.to_string()) }).expect("valid");
+    for index in 0..data::SCOPES {
+        let meta = HintMeta { scope: data::scope(index), ..HintMeta::default() };
+        nudge.set(SetHint { meta, ..SetHint::new("api", "build", index.to_string()) }).expect("valid");
     }
     for _ in 0..count {
         // A context that nothing is remembered of.

@@ -78,8 +78,8 @@ impl Counts {
 
     // Counts are far below 2^53.
     #[allow(clippy::cast_precision_loss)]
-    fn share(of: (usize, usize)) -> f64 {
-        100.0 * of.0 as f64 / of.1 as f64
+    fn share(counts: (usize, usize)) -> f64 {
+        100.0 * counts.0 as f64 / counts.1 as f64
     }
 
     fn total(&self) -> (usize, usize) {

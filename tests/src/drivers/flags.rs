@@ -227,13 +227,14 @@ struct Fields(Vec<(String, Json)>);
 impl Fields {
     fn of(object: &Json) -> Option<Self> {
         let Json::Object(pairs) = object else { return None };
-        let twice = pairs.iter().enumerate().any(|(at, (name, _))| pairs[..at].iter().any(|(other, _)| other == name));
+        let twice =
+            pairs.iter().enumerate().any(|(index, (name, _))| pairs[..index].iter().any(|(other, _)| other == name));
         (!twice).then(|| Self(pairs.clone()))
     }
 
     fn take(&mut self, name: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(field, _)| field == name)?;
-        Some(self.0.remove(at).1)
+        let index = self.0.iter().position(|(field, _)| field == name)?;
+        Some(self.0.remove(index).1)
     }
 
     /// The outer `None`: it is there and no string that an argument can carry.
@@ -357,8 +358,8 @@ impl Line {
 
 fn strings(list: &Json) -> Option<Vec<String>> {
     match list {
-        Json::Array(list) => list.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
-        Json::String(one) => Some(vec![one.clone()]),
+        Json::Array(list) => list.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        Json::String(text) => Some(vec![text.clone()]),
         _ => None,
     }
 }

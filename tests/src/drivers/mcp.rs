@@ -179,8 +179,8 @@ fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, Stri
     let Json::Object(mut pairs) = Json::parse(params.get())? else {
         return Ok(params.to_owned());
     };
-    let at = pairs.iter().position(|(key, _)| key == "context");
-    let mut context = match at.map(|at| &pairs[at].1) {
+    let index = pairs.iter().position(|(key, _)| key == "context");
+    let mut context = match index.map(|index| &pairs[index].1) {
         None | Some(Json::Null) => Vec::new(),
         Some(Json::Object(context)) => context.clone(),
         Some(_) => return Ok(params.to_owned()),
@@ -193,8 +193,8 @@ fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, Stri
             context.push((field.to_owned(), Json::Null));
         }
     }
-    match at {
-        Some(at) => pairs[at].1 = Json::Object(context),
+    match index {
+        Some(index) => pairs[index].1 = Json::Object(context),
         None => pairs.push(("context".to_owned(), Json::Object(context))),
     }
     Json::Object(pairs).raw()

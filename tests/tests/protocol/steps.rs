@@ -64,7 +64,7 @@ impl Protocol {
         let mut next = *world;
         let process = world.processes[name];
         let own = &mut next.processes[name];
-        let at = match process.at {
+        let stage = match process.at {
             At::Off if !self.is_locked(world) || (self.0 == Flaw::IgnoresTheLock && !world.answers()) => At::Won,
             At::Off if world.answers() || self.0 == Flaw::JoinsUnanswered => {
                 (own.part, own.unchanged) = (world.answers(), true);
@@ -94,11 +94,11 @@ impl Protocol {
                 self.promote(&mut next, &process, At::Won)
             }
             At::Won | At::Opening(true) | At::Describing if process.is_member() => {
-                let at = self.promote(&mut next, &process, process.at);
-                if at == At::Describing {
+                let stage = self.promote(&mut next, &process, process.at);
+                if stage == At::Describing {
                     (next.processes[name].store, next.processes[name].part) = (next.journal.unwrap_or(0), true);
                 }
-                at
+                stage
             }
             At::TurnedAway => At::LeavingTheLine,
             At::Recorded => {
@@ -120,11 +120,11 @@ impl Protocol {
                 own.store = 0;
                 At::Ending
             }
-            at if at < At::Serving => self.start(&mut next, name),
+            stage if stage < At::Serving => self.start(&mut next, name),
             _ => self.end(&mut next, name)?,
         };
-        next.processes[name].at = at;
-        if at == At::Off {
+        next.processes[name].at = stage;
+        if stage == At::Off {
             next.processes[name] = Process::default();
         }
         next.account();
@@ -180,8 +180,8 @@ impl Protocol {
     }
 
     /// The next step of a PROXY's thread that has won the lock.
-    fn promote(&self, next: &mut World, process: &Process, at: At) -> At {
-        match at {
+    fn promote(&self, next: &mut World, process: &Process, stage: At) -> At {
+        match stage {
             At::Won => {
                 next.name(None);
                 let over = match next.session {
@@ -212,7 +212,7 @@ impl Protocol {
             At::Proxy => At::Won,
             // The lock is given back.
             At::Ready | At::TurnedAway => At::Off,
-            at => self.promote(&mut next, &process, at),
+            stage => self.promote(&mut next, &process, stage),
         };
         next.processes[name].line = line;
         Some(next)

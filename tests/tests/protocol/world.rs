@@ -155,7 +155,7 @@ impl Process {
     fn has_no_duty(&self) -> bool {
         match self.at {
             At::ClearingJournal(false) | At::Unlocking => self.last,
-            at => matches!(at, At::Off | At::Answered | At::Exiting),
+            stage => matches!(stage, At::Off | At::Answered | At::Exiting),
         }
     }
 

@@ -109,7 +109,7 @@ fn promise_tables() -> String {
     for section in SECTIONS {
         let title = section[..1].to_uppercase() + &section[1..];
         let _ = writeln!(out, "## {title}\n\n| promise | shown by |\n|---|---|");
-        for (_, sentence, tests) in promises.iter().filter(|(of, ..)| *of == section) {
+        for (_, sentence, tests) in promises.iter().filter(|(heading, ..)| *heading == section) {
             let tests: Vec<_> = tests.iter().map(|test| format!("`{test}`")).collect();
             let _ = writeln!(out, "| {} | {} |", sentence.replace('|', "\\|"), tests.join(", "));
         }

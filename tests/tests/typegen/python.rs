@@ -19,9 +19,9 @@ pub fn stubs(sources: &[Namespace]) -> String {
         class(source, &mut body);
     }
     body += "class Sources(NativeStore):\n    \"\"\"What `Store` inherits: the sources besides the hints.\"\"\"\n";
-    for (at, source) in sources.iter().enumerate() {
+    for (index, source) in sources.iter().enumerate() {
         // The formatter parts them from the text alone.
-        body += if at == 0 { "\n" } else { "" };
+        body += if index == 0 { "\n" } else { "" };
         let _ = write!(body, "    @property\n    def {}(self) -> {}: ...\n", attribute(source.name), source.class());
     }
     let mut head = format!("# Generated from the method tables; {HOW} writes it anew.\n");

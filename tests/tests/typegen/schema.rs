@@ -69,11 +69,11 @@ impl Param {
     fn all(schema: &Value, takes_context: bool) -> Vec<Self> {
         let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let properties = schema["properties"].as_object().into_iter().flatten();
-        let param = |(name, one): (&String, &Value)| Self {
+        let param = |(name, property): (&String, &Value)| Self {
             name: name.clone(),
-            description: one["description"].as_str().unwrap_or_default().to_owned(),
+            description: property["description"].as_str().unwrap_or_default().to_owned(),
             is_required: required.contains(&name.as_str()),
-            kind: if takes_context && name == "context" { Kind::Context } else { Kind::of(one) },
+            kind: if takes_context && name == "context" { Kind::Context } else { Kind::of(property) },
         };
         properties.map(param).collect()
     }

@@ -34,7 +34,7 @@ fn first(comment: &str) -> String {
     let words: Vec<_> =
         comment.split_whitespace().filter(|word| !["//", "///", "*", "/**", "*/"].contains(word)).collect();
     let text = words.join(" ").replace("{@link Store.", "`").replace('}', "`");
-    let text = text.split(" (semantics section").enumerate().map(|(at, part)| match at {
+    let text = text.split(" (semantics section").enumerate().map(|(index, part)| match index {
         0 => part,
         _ => part.split_once(')').map_or(part, |(_, rest)| rest),
     });
@@ -45,13 +45,13 @@ fn first(comment: &str) -> String {
 /// The comment before the line that begins so: in Rust, TypeScript and C.
 fn before(text: &str, begins: &str) -> Option<String> {
     let lines: Vec<_> = text.lines().collect();
-    let at = lines.iter().position(|line| line.trim_start().starts_with(begins))?;
+    let index = lines.iter().position(|line| line.trim_start().starts_with(begins))?;
     let is_comment = |line: &&str| {
         let line = line.trim_start();
         ["//", "/**", "*"].iter().any(|mark| line.starts_with(mark)) || line.starts_with("#[")
     };
-    let begin = lines[..at].iter().rposition(|line| !is_comment(line)).map_or(0, |above| above + 1);
-    let comment = lines[begin..at].iter().filter(|line| !line.trim_start().starts_with("#["));
+    let begin = lines[..index].iter().rposition(|line| !is_comment(line)).map_or(0, |above| above + 1);
+    let comment = lines[begin..index].iter().filter(|line| !line.trim_start().starts_with("#["));
     Some(comment.map(|line| line.replace("/**", "").replace("*/", "")).collect::<Vec<_>>().join("\n"))
 }
 

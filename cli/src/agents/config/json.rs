@@ -97,8 +97,8 @@ impl JsonDocument {
     /// Removes `last` at `way`.
     pub(super) fn remove(&mut self, way: &[&str], last: &str) -> Option<()> {
         match (last.parse::<usize>(), way.split_last()) {
-            (Ok(at), Some((name, way))) => {
-                self.open_object(way, name)?.array_value(name)?.elements().get(at)?.clone().remove();
+            (Ok(index), Some((name, way))) => {
+                self.open_object(way, name)?.array_value(name)?.elements().get(index)?.clone().remove();
             }
             _ => self.open_object(way, last)?.get(last)?.remove(),
         }
@@ -133,7 +133,7 @@ impl JsonDocument {
         while let Some(name) = way.next() {
             object = match way.next_if(|next| next.parse::<usize>().is_ok()) {
                 None => object.object_value_or_create(name)?,
-                Some(at) => object.array_value(name)?.elements().get(at.parse::<usize>().ok()?)?.as_object()?,
+                Some(index) => object.array_value(name)?.elements().get(index.parse::<usize>().ok()?)?.as_object()?,
             };
         }
         Some(object)

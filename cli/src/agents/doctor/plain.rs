@@ -94,20 +94,20 @@ mod tests {
         // A link to the program exists under each of these names, so that only the syntax decides.
         let folder = tempfile::tempdir().unwrap();
         let exe = std::env::current_exe().unwrap();
-        let at = |name: &str| {
+        let create_link = |name: &str| {
             let path = folder.path().join(name).join("nudge");
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(&exe, &path).unwrap();
             path.display().to_string()
         };
         let is_started = |line: String| find_hook_program(&json!({"command": line}), &exe).is_ok();
-        assert!(is_started(format!("{} hook", at("plain"))));
+        assert!(is_started(format!("{} hook", create_link("plain"))));
         for name in ["a b", "a;b", "~", "é(1)"] {
-            assert!(is_started(format!("\"{}\" hook", at(name))), "{name}");
+            assert!(is_started(format!("\"{}\" hook", create_link(name))), "{name}");
             assert!(!is_started(format!("{} hook", folder.path().join(name).join("nudge").display())));
         }
         for name in ["$(x)", "`x`", "a\"b", "a\\b", "a!b", "a\nb", "a*b", "$HOME"] {
-            let path = at(name);
+            let path = create_link(name);
             assert!(!is_started(format!("\"{path}\" hook")) && !is_started(format!("{path} hook")), "{name}");
             assert!(find_hook_program(&json!({"command": path, "args": ["hook"]}), &exe).is_ok(), "no shell reads it");
         }

@@ -157,10 +157,10 @@ impl ClientSettings<'_> {
 
     fn read_hooks(&self, config: &ConfigFile, hooks: ClientHooks) -> HookEntries {
         let handler = |(event, matcher): &(&'static str, Option<&'static str>)| {
-            let at =
+            let handler_path =
                 plan::find_handler(&config.get(&["hooks", event])?, hooks.grouped, plan::GroupScan::For(*matcher))?;
-            let path: Vec<_> = ["hooks", event].into_iter().chain(at.iter().map(String::as_str)).collect();
-            Some(HookHandler { event, value: config.get(&path)?, at })
+            let path: Vec<_> = ["hooks", event].into_iter().chain(handler_path.iter().map(String::as_str)).collect();
+            Some(HookHandler { event, value: config.get(&path)?, at: handler_path })
         };
         let events: Vec<_> = hooks.events.iter().map(|(event, _)| *event).collect();
         let found: Vec<_> = hooks.events.iter().filter_map(handler).collect();
@@ -266,17 +266,18 @@ struct HookHandler {
 /// Returns true when the user's consent is noted for every hook of Nudge's.
 fn is_trusted(trust: &Path, hooks: &Path, found: &[HookHandler]) -> bool {
     let Ok(config) = ConfigFile::read(trust, ConfigFormat::Toml) else { return false };
-    found.iter().all(|HookHandler { event, at, .. }| {
+    found.iter().all(|HookHandler { event, at: handler_path, .. }| {
         // The indices of the group and the handler.
-        let at: Vec<_> = at.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
-        let name = format!("{}:{}:{}", hooks.display(), snake_case(event), at.join(":"));
+        let indices: Vec<_> =
+            handler_path.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
+        let name = format!("{}:{}:{}", hooks.display(), snake_case(event), indices.join(":"));
         config.get(&["hooks", "state", &name, "trusted_hash"]).is_some()
     })
 }
 
 fn snake_case(name: &str) -> String {
-    name.char_indices().fold(String::new(), |mut out, (at, c)| {
-        if at > 0 && c.is_ascii_uppercase() {
+    name.char_indices().fold(String::new(), |mut out, (index, c)| {
+        if index > 0 && c.is_ascii_uppercase() {
             out.push('_');
         }
         out.push(c.to_ascii_lowercase());

@@ -34,11 +34,11 @@ pub(super) fn read_end(given: &Map<String, Value>) -> Option<HookMoment> {
             break;
         }
     }
-    let of = |name: &str| about.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let signalled = of("Signal: ").is_some_and(|signal| !NOTHING.contains(&signal));
-    let exit_code = match of("Exit Code: ") {
+    let value_of = |name: &str| about.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let signalled = value_of("Signal: ").is_some_and(|signal| !NOTHING.contains(&signal));
+    let exit_code = match value_of("Exit Code: ") {
         Some(code) => code.parse::<i64>().ok()?,
-        None if of("Process Group PGID: ").is_some() && !signalled && !failed_to_run(given) => 0,
+        None if value_of("Process Group PGID: ").is_some() && !signalled && !failed_to_run(given) => 0,
         None => return None,
     };
     if signalled {

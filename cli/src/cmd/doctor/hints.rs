@@ -38,7 +38,7 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     if global.json {
         let rows: Vec<_> = found
             .iter()
-            .map(|one| json!({"component": one.component, "key": one.key, "what": one.what, "fix": one.fix}))
+            .map(|finding| json!({"component": finding.component, "key": finding.key, "what": finding.what, "fix": finding.fix}))
             .collect();
         return Ok(format!("{}\n", json!({"hints": hints.len(), "findings": rows})).into());
     }
@@ -46,7 +46,7 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
         let count = hints.len();
         return Ok(format!("{count} hints, all of which could be of use\n").into());
     }
-    let rows = found.iter().map(|one| [one.component.as_str(), &one.key, &one.what, &one.fix]);
+    let rows = found.iter().map(|finding| [finding.component.as_str(), &finding.key, &finding.what, &finding.fix]);
     Ok(output::render_findings(rows).into())
 }
 
@@ -68,13 +68,13 @@ fn read_exported<'a>(payload: &'a Value) -> Vec<ExportedHint<'a>> {
         let further = variants.into_iter().flatten();
         let further =
             further.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint)));
-        let of = |(key, hint): (&'a String, &'a Value)| ExportedHint {
+        let to_exported = |(key, hint): (&'a String, &'a Value)| ExportedHint {
             component,
             key,
             hint,
             is_one_of_several: several(key),
         };
-        all.extend(first.chain(further).map(of));
+        all.extend(first.chain(further).map(to_exported));
     }
     all
 }
@@ -112,8 +112,8 @@ fn find_faults(
 ) -> Vec<HintFinding> {
     let mut seen: BTreeMap<String, &ExportedHint<'_>> = BTreeMap::new();
     let mut found = Vec::new();
-    for one in hints {
-        let (hint, value) = (one.hint, one.read_value());
+    for exported in hints {
+        let (hint, value) = (exported.hint, exported.read_value());
         let same = value.as_ref().and_then(HintValue::command_line).map(|line| {
             format!("{}\0{}", line.split_whitespace().collect::<Vec<_>>().join(" "), hint["meta"]["scope"])
         });
@@ -122,9 +122,9 @@ fn find_faults(
             .and_then(|same| seen.get(same))
             .map(|first| format!("the same as {} {}", first.component, first.key));
         if let (Some(same), None) = (same, &double) {
-            seen.insert(same, one);
+            seen.insert(same, exported);
         }
-        let gone = here.filter(|(_, repo)| one.is_of(repo)).and_then(|(top, _)| {
+        let gone = here.filter(|(_, repo)| exported.is_of(repo)).and_then(|(top, _)| {
             let paths = value.as_ref().map(HintValue::paths).unwrap_or_default();
             let is_gone = |path: &&String| !is_there(&top.join(path)) && !is_there_below(top, hint, path, is_there);
             let gone = paths.iter().find(is_gone).map(|path| format!("{path} is not in this clone"));
@@ -136,20 +136,22 @@ fn find_faults(
             };
             gone.or_else(target)
         });
-        let other = here.filter(|(_, repo)| one.is_of(repo)).and_then(|_| {
-            others.get(&format!("{}/{}", one.component, one.key)).map(|file| format!("{file} says something else now"))
+        let other = here.filter(|(_, repo)| exported.is_of(repo)).and_then(|_| {
+            others
+                .get(&format!("{}/{}", exported.component, exported.key))
+                .map(|file| format!("{file} says something else now"))
         });
         let failures = hint["failure_count"].as_u64().unwrap_or_default();
         let doubtful = (failures >= u64::from(DOUBTFUL_FAILURES)).then(|| format!("failed {failures} times in a row"));
-        let age = hint["created_at"].as_str().and_then(parse_time).map(|at| now.saturating_sub(at));
+        let age = hint["created_at"].as_str().and_then(parse_time).map(|created_at| now.saturating_sub(created_at));
         let is_unused = hint["use_count"].as_u64().unwrap_or_default() == 0 && age.is_some_and(|age| age > UNUSED_MS);
         let unused = is_unused.then(|| "never used in 30 days".to_owned());
         let what = gone.or_else(|| find_unreachable(hint, is_there)).or(doubtful).or(other).or(double).or(unused);
         found.extend(what.map(|what| HintFinding {
-            component: one.component.to_owned(),
-            key: one.key.to_owned(),
+            component: exported.component.to_owned(),
+            key: exported.key.to_owned(),
             what,
-            fix: one.delete_command(),
+            fix: exported.delete_command(),
         }));
     }
     found
@@ -169,8 +171,9 @@ fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path)
 /// Finds a scope whose folders are all missing here.
 fn find_unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
     let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
-    let literal =
-        |glob: &&str| glob.find(['*', '?', '[', '{']).map_or(glob.len(), |at| glob[..at].rfind('/').unwrap_or(0));
+    let literal = |glob: &&str| {
+        glob.find(['*', '?', '[', '{']).map_or(glob.len(), |offset| glob[..offset].rfind('/').unwrap_or(0))
+    };
     let is_nowhere = |glob: &&str| {
         let folder = Path::new(&glob[..literal(glob)]);
         folder.is_absolute() && !is_there(folder)
@@ -208,7 +211,8 @@ mod tests {
         let now = parse_time("2026-11-24T00:00:00.000Z").unwrap();
         let others = Others::from([("a/edited".to_owned(), "Makefile".to_owned())]);
         let found = find_faults(&read_exported(&payload), Some((Path::new("/r"), "h/o/shop")), now, &others, &is_there);
-        let lines: Vec<_> = found.iter().map(|one| format!("{}: {} | {}", one.key, one.what, one.fix)).collect();
+        let lines: Vec<_> =
+            found.iter().map(|finding| format!("{}: {} | {}", finding.key, finding.what, finding.fix)).collect();
         for expected in [
             "gone: old.sh is not in this clone | nudge delete a gone --variant ID (`nudge ls` has it)",
             "gone: older.sh is not in this clone | nudge delete a gone --variant ID (`nudge ls` has it)",

@@ -21,8 +21,8 @@ pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result
         return Err(Error::invalid(format!("There is no terminal for an editor; give what changes by {}.", flags())));
     }
     let read = sources::find_method(edited.read).unwrap_or(call.method);
-    let one = parse_value(&ask_source(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;
-    let before = build_document(&one, edited);
+    let item = parse_value(&ask_source(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;
+    let before = build_document(&item, edited);
     let was = parse_fields(&before, edited)?;
     let number = &call.params[edited.id];
     editor::edit_text(
@@ -37,19 +37,19 @@ pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result
                 return Ok(editor::report_unchanged());
             }
             params.insert(edited.id.into(), number.clone());
-            params.insert(edited.version.1.into(), one[edited.version.0].clone());
+            params.insert(edited.version.1.into(), item[edited.version.0].clone());
             show_result(&ask_source(SourceVerb { params, ..call.clone() }, global)?, global)
         },
     )
 }
 
 /// The text to edit.
-fn build_document(one: &Value, edited: &EditSpec) -> String {
+fn build_document(item: &Value, edited: &EditSpec) -> String {
     let (lines, rest) = edited.fields.split_at(edited.fields.len() - 1);
-    let text = |name: &str| one[name].as_str().unwrap_or_default();
+    let text = |name: &str| item[name].as_str().unwrap_or_default();
     let mut out = format!(
         "# Version {} of {}. The {} stands below the empty line; an empty file changes nothing.\n",
-        one[edited.version.0], one[edited.id], rest[0]
+        item[edited.version.0], item[edited.id], rest[0]
     );
     for name in lines {
         let _ = writeln!(out, "{name}: {}", output::make_visible(text(name)));

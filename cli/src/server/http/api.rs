@@ -106,11 +106,11 @@ fn to_status(error: &Error) -> StatusCode {
 }
 
 impl ApiRequest {
-    fn call_service(&self, service: &dyn Service, by: Caller<'_>) -> Result<(StatusCode, Value)> {
+    fn call_service(&self, service: &dyn Service, caller: Caller<'_>) -> Result<(StatusCode, Value)> {
         let call = |name: &str, params: &Map<String, Value>| -> Result<Value> {
-            parsed_as(&service.call_by(by, name, &to_raw(params)?)?)
+            parsed_as(&service.call_by(caller, name, &to_raw(params)?)?)
         };
-        let of = |id: i64| Map::from_iter([("id".to_owned(), id.into())]);
+        let id_params = |id: i64| Map::from_iter([("id".to_owned(), id.into())]);
         let part = |mut whole: Value, name: &str| (StatusCode::OK, whole[name].take());
         match (self.api, &self.method) {
             (ApiRoute::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
@@ -139,8 +139,10 @@ impl ApiRequest {
                 params.insert("id".into(), id.into());
                 answer_upsert(call(UPSERT, &params)?)
             }
-            (ApiRoute::Record(id), &Method::DELETE) => Ok((StatusCode::OK, call("nudge.records.delete", &of(id))?)),
-            (ApiRoute::Record(id), _) => Ok((StatusCode::OK, call("nudge.records.get", &of(id))?)),
+            (ApiRoute::Record(id), &Method::DELETE) => {
+                Ok((StatusCode::OK, call("nudge.records.delete", &id_params(id))?))
+            }
+            (ApiRoute::Record(id), _) => Ok((StatusCode::OK, call("nudge.records.get", &id_params(id))?)),
         }
     }
 

@@ -79,9 +79,8 @@ pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: 
     let Some(request) = (!is_large).then(|| RpcRequest::read(&body)).flatten() else {
         let answered = desk.run(CallLane::Work, move || match head.read_caller() {
             Ok(caller) => rpc::answer_rpc_body(&*service, caller, &body),
-            Err(error) => {
-                RpcRequest::read(&body).map_or_else(|| Some(rpc::to_failure_body(&error)), |one| one.refuse(&error))
-            }
+            Err(error) => RpcRequest::read(&body)
+                .map_or_else(|| Some(rpc::to_failure_body(&error)), |request| request.refuse(&error)),
         });
         return answered.await.unwrap_or_else(|error| Some(rpc::to_failure_body(&error)));
     };

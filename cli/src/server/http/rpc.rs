@@ -56,19 +56,19 @@ impl<'a> RpcRequest<'a> {
     }
 
     /// Makes the call and writes the answer; `None` for a notification, which has none.
-    pub fn answer(&self, service: &dyn Service, by: Caller<'_>) -> Option<Bytes> {
+    pub fn answer(&self, service: &dyn Service, caller: Caller<'_>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
-        answer_request(service, by, self, &mut out).then(|| out.into())
+        answer_request(service, caller, self, &mut out).then(|| out.into())
     }
 
     /// The same on an event loop: `None` when the call turns out to take long. It has changed nothing then, and is to be
     /// made again on another thread.
     #[allow(clippy::option_option)] // Whether it is answered, and whether that has a body.
-    pub fn answer_in_passing(&self, service: &dyn Service, by: Caller<'_>) -> Option<Option<Bytes>> {
+    pub fn answer_in_passing(&self, service: &dyn Service, caller: Caller<'_>) -> Option<Option<Bytes>> {
         if !self.is_legal() {
-            return Some(self.answer(service, by));
+            return Some(self.answer(service, caller));
         }
-        let result = service.call_by(by.in_passing(), &self.method, self.params());
+        let result = service.call_by(caller.in_passing(), &self.method, self.params());
         if result.as_ref().is_err_and(Error::takes_long) {
             return None;
         }
@@ -120,9 +120,9 @@ impl OwnedRequest {
 }
 
 /// Answers a body with a request, a batch or neither; `None` when it holds notifications only.
-pub fn answer_rpc_body(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Option<Bytes> {
+pub fn answer_rpc_body(service: &dyn Service, caller: Caller<'_>, body: &[u8]) -> Option<Bytes> {
     if let Some(request) = RpcRequest::read(body) {
-        return request.answer(service, by);
+        return request.answer(service, caller);
     }
     let mut out = Vec::with_capacity(512);
     let json = str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
@@ -131,7 +131,7 @@ pub fn answer_rpc_body(service: &dyn Service, by: Caller<'_>, body: &[u8]) -> Op
             write_fault(&mut out, "null", PARSE_ERROR, "E_PARSE", "The body is not JSON; correct it.");
             true
         }
-        Some(json) if json.get().starts_with('[') => answer_batch(service, by, json, &mut out),
+        Some(json) if json.get().starts_with('[') => answer_batch(service, caller, json, &mut out),
         Some(json) => {
             write_invalid(&mut out, json);
             true
@@ -148,7 +148,7 @@ pub fn to_failure_body(error: &impl Serialize) -> Bytes {
 }
 
 /// Appends the answer; false for a notification, which has none.
-fn answer_request(service: &dyn Service, by: Caller<'_>, request: &RpcRequest<'_>, out: &mut Vec<u8>) -> bool {
+fn answer_request(service: &dyn Service, caller: Caller<'_>, request: &RpcRequest<'_>, out: &mut Vec<u8>) -> bool {
     if !request.is_legal() {
         write_fault(
             out,
@@ -159,7 +159,7 @@ fn answer_request(service: &dyn Service, by: Caller<'_>, request: &RpcRequest<'_
         );
         return true;
     }
-    write_result(out, request, service.call_by(by, &request.method, request.params()))
+    write_result(out, request, service.call_by(caller, &request.method, request.params()))
 }
 
 /// Appends a result; false for a notification, which has none.
@@ -172,14 +172,14 @@ fn write_result(out: &mut Vec<u8>, request: &RpcRequest<'_>, result: Result<Box<
     true
 }
 
-fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &mut Vec<u8>) -> bool {
+fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out: &mut Vec<u8>) -> bool {
     let requests: Vec<&RawValue> = serde_json::from_str(batch.get()).unwrap_or_default();
     if requests.is_empty() || requests.len() > MAX_BATCH {
         let message = "A batch must hold 1 to 1000 requests.";
         write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
         return true;
     }
-    if by.key.is_some() {
+    if caller.key.is_some() {
         let message = "An Idempotency-Key names one call; send the calls of this batch alone.";
         write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
         return true;
@@ -202,7 +202,7 @@ fn answer_batch(service: &dyn Service, by: Caller<'_>, batch: &RawValue, out: &m
                 write_fault(out, request.answer_id(), INVALID_REQUEST, "E_INVALID_REQUEST", message);
                 request.id.is_some()
             }
-            Ok(request) => answer_request(service, by, &request, out),
+            Ok(request) => answer_request(service, caller, &request, out),
             Err(_) => {
                 write_invalid(out, request);
                 true

@@ -128,11 +128,11 @@ pub struct ToolCall {
 /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer.
 pub async fn call(
     backend: &CallBackend,
-    by: &str,
+    caller_name: &str,
     call: ToolCall,
     filler: Option<&ContextFiller>,
 ) -> Result<Box<RawValue>> {
-    let caller = Caller::with_name(by).by_agent();
+    let caller = Caller::with_name(caller_name).by_agent();
     if let (reach::SET_HINT, Some(filler)) = (&*call.method, filler) {
         return store_hint(backend, caller, call, filler).await;
     }

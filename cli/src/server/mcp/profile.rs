@@ -78,9 +78,9 @@ impl ServerProfile {
     /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
     /// method that it has no tool for.
     pub fn in_its_words(&self, refused: &Error) -> Error {
-        let own = |(at, part): (usize, &str)| match part.strip_prefix("nudge.") {
+        let own = |(index, part): (usize, &str)| match part.strip_prefix("nudge.") {
             // Every other part is between backticks.
-            Some(method) if at % 2 == 1 => self.tools.iter().find(|tool| tool.method == part).map_or_else(
+            Some(method) if index % 2 == 1 => self.tools.iter().find(|tool| tool.method == part).map_or_else(
                 || format!("nudge {}", method.replace('.', " ").replace('_', "-")),
                 |tool| tool.name.to_owned(),
             ),

@@ -91,8 +91,8 @@ pub(super) async fn list_resources(
         let names = list_names(backend, source).await.map_err(|error| to_error_data(&error))?;
         let pages = resources.page.map(|_| ResourceSlot::Page);
         for slot in std::iter::once(ResourceSlot::List).chain(pages).chain(names.into_iter().map(ResourceSlot::Item)) {
-            let (at, slot) = place(source, slot);
-            if after.as_ref().is_some_and(|(after_at, after_slot)| (&at, &slot) <= (after_at, after_slot)) {
+            let (source_index, slot) = place(source, slot);
+            if after.as_ref().is_some_and(|(after_at, after_slot)| (&source_index, &slot) <= (after_at, after_slot)) {
                 continue;
             }
             more = page.len() >= PAGE;

@@ -217,8 +217,8 @@ mod tests {
 
     fn event(n: u64) -> ChangeEvent {
         let detail = Map::from_iter([("n".to_owned(), n.into())]);
-        let at = "2026-01-01T00:00:00.000Z".into();
-        ChangeEvent { source: "hints", what: "set", at, by: String::new(), touched: Vec::new(), detail }
+        let time = "2026-01-01T00:00:00.000Z".into();
+        ChangeEvent { source: "hints", what: "set", at: time, by: String::new(), touched: Vec::new(), detail }
     }
 
     fn ask(history: &ChangeHistory, params: &Value) -> Value {

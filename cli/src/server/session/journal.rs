@@ -142,7 +142,7 @@ impl SessionJournal {
 
     /// Returns the time since the files were put back last; `None` when they were never removed.
     pub fn put_back_since(&self) -> Option<Duration> {
-        self.retaken_at.lock().map(|at| at.elapsed())
+        self.retaken_at.lock().map(|moment| moment.elapsed())
     }
 
     /// Waits until the files were put back.
@@ -392,7 +392,7 @@ mod tests {
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
         let kept = Arc::new(std::sync::atomic::AtomicBool::new(false));
         std::thread::scope(|threads| {
-            let (at, is_kept) = (&journal, &kept);
+            let (shared, is_kept) = (&journal, &kept);
             threads.spawn(move || {
                 let mut keep = || {
                     begun.send(()).unwrap();
@@ -400,7 +400,7 @@ mod tests {
                     is_kept.store(true, std::sync::atomic::Ordering::SeqCst);
                     Ok(())
                 };
-                at.commit(&mut keep).unwrap();
+                shared.commit(&mut keep).unwrap();
             });
             has_begun.recv().unwrap();
             let leaves = threads.spawn(|| {

@@ -103,7 +103,7 @@ impl LearningService {
 
     /// Looks at an answered call. A hint that the store refuses is not learned, and the caller is not told: it asked
     /// for something else.
-    fn look_at_call(&self, by: Caller<'_>, method: &str, params: &RawValue, answer: &RawValue) -> Option<()> {
+    fn look_at_call(&self, caller: Caller<'_>, method: &str, params: &RawValue, answer: &RawValue) -> Option<()> {
         let is_outcome = method == "nudge.outcome";
         let said: LearnableCall = serde_json::from_str(params.get()).ok()?;
         let is_failure = said.event.as_deref() == Some("failure") || (is_outcome && said.ok == Some(false));
@@ -113,7 +113,7 @@ impl LearningService {
         let cwd = place.cwd.clone()?;
         let now = self.clock.now();
         if is_outcome {
-            if let Some(key) = by.key {
+            if let Some(key) = caller.key {
                 let mut state = self.state.lock();
                 if state.keys.iter().any(|known| known == key) {
                     return None;
@@ -261,8 +261,8 @@ impl LearningState {
         let session = self.sessions.get_mut(session).filter(|session| session.learned < MAX_LEARNED)?;
         session.failed.retain(|failed| now.saturating_sub(failed.at) <= PATIENCE_MS);
         let is_remedied = |failed: &FailedCommand| failed.cwd == cwd && is_lesson(&failed.command, worked);
-        let at = session.failed.iter().rposition(is_remedied)?;
-        session.failed.remove(at)
+        let index = session.failed.iter().rposition(is_remedied)?;
+        session.failed.remove(index)
     }
 }
 
@@ -338,15 +338,16 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut state = LearningState::default();
-        for at in 0..1_000 {
-            let failed = FailedCommand { command: format!("make x{at}"), cwd: "/r".into(), exit_code: None, at };
-            state.note_failure(format!("s{}", at % 500), failed);
+        for number in 0..1_000 {
+            let failed =
+                FailedCommand { command: format!("make x{number}"), cwd: "/r".into(), exit_code: None, at: number };
+            state.note_failure(format!("s{}", number % 500), failed);
         }
         assert!(state.sessions.len() <= MAX_SESSIONS);
-        for at in 0..100 {
+        for number in 0..100 {
             state.note_failure(
                 "s".into(),
-                FailedCommand { command: format!("make x{at}"), cwd: "/r".into(), exit_code: None, at },
+                FailedCommand { command: format!("make x{number}"), cwd: "/r".into(), exit_code: None, at: number },
             );
         }
         assert_eq!(state.sessions["s"].failed.len(), MAX_FAILURES);

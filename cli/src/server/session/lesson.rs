@@ -228,8 +228,8 @@ fn is_harmless_command(failed: &Line, command: &Command) -> bool {
     (is_known_folder || is_folder_within)
         && is_known_input
         && variables.all(|(name, value)| is_harmless_variable(name, value))
-        && command.words.iter().enumerate().all(|(at, word)| {
-            let before = at.checked_sub(1).and_then(|at| command.words.get(at)).map(String::as_str);
+        && command.words.iter().enumerate().all(|(index, word)| {
+            let before = index.checked_sub(1).and_then(|previous| command.words.get(previous)).map(String::as_str);
             is_known_word(word) || is_harmless_word(word, before, may_fetch)
         })
 }

@@ -155,11 +155,11 @@ mod tests {
     fn keys(payload: &str) -> Vec<(String, String)> {
         let payload: Value = serde_json::from_str(payload).unwrap();
         let components = payload["components"].as_object().unwrap();
-        let of = |(name, hints): (&String, &Value)| {
+        let list_keys = |(name, hints): (&String, &Value)| {
             let keys = hints["hints"].as_object().unwrap().keys().cloned();
             keys.map(|key| (name.clone(), key)).collect::<Vec<_>>()
         };
-        components.iter().flat_map(of).collect()
+        components.iter().flat_map(list_keys).collect()
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl ServerStatus {
         let (tell, told) = channel();
         let mut standings: Vec<Option<Map<String, Value>>> = Vec::new();
         let mut open = 0;
-        for (at, (spec, source)) in self.sources.iter().enumerate() {
-            if at == 0 {
+        for (index, (spec, source)) in self.sources.iter().enumerate() {
+            if index == 0 {
                 standings.push(Some(source.report_status()));
                 continue;
             }
@@ -137,11 +137,11 @@ impl ServerStatus {
             let Some(question) = AskedSources::begin_question(&self.asked, spec.name) else { continue };
             let (sources, tell) = (Arc::clone(&self.sources), tell.clone());
             let ask = move || {
-                let standing = sources.iter().nth(at).map(|(_, source)| source.report_status()).unwrap_or_default();
+                let standing = sources.iter().nth(index).map(|(_, source)| source.report_status()).unwrap_or_default();
                 question.note_standing(&standing);
                 drop(question);
                 // The caller may have stopped waiting.
-                let _ = tell.send((at, standing));
+                let _ = tell.send((index, standing));
             };
             if std::thread::Builder::new().name("nudge-status".into()).spawn(ask).is_ok() {
                 open += 1;
@@ -150,10 +150,10 @@ impl ServerStatus {
         drop(tell);
         let deadline = Instant::now() + SOURCE_PATIENCE;
         while open > 0 {
-            let Ok((at, standing)) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
+            let Ok((index, standing)) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
                 break;
             };
-            if let Some(place) = standings.get_mut(at) {
+            if let Some(place) = standings.get_mut(index) {
                 *place = Some(standing);
             }
             open -= 1;

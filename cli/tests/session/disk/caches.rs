@@ -58,10 +58,10 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
                     (!String::from_utf8_lossy(&done.stderr).contains("ask again in a moment")).then_some(done)
                 })
             };
-            let write = |at: usize| fs::write(file(&lab), says[at].0).unwrap();
-            let answers = |done: &Output, at: usize| {
+            let write = |index: usize| fs::write(file(&lab), says[index].0).unwrap();
+            let answers = |done: &Output, index: usize| {
                 let said = String::from_utf8_lossy(&done.stdout);
-                assert!(done.status.success() && said.contains(says[at].1), "{what}: {done:?}");
+                assert!(done.status.success() && said.contains(says[index].1), "{what}: {done:?}");
             };
             write(0);
             if !is_first {

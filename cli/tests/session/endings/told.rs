@@ -15,7 +15,7 @@ use crate::kit::{PATIENCE, wait_for};
 /// Somebody else makes a change, until all have heard of it: what was subscribed to at one PRIMARY is
 /// asked of the next after a moment.
 fn all_hear(session: &Session, component: &str, hear: &[&dyn Fn(&Value) -> bool], agents: &[&Agent]) {
-    for (agent, is_meant) in agents.iter().flat_map(|agent| hear.iter().map(move |one| (agent, one))) {
+    for (agent, is_meant) in agents.iter().flat_map(|agent| hear.iter().map(move |predicate| (agent, predicate))) {
         let mut number = 0;
         wait_for(&format!("{} to hear of {component}", agent.pid), LONG, || {
             number += 1;

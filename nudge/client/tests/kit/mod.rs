@@ -54,7 +54,7 @@ impl Home {
 
 /// A payload of a given size that differs from every other.
 pub fn payload(number: usize, size: usize) -> Vec<u8> {
-    let mut bytes: Vec<_> = (0..size).map(|at| u8::try_from((at * 31 + number * 17) % 251).unwrap()).collect();
+    let mut bytes: Vec<_> = (0..size).map(|i| u8::try_from((i * 31 + number * 17) % 251).unwrap()).collect();
     let name = number.to_le_bytes();
     let named = size.min(name.len());
     bytes[..named].copy_from_slice(&name[..named]);

@@ -131,8 +131,8 @@ impl GitDetector {
     /// Returns git's answer for `cwd`, an absolute path of a folder. Links in it are resolved; a path that is not a
     /// folder is [`GitAnswer::Outside`].
     pub fn detect(&mut self, cwd: &Path) -> GitAnswer {
-        if let Some(at) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
-            let slot = self.slots.remove(at);
+        if let Some(index) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
+            let slot = self.slots.remove(index);
             if slot.witnesses.iter().all(PathWitness::still_holds) {
                 let answer = slot.answer.clone();
                 self.slots.push(slot);

@@ -333,8 +333,8 @@ fn is_collapsed(text: &str) -> bool {
 fn caret_to_bang(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
-    while let Some(at) = rest.find('[') {
-        let (head, class) = rest.split_at(at);
+    while let Some(open) = rest.find('[') {
+        let (head, class) = rest.split_at(open);
         out.push_str(head);
         let class = match class.strip_prefix("[^") {
             Some(members) => format!("[!{members}"),
@@ -342,7 +342,7 @@ fn caret_to_bang(pattern: &str) -> String {
         };
         let end = class_end(&class).unwrap_or(1);
         out.push_str(&class[..end]);
-        rest = &rest[at + end..];
+        rest = &rest[open + end..];
     }
     out + rest
 }

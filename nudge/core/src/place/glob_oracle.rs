@@ -52,7 +52,7 @@ fn matches_segment(pattern: &[char], text: &[char]) -> bool {
 fn is_member(members: &[char], have: char) -> bool {
     match members {
         [low, '-', high, rest @ ..] => (low..=high).contains(&&have) || is_member(rest, have),
-        [one, rest @ ..] => *one == have || is_member(rest, have),
+        [first, rest @ ..] => *first == have || is_member(rest, have),
         [] => false,
     }
 }
@@ -103,26 +103,26 @@ pub fn expand_braces(pattern: &str) -> Result<Vec<String>, &'static str> {
 
 /// Splits the braces at the start of `text`: returns the position past the `}`, and the parts between the commas.
 fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
-    let (mut depth, mut from, mut at, mut parts) = (0, 1, 0, Vec::new());
-    while let Some(next) = text[at..].chars().next() {
+    let (mut depth, mut from, mut position, mut parts) = (0, 1, 0, Vec::new());
+    while let Some(next) = text[position..].chars().next() {
         match next {
             '[' => {
-                at += class_end(&text[at..]).ok_or("has a `[` without its `]`")?;
+                position += class_end(&text[position..]).ok_or("has a `[` without its `]`")?;
                 continue;
             }
             '{' => depth += 1,
             ',' if depth == 1 => {
-                parts.push(&text[from..at]);
-                from = at + 1;
+                parts.push(&text[from..position]);
+                from = position + 1;
             }
             '}' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            parts.push(&text[from..at]);
-            return Ok((at + 1, parts));
+            parts.push(&text[from..position]);
+            return Ok((position + 1, parts));
         }
-        at += next.len_utf8();
+        position += next.len_utf8();
     }
     Err("has a `{` without its `}`")
 }

@@ -64,15 +64,15 @@ impl RepoName {
             .split_once('@')
             .filter(|(user, _)| !user.contains('/'))
             .map_or((None, text), |(user, rest)| (Some(user), rest));
-        let first_end = if rest.starts_with('[') { rest.find(']').map_or(rest.len(), |at| at + 1) } else { 0 };
-        let segment_end = rest[first_end..].find('/').map_or(rest.len(), |at| first_end + at);
-        let colon = rest[first_end..segment_end].find(':').map(|at| first_end + at);
+        let first_end = if rest.starts_with('[') { rest.find(']').map_or(rest.len(), |i| i + 1) } else { 0 };
+        let segment_end = rest[first_end..].find('/').map_or(rest.len(), |i| first_end + i);
+        let colon = rest[first_end..segment_end].find(':').map(|i| first_end + i);
         let repo = match colon {
             // Digits up to the slash are a port only where the form is not `user@host:path`.
-            Some(at) if user.is_none() && is_port(&rest[at + 1..segment_end]) => {
-                path_on(Some(&rest[..at]), rest.get(segment_end + 1..).unwrap_or(""))
+            Some(host_end) if user.is_none() && is_port(&rest[host_end + 1..segment_end]) => {
+                path_on(Some(&rest[..host_end]), rest.get(segment_end + 1..).unwrap_or(""))
             }
-            Some(at) => path_on(Some(&rest[..at]), &rest[at + 1..]),
+            Some(host_end) => path_on(Some(&rest[..host_end]), &rest[host_end + 1..]),
             None => {
                 let (first, path) = rest.split_once('/').unwrap_or((rest, ""));
                 let is_host =
@@ -138,8 +138,8 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
 /// Returns the host of `user:password@host:port`.
 fn host_of(authority: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let port = if host.starts_with('[') { host.find("]:").map(|at| at + 1) } else { host.find(':') };
-    port.map_or(host, |at| &host[..at])
+    let port = if host.starts_with('[') { host.find("]:").map(|i| i + 1) } else { host.find(':') };
+    port.map_or(host, |end| &host[..end])
 }
 
 /// Returns true when a segment is `..`; a colon or an at sign ends a segment too, as in `host:../x`. The check is

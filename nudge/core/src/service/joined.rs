@@ -24,9 +24,9 @@ impl JoinedServices {
     pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
         // Every start makes one, so room is made at once.
         let mut by_name = HashMap::with_capacity_and_hasher(MANY, RandomState::default());
-        for (at, service) in all.iter().enumerate() {
+        for (index, service) in all.iter().enumerate() {
             for row in service.methods() {
-                by_name.entry(row.name).or_insert((at, row));
+                by_name.entry(row.name).or_insert((index, row));
             }
         }
         Self { all, by_name }
@@ -36,7 +36,7 @@ impl JoinedServices {
     pub fn find_service(&self, name: &str) -> Option<(&dyn Service, &'static MethodSpec)> {
         // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
         let as_tool = || self.by_name.iter().find(|(known, _)| is_as_tool(name, known)).map(|(_, found)| found);
-        self.by_name.get(name).or_else(as_tool).map(|(at, row)| (&*self.all[*at], *row))
+        self.by_name.get(name).or_else(as_tool).map(|(index, row)| (&*self.all[*index], *row))
     }
 }
 
@@ -51,11 +51,11 @@ fn is_as_tool(name: &str, known: &str) -> bool {
 
 impl Service for JoinedServices {
     fn methods(&self) -> Vec<&'static MethodSpec> {
-        let of = |(at, service): (usize, &Arc<dyn Service>)| {
+        let own_rows = |(index, service): (usize, &Arc<dyn Service>)| {
             let rows = service.methods().into_iter();
-            rows.filter(|row| self.by_name.get(row.name).is_some_and(|(first, _)| *first == at)).collect::<Vec<_>>()
+            rows.filter(|row| self.by_name.get(row.name).is_some_and(|(first, _)| *first == index)).collect::<Vec<_>>()
         };
-        self.all.iter().enumerate().flat_map(of).collect()
+        self.all.iter().enumerate().flat_map(own_rows).collect()
     }
 
     fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {

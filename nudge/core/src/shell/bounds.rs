@@ -33,12 +33,12 @@ fn nests_little(line: &str) -> bool {
     let bytes = line.as_bytes();
     let mut openings = line.split_ascii_whitespace().filter(|word| OPENING_WORDS.contains(word)).count();
     let (mut deep, mut deep_expansions, mut joined) = (openings, 0, 0);
-    for (at, &byte) in bytes.iter().enumerate() {
-        let expands = at > 0 && matches!(bytes[at - 1], b'$' | b'<' | b'>' | b'=' | b'@' | b'?' | b'*' | b'+');
+    for (index, &byte) in bytes.iter().enumerate() {
+        let expands = index > 0 && matches!(bytes[index - 1], b'$' | b'<' | b'>' | b'=' | b'@' | b'?' | b'*' | b'+');
         match byte {
             b'(' | b'{' | b'`' => {
                 openings += 1;
-                if !is_leaf(&bytes[at + 1..], byte) {
+                if !is_leaf(&bytes[index + 1..], byte) {
                     deep += 1;
                     deep_expansions += usize::from(expands || byte == b'`');
                 }
@@ -97,8 +97,8 @@ fn without_documents(line: &str) -> Cow<'_, str> {
 fn ends_of_documents(line: &str) -> Vec<(&str, bool)> {
     let mut out = Vec::new();
     let mut rest = line;
-    while let Some(at) = rest.find("<<") {
-        rest = &rest[at + 2..];
+    while let Some(start) = rest.find("<<") {
+        rest = &rest[start + 2..];
         if let Some(after) = rest.strip_prefix('<') {
             rest = after;
             continue;

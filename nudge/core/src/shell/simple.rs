@@ -71,18 +71,19 @@ pub(super) fn parse_assignment(word: &str) -> Option<(String, String)> {
 pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
     let name = base_name(words.first()?.as_ref());
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
-    let mut at = 1;
-    while let Some(option) = words.get(at).map(AsRef::as_ref).filter(|word| word.len() > 1 && word.starts_with('-')) {
+    let mut index = 1;
+    while let Some(option) = words.get(index).map(AsRef::as_ref).filter(|word| word.len() > 1 && word.starts_with('-'))
+    {
         if wrapper.other.contains(&option) {
             return None;
         }
-        at += 1 + usize::from(wrapper.valued.contains(&option));
+        index += 1 + usize::from(wrapper.valued.contains(&option));
         if option == "--" {
             break;
         }
     }
-    at += wrapper.words;
-    (at < words.len()).then_some((wrapper.name, at))
+    index += wrapper.words;
+    (index < words.len()).then_some((wrapper.name, index))
 }
 
 /// The text that a shell is to run.
@@ -104,10 +105,10 @@ pub(super) struct ShellOptions {
 impl ShellOptions {
     /// Reads the options of `set`, or of a shell; returns the number of words they take, and whether `c` is among them.
     pub fn read<W: AsRef<str>>(&mut self, words: &[W]) -> (usize, bool) {
-        let (mut at, mut script) = (0, false);
-        while let Some(option) = words.get(at).map(AsRef::as_ref) {
+        let (mut index, mut script) = (0, false);
+        while let Some(option) = words.get(index).map(AsRef::as_ref) {
             let Some(on) = option.chars().next().filter(|c| "-+".contains(*c) && option.len() > 1) else { break };
-            at += 1;
+            index += 1;
             if option == "--" {
                 break;
             }
@@ -120,15 +121,15 @@ impl ShellOptions {
                 self.errexit = on;
             }
             if option.ends_with('o') {
-                match words.get(at).map(AsRef::as_ref) {
+                match words.get(index).map(AsRef::as_ref) {
                     Some("pipefail") => self.pipefail = on,
                     Some("errexit") => self.errexit = on,
                     _ => {}
                 }
-                at += 1;
+                index += 1;
             }
         }
-        (at, script)
+        (index, script)
     }
 }
 
@@ -145,7 +146,7 @@ pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
 
 /// The program of a command, and the number of words that say it.
 pub(super) fn find_program(words: &[String]) -> (String, usize) {
-    let word = |at: usize| words.get(at).map(String::as_str);
+    let word = |index: usize| words.get(index).map(String::as_str);
     let name = base_name(word(0).unwrap_or_default());
     if name == "docker-compose" {
         return ("docker compose".into(), 1);
@@ -156,9 +157,9 @@ pub(super) fn find_program(words: &[String]) -> (String, usize) {
     let version = name.strip_prefix("python").or_else(|| name.strip_prefix("py"));
     if version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.')) {
         // `-u` and the like may stand before it.
-        let at = 1 + usize::from(word(1) != Some("-m") && word(1).is_some_and(|word| word.starts_with('-')));
-        if let (Some("-m"), Some(module)) = (word(at), word(at + 1)) {
-            return (module.into(), at + 2);
+        let flag = 1 + usize::from(word(1) != Some("-m") && word(1).is_some_and(|word| word.starts_with('-')));
+        if let (Some("-m"), Some(module)) = (word(flag), word(flag + 1)) {
+            return (module.into(), flag + 2);
         }
     }
     (name.into(), 1)

@@ -79,9 +79,9 @@ impl ShellWalk {
         }
         let nodes = rable::parse(&bound_line(line)?, false).ok()?;
         self.background |= self.scripts == 0 && nodes.last().is_some_and(ends_in_background);
-        for (at, node) in nodes.iter().enumerate() {
-            let place = if at + 1 == nodes.len() {
-                CommandPlace { told: self.after_others(nodes[..at].iter(), place.told), ..place }
+        for (index, node) in nodes.iter().enumerate() {
+            let place = if index + 1 == nodes.len() {
+                CommandPlace { told: self.after_others(nodes[..index].iter(), place.told), ..place }
             } else {
                 self.before_another(node, place)
             };
@@ -242,19 +242,19 @@ impl ShellWalk {
 
     fn walk_pipeline(&mut self, commands: &[Node], place: CommandPlace) -> Option<()> {
         let any = self.state.options.pipefail;
-        for (at, command) in commands.iter().enumerate() {
-            let rest = &commands[at + 1..];
+        for (index, command) in commands.iter().enumerate() {
+            let rest = &commands[index + 1..];
             let told = match (rest.is_empty(), any) {
                 (false, false) => Told::NOTHING,
                 (_, true) => {
-                    let others = commands[..at].iter().chain(rest);
+                    let others = commands[..index].iter().chain(rest);
                     let alone = others.clone().count() == rest.len() && rest.iter().all(hands_on);
                     Told { failure: place.told.failure && alone, ..place.told }
                 }
                 // The exit code of a pipeline is the last command's.
                 (true, false) => place.told,
             };
-            self.walk_subshell(command, CommandPlace { told, piped: place.piped || at > 0, ..place })?;
+            self.walk_subshell(command, CommandPlace { told, piped: place.piped || index > 0, ..place })?;
         }
         Some(())
     }

@@ -94,16 +94,17 @@ mod tests {
 
     #[test]
     fn hours_with_something_in_them_are_remembered() {
-        let (mut hours, one) = (RecentHours::default(), SuggestCounts { suggestions: 1, ..SuggestCounts::default() });
+        let (mut hours, counts) =
+            (RecentHours::default(), SuggestCounts { suggestions: 1, ..SuggestCounts::default() });
         hours.add_counts(SuggestCounts::default(), 0);
         assert_eq!(hours.to_stats(), []);
         for now in [5 * HOUR_MS, 6 * HOUR_MS - 1, 6 * HOUR_MS, 9 * HOUR_MS + 7, 8 * HOUR_MS] {
-            hours.add_counts(one, now);
+            hours.add_counts(counts, now);
         }
         let told: Vec<_> =
             hours.to_stats().iter().map(|hour| (hour.since / HOUR_MS, hour.counts.suggestions)).collect();
         assert_eq!(told, [(5, 2), (6, 1), (9, 2)]);
-        (0..100).for_each(|hour| hours.add_counts(one, (10 + hour) * HOUR_MS));
+        (0..100).for_each(|hour| hours.add_counts(counts, (10 + hour) * HOUR_MS));
         assert_eq!((hours.to_stats().len(), hours.to_stats()[0].since), (MAX_HOURS, 62 * HOUR_MS));
     }
 }

@@ -253,12 +253,12 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
 
     /// Changes suggestions from one shape to another while there is room, the best first.
     fn promote(&mut self, from: LineShape, to: LineShape) {
-        for at in 0..self.offers.len() {
-            if self.offers[at].shape == from {
-                self.offers[at].shape = to;
+        for index in 0..self.offers.len() {
+            if self.offers[index].shape == from {
+                self.offers[index].shape = to;
                 // Rendering anew is cheap: there are a few hints of a few hundred bytes each.
                 if self.render_text().len() > self.max_bytes {
-                    self.offers[at].shape = from;
+                    self.offers[index].shape = from;
                 }
             }
         }
@@ -270,10 +270,10 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
     }
 
     fn render_shapes(&self, shape_of: impl Fn(&DigestOffer) -> LineShape + Copy) -> String {
-        let of = |shape| self.offers.iter().filter(move |offer| shape_of(offer) == shape);
+        let offers_in = |shape| self.offers.iter().filter(move |offer| shape_of(offer) == shape);
         let mut text = String::new();
         let mut last_head = "";
-        for offer in of(LineShape::Line) {
+        for offer in offers_in(LineShape::Line) {
             if offer.head != last_head {
                 text.push_str(offer.head);
                 last_head = offer.head;
@@ -285,7 +285,7 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
         }
         // Names are grouped by the tool that returns them.
         let mut named: Vec<(&str, Vec<&str>)> = Vec::new();
-        for offer in of(LineShape::Name) {
+        for offer in offers_in(LineShape::Name) {
             match named.iter_mut().find(|(tool, _)| *tool == offer.tool) {
                 Some((_, of_tool)) => of_tool.push(&offer.name),
                 None => named.push((&offer.tool, vec![&offer.name])),
@@ -295,7 +295,7 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
             let _ = writeln!(text, "- also here: {} ({tool} tells them)", names.join(", "));
         }
         // Counts are grouped by the tool that lists them.
-        let nameless = of(LineShape::Number).map(|offer| (&*offer.source, 1));
+        let nameless = offers_in(LineShape::Number).map(|offer| (&*offer.source, 1));
         let mut counts: Vec<(&str, u64)> = Vec::new();
         for (source, count) in nameless.chain(self.held_back.iter().map(|held| (&*held.source, held.count))) {
             match counts.iter_mut().find(|(known, _)| *known == source) {
@@ -396,18 +396,18 @@ mod tests {
 
     #[test]
     fn each_head_stands_above_its_own_lines() {
-        let (one, two) = (hint("one", "1"), hint("two", &"2".repeat(200)));
-        let of = |max_bytes: usize| {
+        let (short, two) = (hint("one", "1"), hint("two", &"2".repeat(200)));
+        let render = |max_bytes: usize| {
             let mut digest = DigestBuilder::new(max_bytes, lists);
-            digest.add_suggestions("Prompt:\n", told(std::slice::from_ref(&one), 4), as_it_is);
+            digest.add_suggestions("Prompt:\n", told(std::slice::from_ref(&short), 4), as_it_is);
             digest.add_suggestions("Start:\n", told(std::slice::from_ref(&two), 3), as_it_is);
             digest.finish()
         };
-        let text = of(2_000);
+        let text = render(2_000);
         assert!(text.starts_with("Prompt:\n- api/one: 1\nStart:\n- api/two: 2222"), "{text}");
         assert!(text.ends_with("2\n(3 more: nudge_query lists them)"), "the last held back those before too: {text}");
         assert_eq!(
-            of(150),
+            render(150),
             "Prompt:\n- api/one: 1\n- also here: api/two (nudge_get_hint tells them)\n(3 more: nudge_query lists them)"
         );
     }

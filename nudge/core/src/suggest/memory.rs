@@ -112,8 +112,8 @@ impl AnswerTelling {
 impl ClientSession {
     /// Drops times older than the window. A time ahead of `now`, from before the clock was set back, counts as now.
     fn live_at(&mut self, now: Millis) {
-        self.times.iter_mut().for_each(|at| *at = now.min(*at));
-        while self.times.front().is_some_and(|&at| now - at >= WINDOW_MS) {
+        self.times.iter_mut().for_each(|time| *time = now.min(*time));
+        while self.times.front().is_some_and(|&time| now - time >= WINDOW_MS) {
             self.times.pop_front();
         }
         for loan in &mut self.loans {
@@ -137,7 +137,7 @@ impl ClientSession {
     fn find_known(&self, event: SuggestEvent, failure: u64, now: Millis) -> SessionKnowledge {
         let is_failure = event == SuggestEvent::Failure;
         let mut needless = if is_failure {
-            self.failures.iter().find(|(of, _)| *of == failure).map(|(_, ids)| ids.clone()).unwrap_or_default()
+            self.failures.iter().find(|(key, _)| *key == failure).map(|(_, ids)| ids.clone()).unwrap_or_default()
         } else {
             Arc::clone(&self.told)
         };
@@ -153,7 +153,7 @@ impl ClientSession {
     fn is_lent(&self, source: &str, change: &OfferChange, now: Millis) -> bool {
         self.open_loans(now)
             .flat_map(|loan| &loan.told.changes)
-            .any(|(of, id, stamp)| (*of, &**id, *stamp) == (source, &*change.id, change.stamp))
+            .any(|(owner, id, stamp)| (*owner, &**id, *stamp) == (source, &*change.id, change.stamp))
     }
 
     fn add_loan(&mut self, loan: AnswerLoan, now: Millis) {
@@ -197,14 +197,14 @@ impl ClientSession {
 
     /// Returns the lines told beside a failed command line.
     fn told_beside(&mut self, failure: u64) -> &mut Ids {
-        let at = self.failures.iter().position(|(of, _)| *of == failure).unwrap_or_else(|| {
+        let index = self.failures.iter().position(|(key, _)| *key == failure).unwrap_or_else(|| {
             if self.failures.len() == MAX_FAILURES {
                 self.failures.pop_front();
             }
             self.failures.push_back((failure, Ids::default()));
             self.failures.len() - 1
         });
-        &mut self.failures[at].1
+        &mut self.failures[index].1
     }
 }
 
@@ -262,7 +262,7 @@ impl Suggester {
         // A session that is not remembered has nothing to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
         let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
-        let Some(AnswerLoan { told, .. }) = lent.and_then(|at| session.loans.remove(at)) else {
+        let Some(AnswerLoan { told, .. }) = lent.and_then(|index| session.loans.remove(index)) else {
             return Ok(ToldAnswer { told: 0 });
         };
         let confirmed = ToldAnswer { told: told.len() };
@@ -354,12 +354,12 @@ impl Suggester {
         }
         memory.hours.add_counts(counts, now);
         if let Some(session) = &request.client_session {
-            let of = LoggedAnswer { session, event, ticket: ticket.as_deref(), now };
+            let answer = LoggedAnswer { session, event, ticket: ticket.as_deref(), now };
             for (source, offer) in &merged.chosen {
-                memory.log.add_line(&of, source, &offer.id, (&offer.name, &offer.line), false);
+                memory.log.add_line(&answer, source, &offer.id, (&offer.name, &offer.line), false);
             }
             for (source, change) in &changes {
-                memory.log.add_line(&of, source, &change.id, (&change.name, &change.line), true);
+                memory.log.add_line(&answer, source, &change.id, (&change.name, &change.line), true);
             }
         }
         let told_change = |(source, change): (&'static str, OfferChange)| ChangedLine {

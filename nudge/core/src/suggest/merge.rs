@@ -49,8 +49,8 @@ pub fn merge_offers<I>(offered: Vec<(&'static str, SourceOffers<I>)>, budget: An
         for queue in &mut queues {
             queue.pass_over(bytes);
         }
-        let Some(at) = next(&queues, half) else { break };
-        let queue = &mut queues[at];
+        let Some(index) = next(&queues, half) else { break };
+        let queue = &mut queues[index];
         let Some(offer) = queue.offers.pop_front_if(|offer| count > 0 || offer.must) else { break };
         (count, bytes) = (count.saturating_sub(1), bytes - offer.line.len());
         queue.used += offer.line.len();
@@ -82,7 +82,7 @@ impl<I> OfferQueue<I> {
 /// Finds the queue with the first offer to tell next.
 fn next<I>(queues: &[OfferQueue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
-        queues.iter().enumerate().filter_map(|(at, queue)| Some((at, queue, queue.offers.front()?))).collect();
+        queues.iter().enumerate().filter_map(|(index, queue)| Some((index, queue, queue.offers.front()?))).collect();
     let is_fair = |queue: &OfferQueue<I>, offer: &Offer<I>| offer.must || queue.used + offer.line.len() <= half;
     let anybody_fair = open.len() > 1 && open.iter().any(|(_, queue, offer)| is_fair(queue, offer));
     open.into_iter()
@@ -97,7 +97,7 @@ fn next<I>(queues: &[OfferQueue<I>], half: usize) -> Option<usize> {
                     _ => Ordering::Less,
                 })
         })
-        .map(|(at, ..)| at)
+        .map(|(index, ..)| index)
 }
 
 #[cfg(test)]
@@ -178,7 +178,7 @@ mod tests {
             (&["a9", "b8! c7!"], 1, 10, "b8!", vec![("one", 1), ("two", 1)]),
             (&["a9", "b8"], 9, 0, "", vec![("one", 1), ("two", 1)]),
         ] {
-            let told: Vec<_> = told.split_whitespace().map(|one| one.split('*').next().unwrap()).collect();
+            let told: Vec<_> = told.split_whitespace().map(|word| word.split('*').next().unwrap()).collect();
             assert_eq!(merged(sources, count, bytes), (told.join(" "), held_back), "{sources:?}");
         }
     }
@@ -189,8 +189,11 @@ mod tests {
         broken.parts = ScoreParts::from([("x", f64::NAN)]);
         let mut loud = offer("b9");
         loud.parts = ScoreParts::from([("x", 7.0)]);
-        let of = |offer| SourceOffers { offers: vec![offer], ..SourceOffers::default() };
-        let merged = merge_offers(vec![("one", of(broken)), ("two", of(loud))], AnswerBudget { count: 9, bytes: 100 });
+        let wrap_offer = |offer| SourceOffers { offers: vec![offer], ..SourceOffers::default() };
+        let merged = merge_offers(
+            vec![("one", wrap_offer(broken)), ("two", wrap_offer(loud))],
+            AnswerBudget { count: 9, bytes: 100 },
+        );
         assert_eq!(merged.chosen.iter().map(|(source, _)| *source).collect::<Vec<_>>(), ["two", "one"]);
     }
 }

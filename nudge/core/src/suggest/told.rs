@@ -155,7 +155,7 @@ impl ToldLog {
     /// Adds a line of an answer.
     pub fn add_line(
         &mut self,
-        of: &LoggedAnswer<'_>,
+        answer: &LoggedAnswer<'_>,
         source: &'static str,
         id: &str,
         (name, line): (&str, &str),
@@ -165,10 +165,10 @@ impl ToldLog {
             self.0.pop_front();
         }
         self.0.push_back(ToldEntry {
-            session: of.session.into(),
-            ticket: of.ticket.map(Into::into),
-            at: of.now,
-            event: of.event,
+            session: answer.session.into(),
+            ticket: answer.ticket.map(Into::into),
+            at: answer.now,
+            event: answer.event,
             source,
             id: id.into(),
             name: name.into(),
@@ -211,7 +211,7 @@ impl ToldLog {
             name: entry.name.clone(),
             line: entry.line.clone(),
             change: entry.change,
-            outcome: entry.outcome.map(|(ok, at)| LineOutcome { ok, at: rfc3339::format_time(at) }),
+            outcome: entry.outcome.map(|(ok, time)| LineOutcome { ok, at: rfc3339::format_time(time) }),
         };
         lines.into_iter().map(|entry| (entry.id.clone(), line(entry))).collect()
     }

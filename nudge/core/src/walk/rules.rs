@@ -129,8 +129,8 @@ impl FolderRules {
     pub fn enter_folder(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
         let mut level = self.new_level();
         let mut has_own = false;
-        for (at, (name, is_there)) in FILES.iter().zip(has).enumerate() {
-            if !is_there || (at == 2 && self.attributes.is_empty()) {
+        for (index, (name, is_there)) in FILES.iter().zip(has).enumerate() {
+            if !is_there || (index == 2 && self.attributes.is_empty()) {
                 continue;
             }
             let file = folder.join(name);
@@ -139,7 +139,7 @@ impl FolderRules {
                 continue;
             }
             let Some(text) = self.read(&file, LinkPolicy::Refused, passed_over) else { continue };
-            let taken = match level.ignored.get_mut(at) {
+            let taken = match level.ignored.get_mut(index) {
                 Some(ignored) => {
                     let mut patterns = RulePatterns::new(folder);
                     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -165,7 +165,7 @@ impl FolderRules {
     #[must_use]
     pub fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         let matches = |list: &Gitignore| to_verdict(&list.matched(path, is_folder));
-        let level = |at: usize| self.levels().find_map(|level| matches(level.ignored.get(at)?));
+        let level = |index: usize| self.levels().find_map(|level| matches(level.ignored.get(index)?));
         let first = self.first.as_deref().and_then(matches);
         let lists = || self.lists.iter().find_map(matches);
         first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists).unwrap_or_default()
@@ -174,9 +174,10 @@ impl FolderRules {
     /// The first of the attributes that a file has, by its place among them.
     #[must_use]
     pub fn find_attribute(&self, path: &Path) -> Option<usize> {
-        let is_set =
-            |at: usize| self.levels().find_map(|level| to_verdict(&level.attributes.get(at)?.matched(path, false)));
-        (0..self.attributes.len()).find(|at| is_set(*at) == Some(true))
+        let is_set = |index: usize| {
+            self.levels().find_map(|level| to_verdict(&level.attributes.get(index)?.matched(path, false)))
+        };
+        (0..self.attributes.len()).find(|index| is_set(*index) == Some(true))
     }
 
     /// The levels from the inside out: the innermost that says something counts.

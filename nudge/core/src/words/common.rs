@@ -19,8 +19,8 @@ pub enum WordWeight {
 /// Returns how much a folded word says in a sentence.
 pub(super) fn weigh_word(folded: &str) -> WordWeight {
     static COMMON: LazyLock<HashMap<&str, WordWeight, RandomState>> = LazyLock::new(|| {
-        let of = |words: &'static str, weight| words.split(' ').map(move |word| (word, weight));
-        of(NOTHING, WordWeight::Nothing).chain(of(LITTLE, WordWeight::Little)).collect()
+        let weigh_words = |words: &'static str, weight| words.split(' ').map(move |word| (word, weight));
+        weigh_words(NOTHING, WordWeight::Nothing).chain(weigh_words(LITTLE, WordWeight::Little)).collect()
     });
     COMMON.get(folded).copied().unwrap_or(WordWeight::Full)
 }

@@ -12,7 +12,7 @@ pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
         let word = row(tiny, "embeddings.word_embeddings.weight", token);
         let place = row(tiny, "embeddings.position_embeddings.weight", position);
         let kind = row(tiny, "embeddings.token_type_embeddings.weight", 0);
-        x.push((0..HIDDEN).map(|at| word[at] + place[at] + kind[at]).collect());
+        x.push((0..HIDDEN).map(|i| word[i] + place[i] + kind[i]).collect());
     }
     let mut x = layer_norm(tiny, "embeddings.LayerNorm", &x);
     for layer in 0..LAYERS {
@@ -24,7 +24,7 @@ pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
         let narrow = linear(tiny, &format!("{layer}.output.dense"), &wide);
         x = layer_norm(tiny, &format!("{layer}.output.LayerNorm"), &add(&narrow, &x));
     }
-    let sum: Vec<f64> = (0..HIDDEN).map(|at| x.iter().map(|row| row[at]).sum()).collect();
+    let sum: Vec<f64> = (0..HIDDEN).map(|column| x.iter().map(|row| row[column]).sum()).collect();
     let length = sum.iter().map(|value| value * value).sum::<f64>().sqrt();
     sum.into_iter().map(|value| value / length).collect()
 }
@@ -35,7 +35,8 @@ fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
     let text = text.to_lowercase().replace(',', " , ").replace('!', " ! ");
     let mut tokens = vec![id("[CLS]").unwrap()];
     for word in text.split_whitespace() {
-        let spelt = || word.char_indices().map(|(at, c)| if at == 0 { c.to_string() } else { format!("##{c}") });
+        let spelt =
+            || word.char_indices().map(|(offset, c)| if offset == 0 { c.to_string() } else { format!("##{c}") });
         match id(word) {
             Some(word) => tokens.push(word),
             None => {
@@ -64,8 +65,8 @@ fn attention(tiny: &Tiny, layer: &str, x: &Matrix) -> Matrix {
             let scores = keys.iter().map(|key| dot(&query[span.clone()], &key[span.clone()]) / (size as f64).sqrt());
             let weights: Vec<f64> = scores.map(f64::exp).collect();
             let sum: f64 = weights.iter().sum();
-            for at in span.clone() {
-                out[at] = weights.iter().zip(&values).map(|(weight, value)| weight / sum * value[at]).sum();
+            for column in span.clone() {
+                out[column] = weights.iter().zip(&values).map(|(weight, value)| weight / sum * value[column]).sum();
             }
         }
     }
@@ -75,7 +76,7 @@ fn attention(tiny: &Tiny, layer: &str, x: &Matrix) -> Matrix {
 fn linear(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
     let (shape, weights) = &tiny.tensors[&format!("{name}.weight")];
     let bias = &tiny.tensors[&format!("{name}.bias")].1;
-    let of = |row: &Vec<f64>| -> Vec<f64> {
+    let transform_row = |row: &Vec<f64>| -> Vec<f64> {
         let outputs = weights.chunks(shape[1]).zip(bias);
         outputs
             .map(|(weights, bias)| {
@@ -83,25 +84,25 @@ fn linear(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
             })
             .collect()
     };
-    x.iter().map(of).collect()
+    x.iter().map(transform_row).collect()
 }
 
 fn layer_norm(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
     let (weight, bias) = (row(tiny, &format!("{name}.weight"), 0), row(tiny, &format!("{name}.bias"), 0));
-    let of = |row: &Vec<f64>| {
+    let normalize_row = |row: &Vec<f64>| {
         let mean = row.iter().sum::<f64>() / row.len() as f64;
         let variance = row.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / row.len() as f64;
         let scaled = row.iter().map(|value| (value - mean) / (variance + 1e-12).sqrt());
         scaled.zip(weight.iter().zip(&bias)).map(|(value, (weight, bias))| value * weight + bias).collect()
     };
-    x.iter().map(of).collect()
+    x.iter().map(normalize_row).collect()
 }
 
 /// A row of a table, or a list as a whole.
-fn row(tiny: &Tiny, name: &str, at: usize) -> Vec<f64> {
+fn row(tiny: &Tiny, name: &str, index: usize) -> Vec<f64> {
     let (shape, values) = &tiny.tensors[name];
     let width = shape[shape.len() - 1];
-    values[at * width..(at + 1) * width].iter().map(|&value| f64::from(value)).collect()
+    values[index * width..(index + 1) * width].iter().map(|&value| f64::from(value)).collect()
 }
 
 fn add(a: &Matrix, b: &Matrix) -> Matrix {

@@ -22,10 +22,10 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             let line = CommandLine::new(words);
             Some(if has_all { line.with_words("--workspace") } else { line })
         };
-        let of = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
+        let scope = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
         let line = file.line_of(&[if is_workspace { "workspace" } else { "package" }]);
-        add("build", line_of("cargo build"), &format!("builds {of}"), line);
-        add("test", line_of("cargo test"), &format!("tests {of}"), line);
+        add("build", line_of("cargo build"), &format!("builds {scope}"), line);
+        add("test", line_of("cargo test"), &format!("tests {scope}"), line);
     }
     if let Some(package) = package {
         let bins: Vec<_> =
@@ -56,16 +56,19 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
 /// Returns true when a folder above has a Cargo.toml with a workspace.
 fn above_is_workspace(file: &SeedFile<'_>) -> bool {
     let folder = file.top.join(file.folder);
-    folder.ancestors().skip(1).take_while(|at| at.starts_with(file.top)).any(|at| {
-        let text =
-            nudge_core::foreign::read_text(&at.join("Cargo.toml"), nudge_core::foreign::LinkPolicy::Refused, 1 << 20);
+    folder.ancestors().skip(1).take_while(|ancestor| ancestor.starts_with(file.top)).any(|ancestor| {
+        let text = nudge_core::foreign::read_text(
+            &ancestor.join("Cargo.toml"),
+            nudge_core::foreign::LinkPolicy::Refused,
+            1 << 20,
+        );
         text.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
     })
 }
 
 pub fn read_aliases(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let config = file.parse_toml()?;
-    let of = |(name, alias): (&str, &Value)| {
+    let read_alias = |(name, alias): (&str, &Value)| {
         let words = match alias {
             Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
             other => command_text(other)?,
@@ -79,5 +82,5 @@ pub fn read_aliases(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             folder: None,
         })
     };
-    Ok(iter_members(&config["alias"]).filter_map(of).collect())
+    Ok(iter_members(&config["alias"]).filter_map(read_alias).collect())
 }

@@ -92,8 +92,8 @@ pub fn read_github(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let workflow = file.parse_yaml()?;
     let mut out = Vec::new();
     for (job, table) in iter_members(&workflow["jobs"]) {
-        let at = |value: &Value| value["defaults"]["run"]["working-directory"].as_str().map(str::to_owned);
-        let default = at(table).or_else(|| at(&workflow)).unwrap_or_default();
+        let default_folder = |value: &Value| value["defaults"]["run"]["working-directory"].as_str().map(str::to_owned);
+        let default = default_folder(table).or_else(|| default_folder(&workflow)).unwrap_or_default();
         for step in table["steps"].as_array().into_iter().flatten() {
             let Some(run) = step["run"].as_str() else { continue };
             let place = step["working-directory"].as_str().unwrap_or(&default);

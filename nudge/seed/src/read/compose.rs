@@ -9,7 +9,7 @@ const MOST: usize = 12;
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let config = file.parse_yaml()?;
     let services: Vec<_> = iter_members(&config["services"]).take(MOST).collect();
-    let one = |name: &str| {
+    let read_service = |name: &str| {
         let service = &config["services"][name];
         let about = service["image"].as_str().map(|image| format!("image {image}")).or_else(|| {
             let build = &service["build"];
@@ -35,7 +35,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         });
     }
     if names.len() > 1 {
-        out.extend(names.into_iter().filter_map(one));
+        out.extend(names.into_iter().filter_map(read_service));
     }
     Ok(out)
 }

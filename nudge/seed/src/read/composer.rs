@@ -7,7 +7,7 @@ use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let package = file.parse_json()?;
-    let of = |(name, script): (&str, &Value)| {
+    let read_script = |(name, script): (&str, &Value)| {
         let is_event = name.starts_with("pre-") || name.starts_with("post-");
         let about = package["scripts-descriptions"][name].as_str().map(str::to_owned).or_else(|| command_text(script));
         let command = CommandLine::new("composer run").word(name)?;
@@ -19,5 +19,5 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             folder: None,
         })
     };
-    Ok(iter_members(&package["scripts"]).filter_map(of).collect())
+    Ok(iter_members(&package["scripts"]).filter_map(read_script).collect())
 }

@@ -20,7 +20,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         let value = &config[*name];
         let commands: Vec<_> = match value {
             Value::Object(several) => several.values().filter_map(words).collect(),
-            one => words(one).into_iter().collect(),
+            single => words(single).into_iter().collect(),
         };
         for command in commands {
             let about = "prepares a new checkout".to_owned();

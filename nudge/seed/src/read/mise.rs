@@ -13,7 +13,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             .collect());
     }
     let config = file.parse_toml()?;
-    let of = |(name, task): (&str, &Value)| {
+    let read_task = |(name, task): (&str, &Value)| {
         let about = task["description"].as_str().map(str::to_owned).or_else(|| command_text(task));
         let command = CommandLine::new("mise run").word(name)?;
         (task["hide"] != true).then(|| FoundCommand {
@@ -24,7 +24,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             folder: None,
         })
     };
-    let mut out: Vec<FoundCommand> = iter_members(&config["tasks"]).filter_map(of).collect();
+    let mut out: Vec<FoundCommand> = iter_members(&config["tasks"]).filter_map(read_task).collect();
     let tools: Vec<_> = iter_members(&config["tools"])
         .map(|(name, version)| {
             format!("{name} {}", version.as_str().or(version["version"].as_str()).unwrap_or_default())

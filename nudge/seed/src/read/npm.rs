@@ -41,9 +41,9 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let manager = known.or_else(|| file.find_nearest(LOCKS)).unwrap_or("npm");
     let scripts = &package["scripts"];
     let is_around = |name: &str| {
-        ["pre", "post"].iter().filter_map(|when| name.strip_prefix(when)).any(|of| scripts[of].is_string())
+        ["pre", "post"].iter().filter_map(|when| name.strip_prefix(when)).any(|base| scripts[base].is_string())
     };
-    let of = |(name, script): (&str, &Value)| {
+    let read_script = |(name, script): (&str, &Value)| {
         let script = script.as_str()?;
         let is_useful = !BY_ITSELF.contains(&name)
             && !is_around(name)
@@ -60,5 +60,5 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         let line = file.line_of(&["scripts", name]);
         is_useful.then(|| FoundCommand { name: name.to_owned(), command, about: script.to_owned(), line, folder: None })
     };
-    Ok(iter_members(scripts).filter_map(of).collect())
+    Ok(iter_members(scripts).filter_map(read_script).collect())
 }

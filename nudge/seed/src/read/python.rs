@@ -51,7 +51,7 @@ fn read_tasks(
     below: &[&str],
     command: impl Fn(&str) -> Option<CommandLine>,
 ) -> Vec<FoundCommand> {
-    let of = |(name, task): (&str, &Value)| {
+    let read_task = |(name, task): (&str, &Value)| {
         let is_around = ["pre_", "post_", "_"].iter().any(|start| name.starts_with(start));
         let needs = task["args"]
             .as_array()
@@ -68,7 +68,7 @@ fn read_tasks(
             folder: None,
         })
     };
-    iter_members(table).filter_map(of).collect()
+    iter_members(table).filter_map(read_task).collect()
 }
 
 pub fn read_poe(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
@@ -96,7 +96,7 @@ pub fn read_hatch(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
 }
 
 fn read_environments(file: &SeedFile<'_>, envs: &Value) -> Vec<FoundCommand> {
-    let of = |(env, table): (&str, &Value)| {
+    let read_environment = |(env, table): (&str, &Value)| {
         let place = if env == "default" { String::new() } else { format!("{env}:") };
         read_tasks(file, &table["scripts"], &[env, "scripts"], |name| {
             CommandLine::new("hatch run").word(&format!("{place}{name}"))
@@ -105,5 +105,5 @@ fn read_environments(file: &SeedFile<'_>, envs: &Value) -> Vec<FoundCommand> {
         .map(|found| FoundCommand { name: format!("{place}{}", found.name), ..found })
         .collect::<Vec<_>>()
     };
-    iter_members(envs).flat_map(of).collect()
+    iter_members(envs).flat_map(read_environment).collect()
 }

@@ -7,7 +7,7 @@ use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let tasks = &file.parse_yaml()?["tasks"];
-    let of = |(name, task): (&str, &Value)| {
+    let read_task = |(name, task): (&str, &Value)| {
         let is_internal = task["internal"] == true || name.contains('*') || name == "default";
         let needs = task["requires"]["vars"].is_array();
         let about = ["desc", "summary"].iter().find_map(|field| task[*field].as_str()).map(str::to_owned);
@@ -22,5 +22,5 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             folder: None,
         })
     };
-    Ok(iter_members(tasks).filter_map(of).collect())
+    Ok(iter_members(tasks).filter_map(read_task).collect())
 }

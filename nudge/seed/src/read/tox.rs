@@ -37,15 +37,15 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
                 out.len() - 1
             });
         } else if begins && (line.trim().is_empty() || line.trim().starts_with(['#', ';'])) {
-        } else if let Some(at) = current.filter(|_| std::mem::take(&mut begins) && line.starts_with([' ', '\t'])) {
-            if out[at].about.is_empty() {
-                line.trim().trim_end_matches('\\').trim().clone_into(&mut out[at].about);
+        } else if let Some(index) = current.filter(|_| std::mem::take(&mut begins) && line.starts_with([' ', '\t'])) {
+            if out[index].about.is_empty() {
+                line.trim().trim_end_matches('\\').trim().clone_into(&mut out[index].about);
             }
-        } else if let (Some(at), Some((key, value))) = (current, line.split_once('='))
-            && (key.trim() == "description" || (key.trim() == "commands" && out[at].about.is_empty()))
+        } else if let (Some(index), Some((key, value))) = (current, line.split_once('='))
+            && (key.trim() == "description" || (key.trim() == "commands" && out[index].about.is_empty()))
         {
             begins = key.trim() == "commands" && value.trim().is_empty();
-            value.trim().clone_into(&mut out[at].about);
+            value.trim().clone_into(&mut out[index].about);
         }
     }
     if is_tox { Ok(out) } else { Ok(Vec::new()) }

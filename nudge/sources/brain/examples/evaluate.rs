@@ -88,8 +88,14 @@ impl Score {
     }
 
     fn shown(&self) -> String {
-        let of = |sum: f64| format!("{:.3}", sum / self.count);
-        format!("{} {} {} {}", of(self.gain), of(self.first), of(self.fifth), of(self.tenth))
+        let format_mean = |sum: f64| format!("{:.3}", sum / self.count);
+        format!(
+            "{} {} {} {}",
+            format_mean(self.gain),
+            format_mean(self.first),
+            format_mean(self.fifth),
+            format_mean(self.tenth)
+        )
     }
 }
 
@@ -110,16 +116,16 @@ fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -
         halves[usize::from(question.held_out)].add(found.iter().position(|id| *id == question.wanted));
         if !question.linked.is_empty() {
             let came = question.linked.iter().filter(|id| found.iter().take(LIMIT).any(|own| own == *id)).count();
-            let (came, of) = (u32::try_from(came).unwrap(), u32::try_from(question.linked.len()).unwrap());
+            let (came, total) = (u32::try_from(came).unwrap(), u32::try_from(question.linked.len()).unwrap());
             let half = &mut linked[usize::from(question.held_out)];
-            *half = (half.0 + f64::from(came) / f64::from(of), half.1 + 1.0);
+            *half = (half.0 + f64::from(came) / f64::from(total), half.1 + 1.0);
         }
     }
     times.sort_unstable();
     let gain = [0, 1].map(|half| halves[half].gain / halves[half].count);
     let [tuned, held] = halves.map(|half| half.shown());
     let median = times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64() * 1e3;
-    let linked = linked.map(|(sum, of)| sum / of);
+    let linked = linked.map(|(sum, count)| sum / count);
     println!("{name:<34} {tuned} {:.3}   {held} {:.3} {median:>8.2} ms", linked[0], linked[1]);
     Figures { gain, linked }
 }
@@ -128,8 +134,8 @@ fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -
 fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
     let params = json!({"task_description": question.query, "limit": LIMIT, "hops": hops, "max_chars": 200});
     let answer = call(source, "context", &params);
-    let of = |name: &str| answer[name].as_array().unwrap().clone();
-    of("units").into_iter().chain(of("related")).map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
+    let list_of = |name: &str| answer[name].as_array().unwrap().clone();
+    list_of("units").into_iter().chain(list_of("related")).map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Makes all vectors, as the server does beside its work.
@@ -211,13 +217,13 @@ fn gate(source: &dyn Source, questions: &[Question]) {
     let mut kept: BTreeMap<(bool, &str), (usize, usize)> = BTreeMap::new();
     for question in questions.iter().filter(|question| question.group != "git") {
         let params = json!({"task_description": question.query, "domain": "python", "max_chars": 200});
-        let of = kept.entry((question.held_out, &question.group)).or_default();
-        of.0 += usize::from(call(source, "context", &params)["weak"] == false);
-        of.1 += 1;
+        let counts = kept.entry((question.held_out, &question.group)).or_default();
+        counts.0 += usize::from(call(source, "context", &params)["weak"] == false);
+        counts.1 += 1;
     }
-    for ((held_out, group), (kept, of)) in kept {
+    for ((held_out, group), (kept, total)) in kept {
         let half = if held_out { "held out" } else { "tuned on" };
-        println!("{half}: of {of} {group} questions to the python manuals, {kept} are answered without a doubt");
+        println!("{half}: of {total} {group} questions to the python manuals, {kept} are answered without a doubt");
     }
 }
 
@@ -254,17 +260,19 @@ fn main() {
     let bare = |text: &str| -> Vec<String> {
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
-    evaluate("FTS5, all words", &questions, |one| plain.by_words(bare(&one.query).iter().map(String::as_str), " "));
-    let any_word = evaluate("FTS5, any word", &questions, |one| {
-        plain.by_words(bare(&one.query).iter().map(String::as_str), " OR ")
+    evaluate("FTS5, all words", &questions, |question| {
+        plain.by_words(bare(&question.query).iter().map(String::as_str), " ")
     });
-    evaluate("FTS5, any word that says something", &questions, |one| {
-        plain.by_words(QuestionWords::of_query(&one.query).iter(), " OR ")
+    let any_word = evaluate("FTS5, any word", &questions, |question| {
+        plain.by_words(bare(&question.query).iter().map(String::as_str), " OR ")
     });
-    let words = evaluate("words: relevance", &questions, |one| ids(&*lexical, one, 0));
+    evaluate("FTS5, any word that says something", &questions, |question| {
+        plain.by_words(QuestionWords::of_query(&question.query).iter(), " OR ")
+    });
+    let words = evaluate("words: relevance", &questions, |question| ids(&*lexical, question, 0));
     let ranks = open(&set, "ranks", Arc::new(NoModels));
-    evaluate("words: bm25", &questions, |one| ids(&*ranks, one, 0));
-    let related = evaluate("words: relevance, with relations", &questions, |one| ids(&*lexical, one, 2));
+    evaluate("words: bm25", &questions, |question| ids(&*ranks, question, 0));
+    let related = evaluate("words: relevance, with relations", &questions, |question| ids(&*lexical, question, 2));
     if std::env::args().any(|argument| argument == "--check") {
         return check(&any_word, &words, &related);
     }
@@ -275,11 +283,11 @@ fn main() {
     let relevance = source("relevance");
     make_vectors(&relevance);
     let plain = Plain::open(stands["index"].as_str().unwrap());
-    evaluate("vectors alone", &questions, |one| plain.by_meaning(&*model, &one.query));
+    evaluate("vectors alone", &questions, |question| plain.by_meaning(&*model, &question.query));
     for name in ["relevance", "ranks", "seed"] {
         let source = source(name);
-        evaluate(name, &questions, |one| ids(&*source, one, 0));
-        evaluate(&format!("{name}, with relations"), &questions, |one| ids(&*source, one, 2));
+        evaluate(name, &questions, |question| ids(&*source, question, 0));
+        evaluate(&format!("{name}, with relations"), &questions, |question| ids(&*source, question, 2));
     }
     gate(&*relevance, &questions);
 }

@@ -23,9 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let place = tempfile::tempdir()?;
     let brain = place.path().join("brain");
     fs::create_dir(&brain)?;
-    (0..NOTES).try_for_each(|at| fs::write(brain.join(format!("n{at}.md")), note(at, "")))?;
-    let of = |name: &str| env::var(format!("NUDGE_TEST_BOLT{name}")).unwrap_or_default();
-    let (address, user, password, database) = (of(""), of("_USER"), of("_PASSWORD"), of("_DATABASE"));
+    (0..NOTES).try_for_each(|number| fs::write(brain.join(format!("n{number}.md")), note(number, "")))?;
+    let read_variable = |name: &str| env::var(format!("NUDGE_TEST_BOLT{name}")).unwrap_or_default();
+    let (address, user, password, database) =
+        (read_variable(""), read_variable("_USER"), read_variable("_PASSWORD"), read_variable("_DATABASE"));
     let root = brain.to_string_lossy();
     let server = [
         ("brain.root", &*root),
@@ -41,8 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for hops in 1..=3 {
         let (mut server, mut index) = (Vec::new(), Vec::new());
-        for at in 0..QUESTIONS {
-            let question = json!({"task_description": format!("word{} of note", at * 7), "limit": 10, "hops": hops});
+        for number in 0..QUESTIONS {
+            let question =
+                json!({"task_description": format!("word{} of note", number * 7), "limit": 10, "hops": hops});
             for (source, times) in [(&by_server, &mut server), (&by_index, &mut index)] {
                 let begun = Instant::now();
                 let answer = call(&**source, "context", &question)?;
@@ -61,12 +63,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn note(at: usize, more: &str) -> String {
-    let mut text = format!("---\nid: n{at}\n");
-    if at < RELATIONS {
-        let _ = writeln!(text, "related: [{{id: n{}, type: uses}}]", (at * 31 + 17) % NOTES);
+fn note(number: usize, more: &str) -> String {
+    let mut text = format!("---\nid: n{number}\n");
+    if number < RELATIONS {
+        let _ = writeln!(text, "related: [{{id: n{}, type: uses}}]", (number * 31 + 17) % NOTES);
     }
-    let _ = writeln!(text, "---\n# Note {at}\n\nOf word{} and word{}.\n{more}", at % 700, at % 131);
+    let _ = writeln!(text, "---\n# Note {number}\n\nOf word{} and word{}.\n{more}", number % 700, number % 131);
     text
 }
 
@@ -100,6 +102,6 @@ fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
 /// The middle one, and the one that 95 of 100 stay below.
 fn told(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
-    let at = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1_000.0;
-    format!("p50 {:.1} ms, p95 {:.1} ms", at(50), at(95))
+    let percentile = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1_000.0;
+    format!("p50 {:.1} ms, p95 {:.1} ms", percentile(50), percentile(95))
 }

@@ -16,8 +16,8 @@ pub fn server() -> Option<BoltServer> {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
         return None;
     };
-    let of = |name: &str| std::env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
-    let (user, password, database) = (of("USER"), of("PASSWORD"), of("DATABASE"));
+    let read_variable = |name: &str| std::env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
+    let (user, password, database) = (read_variable("USER"), read_variable("PASSWORD"), read_variable("DATABASE"));
     let settings = [
         ("brain.bolt", &*address),
         ("brain.bolt_user", &*user),

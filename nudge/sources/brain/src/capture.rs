@@ -190,13 +190,14 @@ fn work_on_job(worker: &CaptureWorker<'_>, id: &str, host: &CommandHost<'_>) -> 
 fn print_requests(worker: &CaptureWorker<'_>, mut job: CaptureJob, host: &CommandHost<'_>) -> Result<()> {
     let id = one_line(&job.id, 40);
     let JobPreview { requests, done, withheld, blocked } = worker.preview_job(&mut job)?;
-    let of = done + requests.len();
-    for (at, bytes) in requests.iter().enumerate() {
-        if at > 0 {
+    let total = done + requests.len();
+    for (index, bytes) in requests.iter().enumerate() {
+        if index > 0 {
             let line = format!("{id}: the titles of what the requests before bring are added to the next one");
             (host.say)(&line, &json!({"job": job.id, "note": line}));
         }
-        let event = json!({"job": job.id, "request": done + at + 1, "of": of, "bytes": bytes, "withheld": withheld});
+        let event =
+            json!({"job": job.id, "request": done + index + 1, "of": total, "bytes": bytes, "withheld": withheld});
         (host.show)(bytes, &event);
     }
     if let Some(why) = blocked {
@@ -221,7 +222,7 @@ fn print_job(job: &CaptureJob, host: &CommandHost<'_>) {
         parts.push(format_count(job.units.len(), "unit"));
     }
     if !job.rejected.is_empty() {
-        let gates: std::collections::BTreeSet<_> = job.rejected.iter().map(|one| one.gate.as_str()).collect();
+        let gates: std::collections::BTreeSet<_> = job.rejected.iter().map(|proposal| proposal.gate.as_str()).collect();
         let gates = gates.into_iter().collect::<Vec<_>>().join(", ");
         parts.push(format!("{} refused ({gates})", job.rejected.len()));
     }
@@ -295,8 +296,12 @@ fn review_of(job: &CaptureJob, repos: &mut BTreeMap<PathBuf, Option<BrainRepo>>)
 fn find_transcripts() -> Vec<PathBuf> {
     const MAX: usize = 10_000;
     let home = std::env::home_dir().unwrap_or_default();
-    let at = |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
-    let folders = [at("CLAUDE_CONFIG_DIR", ".claude").join("projects"), at("CODEX_HOME", ".codex").join("sessions")];
+    let folder_of =
+        |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
+    let folders = [
+        folder_of("CLAUDE_CONFIG_DIR", ".claude").join("projects"),
+        folder_of("CODEX_HOME", ".codex").join("sessions"),
+    ];
     let counts = |path: &Path, is_folder: bool| is_folder || path.extension().is_some_and(|ending| ending == "jsonl");
     let plan = WalkPlan { reads_rules: false, max_depth: 4, counts: &counts, ..WalkPlan::default() };
     let mut found = Vec::new();

@@ -101,21 +101,21 @@ pub fn chunk_text(text: &str, outline: &TextOutline) -> Vec<TextChunk> {
 /// The sections, short ones joined.
 fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup<'a>> {
     let mut pieces: Vec<BlockGroup<'a>> = Vec::new();
-    let mut at = 0;
+    let mut begin = 0;
     for blocks in outline.blocks.chunk_by(|a, b| a.section == b.section) {
-        let end = at + blocks.len();
+        let end = begin + blocks.len();
         let Some(OutlineSection { level, path }) = blocks.first().and_then(|first| outline.sections.get(first.section))
         else {
             continue;
         };
         let piece = BlockGroup {
-            blocks: at..end,
-            tokens: sizes[at..end].iter().sum(),
+            blocks: begin..end,
+            tokens: sizes[begin..end].iter().sum(),
             level: *level,
             path,
             is_bare: blocks.iter().all(|block| block.form == BlockForm::Heading),
         };
-        at = end;
+        begin = end;
         match pieces.last_mut() {
             Some(last) if last.can_join(&piece) => last.join(&piece),
             _ => pieces.push(piece),
@@ -155,12 +155,13 @@ fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range
     // The start of the open piece, and its tokens.
     let mut open: Option<(usize, usize)> = None;
     let mut end = 0;
-    for (at, (block, size)) in blocks.iter().zip(sizes).enumerate() {
+    for (index, (block, size)) in blocks.iter().zip(sizes).enumerate() {
         if let Some((begin, used)) = open
             && used + size > MAX_TOKENS
         {
             ranges.push(begin..end);
-            let repeated = find_overlap(text, &blocks[..at], &sizes[..at], MAX_TOKENS.saturating_sub(*size), begin);
+            let repeated =
+                find_overlap(text, &blocks[..index], &sizes[..index], MAX_TOKENS.saturating_sub(*size), begin);
             open = repeated.map(|from| (from, count_tokens(&text[from..end])));
         }
         end = block.range.end;
@@ -202,9 +203,10 @@ fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usiz
     let last = blocks.last().filter(|last| last.form == BlockForm::Prose)?;
     let begin = last.range.start.max(after + 1);
     let prose = text.get(begin..last.range.end)?;
-    let ends = prose.match_indices([' ', '\n']).filter(|(at, _)| prose[..*at].ends_with(['.', '!', '?', ':', '。']));
-    let mut begins = ends.map(|(at, _)| at + 1);
-    begins.find(|at| count_tokens(&prose[*at..]) <= room).map(|at| begin + at)
+    let ends =
+        prose.match_indices([' ', '\n']).filter(|(offset, _)| prose[..*offset].ends_with(['.', '!', '?', ':', '。']));
+    let mut begins = ends.map(|(offset, _)| offset + 1);
+    begins.find(|offset| count_tokens(&prose[*offset..]) <= room).map(|offset| begin + offset)
 }
 
 /// The parts of a block that is too large, cut at ends of lines, within a line after a sentence, a word, or anywhere.
@@ -218,9 +220,9 @@ fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
         let end = if fits == rest.len() {
             fits
         } else {
-            let after_line = head.rfind('\n').map(|at| at + 1);
-            let after_sentence = || head.rfind(". ").map(|at| at + 2);
-            let after_word = || head.rfind(char::is_whitespace).map(|at| at + 1);
+            let after_line = head.rfind('\n').map(|offset| offset + 1);
+            let after_sentence = || head.rfind(". ").map(|offset| offset + 2);
+            let after_word = || head.rfind(char::is_whitespace).map(|offset| offset + 1);
             let cut = after_line.or_else(after_sentence).or_else(after_word).unwrap_or(fits);
             if text.is_char_boundary(begin + cut) { cut } else { fits }
         };
@@ -240,7 +242,7 @@ fn count_fitting_bytes(text: &str) -> usize {
         c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| counter.add_byte(byte));
         counter.total() > MAX_TOKENS
     };
-    text.char_indices().find(|(_, c)| is_over(*c)).map_or(text.len(), |(at, _)| at)
+    text.char_indices().find(|(_, c)| is_over(*c)).map_or(text.len(), |(offset, _)| offset)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn how_short_and_how_long_a_section_is() {
         (&[10, 10, 480], &[500]),
         (&[10, 20, 30, 460], &[60, 460]),
     ] {
-        let sections = sizes.iter().enumerate().map(|(at, size)| section(&format!("a{at}"), *size));
+        let sections = sizes.iter().enumerate().map(|(index, size)| section(&format!("a{index}"), *size));
         // What they belong to has no room for any of them.
         let text = format!("# A\n\n{}\n{}", words(505), sections.collect::<String>());
         let found = breadcrumbs(&text).into_iter().skip(1).map(|(_, tokens)| tokens).collect::<Vec<_>>();

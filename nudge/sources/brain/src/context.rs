@@ -226,11 +226,12 @@ impl BrainSource {
             let question =
                 BrainQuestion { words, known, thought, memory, fusion, first: &[], limit: rerank::MOST, hops: 0 };
             let units = find_units(c, &IndexRelations(c), question, filter)?.units;
-            let note = |one: &RankedUnit| {
+            let note = |ranked: &RankedUnit| {
                 let mut room = CHARS;
-                let best = one.chunks.first().map(|best| read_section(c, best.chunk, &mut room)).transpose()?.flatten();
+                let best =
+                    ranked.chunks.first().map(|best| read_section(c, best.chunk, &mut room)).transpose()?.flatten();
                 let text = best.map(|section| section.text).unwrap_or_default();
-                Ok((one.unit, (make_safe(&UnitRow::read(c, one.unit)?.title), text)))
+                Ok((ranked.unit, (make_safe(&UnitRow::read(c, ranked.unit)?.title), text)))
             };
             units.iter().map(note).collect::<Result<Vec<_>, TransactionFailure>>()
         });
@@ -240,7 +241,7 @@ impl BrainSource {
             return Ok(Vec::new());
         }
         let (units, notes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok(reranker.order_notes(task, &notes)?.into_iter().map(|at| units[at]).collect())
+        Ok(reranker.order_notes(task, &notes)?.into_iter().map(|position| units[position]).collect())
     }
 
     /// Returns the mirror and its time to answer, when it has the same as the index; else the reason why it is not
@@ -295,12 +296,13 @@ fn build_answer(
         });
     }
     let mut related = Vec::new();
-    for one in &answer.related {
-        let (UnitRow { id, title, path, .. }, via) = (UnitRow::read(c, one.unit)?, UnitRow::read(c, one.via)?.id);
+    for reached in &answer.related {
+        let (UnitRow { id, title, path, .. }, via) =
+            (UnitRow::read(c, reached.unit)?, UnitRow::read(c, reached.via)?.id);
         let sql = "SELECT id FROM chunk WHERE unit = ?1 AND ord = 0";
-        let first = c.prepare_cached(sql)?.query_map([one.unit], |row| row.get(0))?.next().transpose()?;
+        let first = c.prepare_cached(sql)?.query_map([reached.unit], |row| row.get(0))?.next().transpose()?;
         let section = first.map(|first| read_section(c, first, &mut room)).transpose()?.flatten();
-        related.push(RelatedUnit { id, title, path, via, relation: one.kind.clone(), hop: one.hop, section });
+        related.push(RelatedUnit { id, title, path, via, relation: reached.kind.clone(), hop: reached.hop, section });
     }
     for (ranked, told) in answer.units.iter().zip(&mut units) {
         for more in pick_further(&ranked.chunks) {
@@ -314,7 +316,7 @@ fn build_answer(
 /// The sections of a unit that are nearly as good as its best.
 fn pick_further(chunks: &[ChunkCandidate]) -> impl Iterator<Item = &ChunkCandidate> {
     let floor = chunks.first().map_or(f64::MAX, |best| best.of.score() * NEARLY_AS_GOOD);
-    chunks.iter().skip(1).take(SECTIONS - 1).filter(move |one| one.of.score() >= floor)
+    chunks.iter().skip(1).take(SECTIONS - 1).filter(move |chunk| chunk.of.score() >= floor)
 }
 
 /// A section, as much of it as there is room for.

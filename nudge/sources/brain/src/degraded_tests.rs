@@ -37,9 +37,12 @@ fn an_index_that_cannot_grow_answers_what_it_has_and_goes_on_when_there_is_room(
         index.db.write(limit).unwrap();
     };
     limit(1);
-    for at in 0..200 {
-        fs::write(folder.path().join(format!("brain/b{at}.md")), format!("# B{at}\n\n{}\n", "more words ".repeat(300)))
-            .unwrap();
+    for number in 0..200 {
+        fs::write(
+            folder.path().join(format!("brain/b{number}.md")),
+            format!("# B{number}\n\n{}\n", "more words ".repeat(300)),
+        )
+        .unwrap();
     }
     let answer = context(&brains, "clients wait");
     let degraded = answer["degraded"][0].as_str().unwrap();
@@ -151,8 +154,9 @@ fn a_file_that_changes_is_read_before_all_vectors_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("brain");
     fs::create_dir(&root).unwrap();
-    for at in 0..40 {
-        fs::write(root.join(format!("n{at}.md")), format!("# Note {at}\n\nClients wait {at} times.\n")).unwrap();
+    for number in 0..40 {
+        fs::write(root.join(format!("n{number}.md")), format!("# Note {number}\n\nClients wait {number} times.\n"))
+            .unwrap();
     }
     let model = Arc::new(WritesANote {
         note: root.join("late.md"),

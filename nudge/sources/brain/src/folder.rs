@@ -324,8 +324,8 @@ mod tests {
         let config = BrainConfig { ignore: vec!["drafts/".into(), "[".into()], ..BrainConfig::default() };
         assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
         assert!(folder.list_files(&config, Some(Instant::now())).is_some(), "a few take no time");
-        for at in 0..256 {
-            fs::write(place.path().join(format!("{at}.md")), "x").unwrap();
+        for number in 0..256 {
+            fs::write(place.path().join(format!("{number}.md")), "x").unwrap();
         }
         assert!(folder.list_files(&config, Some(Instant::now())).is_none(), "no time at all");
     }

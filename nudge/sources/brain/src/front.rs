@@ -36,18 +36,18 @@ pub fn split_file(text: &str) -> FileParts<'_> {
         return whole;
     }
     let begin = mark + first.len();
-    let mut at = begin;
+    let mut offset = begin;
     for line in text[begin..].split_inclusive('\n') {
         if matches!(line.trim_end(), "---" | "...") {
-            let end = at + line.len();
+            let end = offset + line.len();
             return FileParts {
                 open: &text[..begin],
-                yaml: &text[begin..at],
-                close: &text[at..end],
+                yaml: &text[begin..offset],
+                close: &text[offset..end],
                 body: &text[end..],
             };
         }
-        at += line.len();
+        offset += line.len();
     }
     whole
 }
@@ -67,7 +67,7 @@ pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
         return Err(2);
     }
     // The fence is line 1.
-    serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |at| at.line()) + 1)
+    serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |location| location.line()) + 1)
 }
 
 /// The fields of a file, as far as they can be read: the author may not have meant YAML.

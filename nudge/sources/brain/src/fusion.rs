@@ -112,7 +112,7 @@ pub fn rank_units<K: Ord>(
     mut candidates: Vec<ChunkCandidate>,
     order: impl Fn(i64) -> K,
 ) -> UnitRanking {
-    candidates.sort_unstable_by_key(|one| (one.unit, one.chunk));
+    candidates.sort_unstable_by_key(|candidate| (candidate.unit, candidate.chunk));
     let ranks = match fusion {
         RankFusion::Relevance => None,
         RankFusion::Ranks(ranks) => Some(by_ranks(&candidates, ranks, &order)),
@@ -137,16 +137,16 @@ pub fn rank_units<K: Ord>(
 /// beginning of a unit says the subject, so it counts as much as the nearest: among many chunks one is near to
 /// anything.
 fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
-    let most = |of: fn(&ChunkCandidate) -> f64| chunks.iter().map(of).fold(0.0, f64::max);
-    let first = chunks.first().and_then(|one| one.first);
+    let most = |value_of: fn(&ChunkCandidate) -> f64| chunks.iter().map(value_of).fold(0.0, f64::max);
+    let first = chunks.first().and_then(|chunk| chunk.first);
     let cosine = max_cosine(chunks).map(|nearest| nearest.midpoint(first.unwrap_or(nearest)));
-    let of = chunks.first().map(|one| one.of).unwrap_or_default();
-    MatchEvidence { bm25: most(|one| one.of.bm25), coverage: most(|one| one.of.coverage), cosine, ..of }
+    let evidence = chunks.first().map(|chunk| chunk.of).unwrap_or_default();
+    MatchEvidence { bm25: most(|chunk| chunk.of.bm25), coverage: most(|chunk| chunk.of.coverage), cosine, ..evidence }
 }
 
 /// How near the nearest is.
 fn max_cosine(chunks: &[ChunkCandidate]) -> Option<f64> {
-    chunks.iter().filter_map(|one| one.of.cosine).reduce(f64::max)
+    chunks.iter().filter_map(|chunk| chunk.of.cosine).reduce(f64::max)
 }
 
 /// Scores each unit by the ranks of its best chunk in both lists.
@@ -155,19 +155,20 @@ fn by_ranks<K: Ord>(
     ranks: OrderFusion,
     order: &impl Fn(i64) -> K,
 ) -> HashMap<i64, ScoreParts, RandomState> {
-    let words = |one: &ChunkCandidate| Some(one.of.bm25).filter(|weight| *weight > 0.0);
-    let meaning = |one: &ChunkCandidate| one.of.cosine.filter(|_| one.of.understood > 0.0);
+    let words = |candidate: &ChunkCandidate| Some(candidate.of.bm25).filter(|weight| *weight > 0.0);
+    let meaning = |candidate: &ChunkCandidate| candidate.of.cosine.filter(|_| candidate.of.understood > 0.0);
     ranks.fuse(&rank_by(candidates, words, order), &rank_by(candidates, meaning, order))
 }
 
 /// The units that have one of the best chunks by a number, best first.
 fn rank_by<K: Ord>(
     candidates: &[ChunkCandidate],
-    by: impl Fn(&ChunkCandidate) -> Option<f64>,
+    score_of: impl Fn(&ChunkCandidate) -> Option<f64>,
     order: &impl Fn(i64) -> K,
 ) -> Vec<i64> {
-    let mut list: Vec<_> = candidates.iter().filter_map(|one| Some((by(one)?, one.unit))).collect();
-    list.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| order(*one).cmp(&order(*other))));
+    let mut list: Vec<_> =
+        candidates.iter().filter_map(|candidate| Some((score_of(candidate)?, candidate.unit))).collect();
+    list.sort_by(|(a, unit), (b, other)| b.total_cmp(a).then_with(|| order(*unit).cmp(&order(*other))));
     let mut known = HashSet::new();
     list.into_iter().take(LISTED).map(|(_, unit)| unit).filter(|unit| known.insert(*unit)).collect()
 }
@@ -177,19 +178,19 @@ mod tests {
     use super::*;
 
     fn candidate(chunk: i64, unit: i64, bm25: f64, cosine: f64) -> ChunkCandidate {
-        let of = MatchEvidence {
+        let evidence = MatchEvidence {
             bm25,
             coverage: bm25 / 10.0,
             cosine: Some(cosine),
             understood: 1.0,
             ..MatchEvidence::default()
         };
-        ChunkCandidate { chunk, unit, of, coverage: 0.0, first: None }
+        ChunkCandidate { chunk, unit, of: evidence, coverage: 0.0, first: None }
     }
 
     fn order(fusion: RankFusion, candidates: &[ChunkCandidate]) -> Vec<(i64, i64)> {
         let ranked = rank_units(fusion, candidates.to_vec(), |unit| unit).pick_best(candidates.len());
-        ranked.iter().map(|one| (one.unit, one.chunks[0].chunk)).collect()
+        ranked.iter().map(|unit| (unit.unit, unit.chunks[0].chunk)).collect()
     }
 
     #[test]
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_unit_counts_as_much_as_its_best_chunk() {
-        let begins = |first, one: ChunkCandidate| ChunkCandidate { first: Some(first), ..one };
+        let begins = |first, chunk: ChunkCandidate| ChunkCandidate { first: Some(first), ..chunk };
         let candidates = [begins(0.2, candidate(1, 1, 0.0, 0.6)), begins(0.5, candidate(2, 2, 0.0, 0.5))];
         assert_eq!(order(RankFusion::Relevance, &candidates), [(2, 2), (1, 1)]);
         let ranked = rank_units(RankFusion::Relevance, candidates.to_vec(), |unit| unit).pick_best(2);
@@ -227,7 +228,7 @@ mod tests {
         // Where one list is missing, the other counts alone.
         let by_words: Vec<_> = candidates
             .iter()
-            .map(|one| ChunkCandidate { of: MatchEvidence { cosine: None, ..one.of }, ..*one })
+            .map(|chunk| ChunkCandidate { of: MatchEvidence { cosine: None, ..chunk.of }, ..*chunk })
             .collect();
         let ranked = rank_units(RankFusion::from_name("seed"), by_words, |unit| unit).pick_best(9);
         assert!((ranked[0].score - 1.0).abs() < 1e-9 && ranked.len() == 2);

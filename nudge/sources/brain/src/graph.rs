@@ -117,8 +117,8 @@ pub fn find_related<K: Ord>(
         let mut best: Vec<_> = found.into_values().collect();
         sort_reached(&mut best, &order);
         best.truncate(BEAM);
-        frontier = best.iter().map(|one| (one.unit, one.score)).collect();
-        known.extend(best.into_iter().map(|one| (one.unit, Some(one))));
+        frontier = best.iter().map(|reached| (reached.unit, reached.score)).collect();
+        known.extend(best.into_iter().map(|reached| (reached.unit, Some(reached))));
     }
     let mut reached: Vec<_> = known.into_values().flatten().collect();
     sort_reached(&mut reached, &order);

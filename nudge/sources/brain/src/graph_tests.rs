@@ -22,7 +22,7 @@ struct List(Vec<Link>);
 
 impl UnitGraph for List {
     fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
-        let of = |from: i64| {
+        let edges_of = |from: i64| {
             let edges = self.0.iter().filter(|(a, b, ..)| a != b).filter_map(move |(a, b, kind, weight)| {
                 let unit = (*a == from).then_some(*b).or_else(|| (*b == from).then_some(*a))?;
                 Some(RelationEdge { from, unit, kind: (*kind).to_owned(), weight: *weight })
@@ -30,7 +30,7 @@ impl UnitGraph for List {
             let edges: Vec<_> = edges.collect();
             if edges.len() > limit { Vec::new() } else { edges }
         };
-        Ok(units.iter().flat_map(|unit| of(*unit)).collect())
+        Ok(units.iter().flat_map(|unit| edges_of(*unit)).collect())
     }
 }
 
@@ -76,7 +76,7 @@ fn reached(world: &dyn World, units: i64, links: &[Link], seeds: &[(i64, f64)], 
 /// What is found from the first unit: unit, via, hop.
 fn found(world: &dyn World, units: i64, links: &[Link], hops: usize) -> Vec<(i64, i64, usize)> {
     let reached = reached(world, units, links, &[(1, 1.0)], hops);
-    reached.into_iter().map(|one| (one.unit, one.via, one.hop)).collect()
+    reached.into_iter().map(|unit| (unit.unit, unit.via, unit.hop)).collect()
 }
 
 fn uses(pairs: impl IntoIterator<Item = (i64, i64)>) -> Vec<Link> {
@@ -110,12 +110,12 @@ fn keeps_the_contract(world: &dyn World) {
     // Several relations of two units: the strongest counts, of equals the first by its word.
     let several = [(1, 2, "uses", 0.5), (2, 1, "informed by", 1.0), (1, 2, "implements", 1.0), (1, 3, "up", 0.5)];
     let told: Vec<_> =
-        reached(world, 3, &several, &[(1, 1.0)], 1).into_iter().map(|one| (one.unit, one.kind)).collect();
+        reached(world, 3, &several, &[(1, 1.0)], 1).into_iter().map(|unit| (unit.unit, unit.kind)).collect();
     assert_eq!(told, [(2, "implements".to_owned()), (3, "up".to_owned())]);
 
     // Words of files are words, whatever they look like.
     let odd = [(1, 2, "a`]->(x) DETACH DELETE x //", 1.0), (2, 3, "größer 'als' \"x\"", 1.0)];
-    let kinds: Vec<_> = reached(world, 3, &odd, &[(1, 1.0)], 2).into_iter().map(|one| one.kind).collect();
+    let kinds: Vec<_> = reached(world, 3, &odd, &[(1, 1.0)], 2).into_iter().map(|unit| unit.kind).collect();
     assert_eq!(kinds, odd.map(|(.., kind, _)| kind));
 }
 
@@ -171,7 +171,7 @@ fn units_that_all_are_linked_with_flood_nothing() {
     const UNITS: i64 = 50_000;
     let mut number = numbers(7);
     let mut pairs: Vec<_> = (0..100_000).map(|_| (number(UNITS) + 1, number(UNITS) + 1)).collect();
-    pairs.extend((0..50_000).map(|at| (number(UNITS) + 1, at % 5 + 1)));
+    pairs.extend((0..50_000).map(|index| (number(UNITS) + 1, index % 5 + 1)));
     let c = stored(UNITS, &uses(pairs));
     let begun = Instant::now();
     for seed in 6..106 {

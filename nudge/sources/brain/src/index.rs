@@ -181,8 +181,9 @@ impl BrainIndex {
         });
         let Some(files) = looked.collect::<Option<Vec<_>>>() else { return Ok(false) };
         let known = self.db.read(|c| {
-            let of = |(path, _): &(String, FileStamp)| Ok(rows::read_file(c, path)?.map(|file| (path.clone(), file)));
-            files.iter().map(of).collect::<Result<Option<Files>, TransactionFailure>>()
+            let read_entry =
+                |(path, _): &(String, FileStamp)| Ok(rows::read_file(c, path)?.map(|file| (path.clone(), file)));
+            files.iter().map(read_entry).collect::<Result<Option<Files>, TransactionFailure>>()
         })?;
         // A new file may be one to pass over, or a moved one: that needs a full look.
         let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };

@@ -31,7 +31,7 @@ fn dump(index: &BrainIndex) -> Vec<Vec<Value>> {
         let rows = index.db.read(|c| {
             let mut statement = c.prepare(sql)?;
             let columns = statement.column_count();
-            let row = |row: &nudge_storage::rusqlite::Row<'_>| (0..columns).map(|at| row.get(at)).collect();
+            let row = |row: &nudge_storage::rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();
             Ok(statement.query_map([], row)?.collect::<Result<Vec<Vec<Value>>, _>>()?)
         });
         all.extend(rows.unwrap());
@@ -151,8 +151,8 @@ fn without_time_nothing_is_lost() {
     let root = place.path().join("brain");
     fs::create_dir(&root).unwrap();
     let files = 5 * BATCH;
-    for at in 0..files {
-        fs::write(root.join(format!("{at}.md")), format!("# Note {at}\n")).unwrap();
+    for number in 0..files {
+        fs::write(root.join(format!("{number}.md")), format!("# Note {number}\n")).unwrap();
     }
     let index = index(&root, place.path());
     let past = Instant::now().checked_sub(std::time::Duration::from_secs(1)).unwrap();

@@ -314,10 +314,10 @@ fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
         let nearly = text.floor_char_boundary(text.len() * part / count);
         let soon = text.floor_char_boundary(nearly + LONG_WORD);
         let else_here = if soon == text.len() { soon } else { nearly };
-        let after_word = text[nearly..soon].find(char::is_whitespace).map_or(else_here, |at| nearly + at);
+        let after_word = text[nearly..soon].find(char::is_whitespace).map_or(else_here, |offset| nearly + offset);
         text[std::mem::replace(&mut begin, after_word)..after_word].trim()
     });
-    parts.enumerate().filter(|(at, part)| *at == 0 || !part.is_empty()).map(|(_, part)| part)
+    parts.enumerate().filter(|(index, part)| *index == 0 || !part.is_empty()).map(|(_, part)| part)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ struct Held {
 }
 
 fn held(meanings: &IndexMeanings, index: &BrainIndex) -> Held {
-    let of = |memory: &IndexMemory| {
+    let take_snapshot = |memory: &IndexMemory| {
         let vectors = memory.vectors.as_ref().unwrap();
         let cosines = vectors.compute_cosines(&[1.0, 0.0]);
         Held {
@@ -64,7 +64,7 @@ fn held(meanings: &IndexMeanings, index: &BrainIndex) -> Held {
             nearness: memory.chunks.keys().filter_map(|id| Some((*id, cosines.get_best(*id)?))).collect(),
         }
     };
-    meanings.with_memory(&index.db, Some(&Lengths), |_, memory| Ok(of(memory))).unwrap()
+    meanings.with_memory(&index.db, Some(&Lengths), |_, memory| Ok(take_snapshot(memory))).unwrap()
 }
 
 #[derive(Debug, Clone)]
@@ -89,8 +89,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn text(note: u8, text: u8) -> String {
-    let sections =
-        (0..text % 4).map(|at| format!("## Part {at}\n\n{}\n\n", "word ".repeat(usize::from(text * 7 + at))));
+    let sections = (0..text % 4)
+        .map(|number| format!("## Part {number}\n\n{}\n\n", "word ".repeat(usize::from(text * 7 + number))));
     format!("# Note {note}\n\n{}", sections.collect::<String>())
 }
 
@@ -138,8 +138,8 @@ fn an_untouched_file_is_not_read_again() {
     let index = index(place.path());
     index.scan(None).unwrap();
     let paths = || {
-        let of = |memory: &IndexMemory| memory.paths.clone();
-        index.meanings.with_memory(&index.db, None, |_, memory| Ok(of(memory))).unwrap()
+        let clone_paths = |memory: &IndexMemory| memory.paths.clone();
+        index.meanings.with_memory(&index.db, None, |_, memory| Ok(clone_paths(memory))).unwrap()
     };
     let before = paths();
     fs::write(root.join("3.md"), text(3, 2)).unwrap();

@@ -81,7 +81,7 @@ pub static TABLE: MethodTable<BrainSource> = MethodTable(&[
         )
         .inferred()
         .with_report(report::report_added),
-        run: |brains, by, params| brains.add_unit(by, &wire::parse_params(params)?),
+        run: |brains, caller, params| brains.add_unit(caller, &wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -94,7 +94,7 @@ pub static TABLE: MethodTable<BrainSource> = MethodTable(&[
         .inferred()
         .verb("set")
         .with_report(report::report_set),
-        run: |brains, by, params| brains.set_field(by, wire::parse_params(params)?),
+        run: |brains, caller, params| brains.set_field(caller, wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new("nudge.brain.status", "Brain status", "How the index of the brain stands.", build_schema::<ContextOnlyParams>)

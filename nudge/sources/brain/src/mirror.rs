@@ -160,7 +160,7 @@ impl GraphPicture {
             missing: self.units.iter().filter(|(key, unit)| other.units.get(*key) != Some(*unit)).count(),
             orphans: other.units.keys().filter(|key| !self.units.contains_key(*key)).count() + other.doubtful.len(),
             relations: beyond
-                + self.relations.iter().filter(|(key, one)| other.relations.get(*key) != Some(*one)).count(),
+                + self.relations.iter().filter(|(key, relation)| other.relations.get(*key) != Some(*relation)).count(),
         }
     }
 
@@ -269,8 +269,8 @@ impl GraphMirror<'_> {
             let there = self.fetch_picture()?;
             if there == *picture {
                 // A new server is slow at its first question of a kind; this question goes ahead of any user's.
-                let one: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
-                self.fetch_edges(&one, 0, WRITE_WAIT)?;
+                let keys: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
+                self.fetch_edges(&keys, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
                 return Ok(());
             }

@@ -51,12 +51,12 @@ pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<Sou
             limit,
             hops: 0,
         };
-        let RetrievedUnits { units, words, of, is_weak, .. } =
+        let RetrievedUnits { units, words, of: word_count, is_weak, .. } =
             find_units(c, &IndexRelations(c), question, UnitFilter::default())?;
         // A unit that only shares a word or two with a question is no answer to it.
         let units = if is_weak { Vec::new() } else { units };
-        let kept = units.iter().zip(words).filter(|(one, _)| !is_prompt || one.of.score_meaning() >= FLOOR);
-        let offers = kept.map(|(one, words)| build_offer(c, one, &words, of));
+        let kept = units.iter().zip(words).filter(|(ranked, _)| !is_prompt || ranked.of.score_meaning() >= FLOOR);
+        let offers = kept.map(|(ranked, words)| build_offer(c, ranked, &words, word_count));
         offers.collect::<Result<Vec<_>, TransactionFailure>>()
     });
     brains.work_on();
@@ -64,17 +64,22 @@ pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<Sou
     Some(SourceOffers { offers: offers.collect(), ..SourceOffers::default() })
 }
 
-fn build_offer(c: &Connection, one: &RankedUnit, words: &[String], of: usize) -> Result<Offer, TransactionFailure> {
-    let UnitRow { id, path, title, summary, .. } = UnitRow::read(c, one.unit)?;
+fn build_offer(
+    c: &Connection,
+    ranked: &RankedUnit,
+    words: &[String],
+    word_count: usize,
+) -> Result<Offer, TransactionFailure> {
+    let UnitRow { id, path, title, summary, .. } = UnitRow::read(c, ranked.unit)?;
     let title = make_safe(&title);
-    let why = one.chunks.first().map(|best| format_reason(best, words, of)).unwrap_or_default();
+    let why = ranked.chunks.first().map(|best| format_reason(best, words, word_count)).unwrap_or_default();
     let said = match summary {
         Some(summary) => summary,
-        None => first_line(c, one.chunks.first().map_or(0, |best| best.chunk))?,
+        None => first_line(c, ranked.chunks.first().map_or(0, |best| best.chunk))?,
     };
     let said = if said.is_empty() { said } else { format!(": {}", one_line(&make_safe(&said), SUMMARY_CHARS)) };
     let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&make_safe(&path), TITLE_CHARS));
-    let score = one.score.clamp(0.0, 1.0);
+    let score = ranked.score.clamp(0.0, 1.0);
     Ok(Offer {
         name: format!("note {title}"),
         stamp: 0,
@@ -82,7 +87,7 @@ fn build_offer(c: &Connection, one: &RankedUnit, words: &[String], of: usize) ->
         must: false,
         paths: Vec::new(),
         why: why.clone(),
-        explain: MatchExplain { matched: true, score, parts: one.score_parts(), reasons: vec![why] },
+        explain: MatchExplain { matched: true, score, parts: ranked.score_parts(), reasons: vec![why] },
         parts: ScoreParts::from([("relevance", score)]),
         // Texts alone: writing them cannot fail.
         more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },

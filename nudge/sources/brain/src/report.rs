@@ -132,8 +132,9 @@ pub fn report_added(answer: &Value) -> AnswerReport {
         format!("- {path} is there already ({id})")
     };
     let similar = list_members(&answer["similar"]).iter();
-    let notes =
-        similar.map(|one| format!("similar: {} ({})", format_value(&one["title"]), format_value(&one["id"]))).collect();
+    let notes = similar
+        .map(|unit| format!("similar: {} ({})", format_value(&unit["title"]), format_value(&unit["id"])))
+        .collect();
     AnswerReport { notes, ..AnswerReport::from_line(line) }
 }
 

@@ -65,9 +65,9 @@ impl Reranker {
 
 fn build_request(task: &str, notes: &[(String, String)]) -> ModelRequest {
     let mut text = format!("## Task\n{}\n\n## Notes\n", clip_text(task, QUESTION_CHARS));
-    for (at, (title, section)) in notes.iter().enumerate() {
+    for (index, (title, section)) in notes.iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n### {at}: {title}\n{}", clip_text(section, SECTION_CHARS));
+        let _ = writeln!(text, "\n### {index}: {title}\n{}", clip_text(section, SECTION_CHARS));
     }
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["order"],
@@ -80,9 +80,9 @@ fn build_request(task: &str, notes: &[(String, String)]) -> ModelRequest {
 fn read(said: &Value, count: usize) -> Option<Vec<usize>> {
     let mut order = Vec::new();
     for number in said["order"].as_array()? {
-        let at = usize::try_from(number.as_u64()?).ok().filter(|at| *at < count)?;
-        if !order.contains(&at) {
-            order.push(at);
+        let index = usize::try_from(number.as_u64()?).ok().filter(|index| *index < count)?;
+        if !order.contains(&index) {
+            order.push(index);
         }
     }
     Some(order)

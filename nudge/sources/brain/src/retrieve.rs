@@ -117,17 +117,19 @@ pub fn find_units(
     let evidence = ChunkEvidence::gather(c, &question)?;
     let ranking = rank_units(question.fusion, evidence.find_candidates(is_allowed), order);
     let mut units = ranking.pick_best(limit.max(SEEDS).max(if first.is_empty() { 0 } else { rerank::MOST }));
-    units.sort_by_key(|one| first.iter().position(|unit| *unit == one.unit).unwrap_or(first.len()));
-    let seeds: Vec<_> = units.iter().take(SEEDS).map(|one| (one.unit, one.score)).collect();
+    units.sort_by_key(|ranked| first.iter().position(|unit| *unit == ranked.unit).unwrap_or(first.len()));
+    let seeds: Vec<_> = units.iter().take(SEEDS).map(|ranked| (ranked.unit, ranked.score)).collect();
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
         related = find_related(graph, &seeds, question.hops, order)?;
         // A unit that was found anyway needs no slot.
-        let shown: HashSet<i64> = units.iter().take(limit).map(|one| one.unit).collect();
-        related.retain(|one| !shown.contains(&one.unit) && is_allowed(&one.unit) && order(one.unit).is_some());
-        let relevance = evidence.score_units(&related.iter().map(|one| one.unit).collect());
-        for one in &mut related {
-            one.score *= 1.0 + RELEVANT * relevance.get(&one.unit).copied().unwrap_or_default();
+        let shown: HashSet<i64> = units.iter().take(limit).map(|ranked| ranked.unit).collect();
+        related.retain(|reached| {
+            !shown.contains(&reached.unit) && is_allowed(&reached.unit) && order(reached.unit).is_some()
+        });
+        let relevance = evidence.score_units(&related.iter().map(|reached| reached.unit).collect());
+        for reached in &mut related {
+            reached.score *= 1.0 + RELEVANT * relevance.get(&reached.unit).copied().unwrap_or_default();
         }
         sort_reached(&mut related, &order);
         related.truncate(limit / SLOTS);
@@ -136,15 +138,15 @@ pub fn find_units(
     // The best by the order of relevance: another may have been put before it.
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
     let is_weak = best.is_none_or(|best| match best.of.cosine {
-        Some(_) if best.of.understood > 0.0 => units.iter().all(|one| one.score_nearest() < FLOOR),
-        _ => best.chunks.iter().all(|one| one.coverage < WORDS_FLOOR),
+        Some(_) if best.of.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
+        _ => best.chunks.iter().all(|chunk| chunk.coverage < WORDS_FLOOR),
     });
-    let best: Vec<_> = units.iter().filter_map(|one| one.chunks.first()).collect();
+    let best: Vec<_> = units.iter().filter_map(|ranked| ranked.chunks.first()).collect();
     let found = evidence.found;
-    let of = found.words.len();
+    let word_count = found.words.len();
     let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
-    let words = best.iter().map(|one| held(&one.chunk).unwrap_or_default()).collect();
-    Ok(RetrievedUnits { units, related, words, of, is_weak })
+    let words = best.iter().map(|candidate| held(&candidate.chunk).unwrap_or_default()).collect();
+    Ok(RetrievedUnits { units, related, words, of: word_count, is_weak })
 }
 
 /// The evidence of chunks for a question.

@@ -164,7 +164,7 @@ impl PromptFinder<'_> {
                 return None;
             }
             // A path of another machine, such as a container: its end may be a path of ours.
-            let ends = given.match_indices('/').skip(1).filter_map(|(at, _)| given.get(at + 1..));
+            let ends = given.match_indices('/').skip(1).filter_map(|(slash, _)| given.get(slash + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
         }
         self.state.only_file(given).map(str::to_owned)
@@ -277,7 +277,8 @@ impl PromptFinder<'_> {
     /// Adds the additional scores of the found nodes.
     fn add_up(mut self) -> Vec<NodeCandidate> {
         let index = &self.state.index;
-        let mut centres: Vec<_> = self.found.values().filter(|one| one.score >= NAME).map(|one| one.id).collect();
+        let mut centres: Vec<_> =
+            self.found.values().filter(|candidate| candidate.score >= NAME).map(|candidate| candidate.id).collect();
         centres.sort_unstable();
         let mut connected = HashSet::new();
         let calls = index.start_queries();
@@ -286,20 +287,20 @@ impl PromptFinder<'_> {
                 .extend(calls.callers_of(*centre, MAX_SAME, false).edges.into_iter().filter_map(|caller| caller.from));
             connected.extend(calls.callees_of(*centre, false).into_iter().map(|callee| callee.to));
         }
-        for one in self.found.values_mut() {
-            let path = index.find_node(one.id).map(|found| found.path).unwrap_or_default();
+        for candidate in self.found.values_mut() {
+            let path = index.find_node(candidate.id).map(|found| found.path).unwrap_or_default();
             if self.state.before.contains_key(path) {
-                one.parts.push("changed", CHANGED);
-                one.reason += "; its file was changed";
+                candidate.parts.push("changed", CHANGED);
+                candidate.reason += "; its file was changed";
             }
-            if connected.contains(&one.id) {
-                one.parts.push("connected", CONNECTED);
-                one.reason += "; it calls or is called by what is named";
+            if connected.contains(&candidate.id) {
+                candidate.parts.push("connected", CONNECTED);
+                candidate.reason += "; it calls or is called by what is named";
             }
-            one.score = one.parts.total();
+            candidate.score = candidate.parts.total();
         }
-        let mut found: Vec<_> = self.found.into_values().filter(|one| one.score >= FLOOR).collect();
-        found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
+        let mut found: Vec<_> = self.found.into_values().filter(|candidate| candidate.score >= FLOOR).collect();
+        found.sort_by(|candidate, other| other.score.total_cmp(&candidate.score).then(candidate.id.cmp(&other.id)));
         found
     }
 }
@@ -317,8 +318,10 @@ fn has_shape(word: &str) -> bool {
         && inner
             .split('.')
             .all(|part| part.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') && part.len() > 1);
-    let humps =
-        inner.chars().zip(inner.chars().skip(1)).filter(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    let humps = inner
+        .chars()
+        .zip(inner.chars().skip(1))
+        .filter(|(current, next)| current.is_lowercase() && next.is_uppercase());
     inner.contains('_') || is_dotted || humps.count() > 0 || (word.starts_with('_') && !inner.is_empty())
 }
 

@@ -68,13 +68,14 @@ pub fn report_file(answer: &Value) -> AnswerReport {
         ]
     });
     let mut lines = vec![format!("{} ({})", format_value(&answer["path"]), format_value(&answer["language"]))];
-    let imports: Vec<_> = list_members(&answer["imports"]).iter().map(|one| format_value(&one["module"])).collect();
+    let imports: Vec<_> =
+        list_members(&answer["imports"]).iter().map(|import| format_value(&import["module"])).collect();
     if !imports.is_empty() {
         lines.push(format!("imports {}", imports.join(", ")));
     }
-    let by: Vec<_> = list_members(&answer["imported_by"]).iter().map(format_value).collect();
-    if !by.is_empty() {
-        lines.push(format!("imported by {}", by.join(", ")));
+    let importers: Vec<_> = list_members(&answer["imported_by"]).iter().map(format_value).collect();
+    if !importers.is_empty() {
+        lines.push(format!("imported by {}", importers.join(", ")));
     }
     let broken = (answer["parse_errors"] == true)
         .then(|| "parts of it are not valid: what they define is missing here; the rest stands".to_owned());
@@ -89,20 +90,20 @@ pub fn report_file(answer: &Value) -> AnswerReport {
 
 /// Reports a folder.
 fn report_folder(answer: &Value) -> AnswerReport {
-    let inner = |one: &Value| {
+    let inner = |folder: &Value| {
         vec![
-            format!("{}/", format_value(&one["path"])),
+            format!("{}/", format_value(&folder["path"])),
             String::new(),
-            format!("{} files", format_value(&one["files"])),
+            format!("{} files", format_value(&folder["files"])),
         ]
     };
-    let own = |one: &Value| {
-        let nodes = if one["skipped"].is_null() {
-            format_value(&one["nodes"])
+    let own = |file: &Value| {
+        let nodes = if file["skipped"].is_null() {
+            format_value(&file["nodes"])
         } else {
-            format!("left out: {}", format_value(&one["skipped"]))
+            format!("left out: {}", format_value(&file["skipped"]))
         };
-        vec![format_value(&one["path"]), format_value(&one["language"]), nodes]
+        vec![format_value(&file["path"]), format_value(&file["language"]), nodes]
     };
     let rows: Vec<_> =
         build_rows(&answer["folders"], inner).into_iter().chain(build_rows(&answer["files"], own)).collect();
@@ -153,9 +154,9 @@ pub fn report_context(answer: &Value) -> AnswerReport {
 
 /// Reports the status.
 pub fn report_status(answer: &Value) -> AnswerReport {
-    let counts = |of: &Value| {
+    let counts = |tally: &Value| {
         let counts: Vec<_> =
-            of.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
+            tally.as_object().into_iter().flatten().map(|(name, count)| format!("{name} {count}")).collect();
         counts.join(", ")
     };
     let megabytes = answer["memory"].as_u64().unwrap_or_default() / 1_000_000;
@@ -212,7 +213,7 @@ fn as_of(answer: &Value) -> Vec<String> {
     let pending = pending.map(|pending| format!("{pending} files are not read yet; ask again"));
     let is_late = as_of["pending"] == 0 && as_of["complete"] == false;
     let looked = as_of["looked_at"].as_str().filter(|_| is_late);
-    let looked = looked.map(|at| format!("changes since {at} may not be seen yet; `nudge code refresh` looks now"));
+    let looked = looked.map(|time| format!("changes since {time} may not be seen yet; `nudge code refresh` looks now"));
     let truncated = (as_of["truncated"] == true).then(|| "the project is larger than what is indexed".to_owned());
     pending.into_iter().chain(looked).chain(truncated).collect()
 }

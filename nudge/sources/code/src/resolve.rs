@@ -125,23 +125,23 @@ impl<'a> CallResolver<'a> {
     pub fn call(&self, file: u32, call: &CallFact) -> Option<(NodeId, EdgeCertainty)> {
         self.reset();
         let facts = self.store.facts_at(file)?;
-        let at = ExprPlace::new(file, call.byte.get());
+        let site = ExprPlace::new(file, call.byte.get());
         let (node, how) = match facts.exprs.get(call.callee)? {
-            Expr::Name(name) => self.resolve_bare(&at, facts, name, call)?,
-            Expr::SelfType => match self.eval_expr(&at, call.callee, NameSpace::Type) {
+            Expr::Name(name) => self.resolve_bare(&site, facts, name, call)?,
+            Expr::SelfType => match self.eval_expr(&site, call.callee, NameSpace::Type) {
                 ExprValue::Def(id, _) => (id, EdgeCertainty::SelfMember),
                 _ => return None,
             },
-            Expr::Member(of, name) => self.member_call(&at, facts, of, name, false)?,
-            Expr::Static(of, name) if call.macro_ => {
-                match self.exported_macro(&self.eval_expr(&at, of, NameSpace::Type), facts.text_of(name))? {
+            Expr::Member(receiver, name) => self.member_call(&site, facts, receiver, name, false)?,
+            Expr::Static(receiver, name) if call.macro_ => {
+                match self.exported_macro(&self.eval_expr(&site, receiver, NameSpace::Type), facts.text_of(name))? {
                     ExprValue::Def(id, _) => {
                         (id, if id.file == file { EdgeCertainty::Local } else { EdgeCertainty::Imported })
                     }
                     _ => return None,
                 }
             }
-            Expr::Static(of, name) => self.member_call(&at, facts, of, name, true)?,
+            Expr::Static(receiver, name) => self.member_call(&site, facts, receiver, name, true)?,
             _ => return None,
         };
         let kind = self.node_kind(node)?;
@@ -153,32 +153,32 @@ impl<'a> CallResolver<'a> {
 
     fn resolve_bare(
         &self,
-        at: &ExprPlace,
+        site: &ExprPlace,
         facts: &FileFacts,
         name: NameId,
         call: &CallFact,
     ) -> Option<(NodeId, EdgeCertainty)> {
         let space = if call.macro_ { NameSpace::Macro } else { NameSpace::Called };
-        let hits = self.lookup_name(at, name, space);
+        let hits = self.lookup_name(site, name, space);
         let mut found = None;
         for hit in &hits {
-            let one = match hit.bound {
-                BindingTarget::Node(node) => Some((NodeId { file: at.file, node }, EdgeCertainty::Local)),
-                BindingTarget::Import(number) => match self.resolve_import(at.file, number, space) {
+            let target = match hit.bound {
+                BindingTarget::Node(node) => Some((NodeId { file: site.file, node }, EdgeCertainty::Local)),
+                BindingTarget::Import(number) => match self.resolve_import(site.file, number, space) {
                     ExprValue::Def(id, _) | ExprValue::Method(id, _) => Some((id, EdgeCertainty::Imported)),
                     _ => None,
                 },
                 // A local binding hides the outer node of that name.
                 _ => None,
             };
-            match (found, one) {
-                (None, Some(one)) => found = Some(one),
+            match (found, target) {
+                (None, Some(target)) => found = Some(target),
                 (Some((a, _)), Some((b, _))) if a == b => {}
                 _ => return None,
             }
         }
         if found.is_none() && hits.is_empty() {
-            found = self.resolve_unbound(at, facts.text_of(name), space);
+            found = self.resolve_unbound(site, facts.text_of(name), space);
         }
         found.filter(|(id, _)| self.fits_call(*id))
     }
@@ -190,30 +190,30 @@ impl<'a> CallResolver<'a> {
 
     fn member_call(
         &self,
-        at: &ExprPlace,
+        site: &ExprPlace,
         facts: &FileFacts,
-        of: ExprId,
+        receiver: ExprId,
         name: NameId,
         path: bool,
     ) -> Option<(NodeId, EdgeCertainty)> {
-        if self.is_assigned(at, facts, of, name) {
+        if self.is_assigned(site, facts, receiver, name) {
             return None;
         }
         let space = if path { NameSpace::Type } else { NameSpace::Value };
-        let base = self.eval_expr(at, of, space);
+        let base = self.eval_expr(site, receiver, space);
         let how = match &base {
-            ExprValue::Place(place) if place.file == at.file => EdgeCertainty::Local,
+            ExprValue::Place(place) if place.file == site.file => EdgeCertainty::Local,
             ExprValue::Place(_) | ExprValue::Folder(_) => EdgeCertainty::Imported,
             ExprValue::Super(_) => EdgeCertainty::SelfMember,
-            _ if self.is_this(at, facts, of) => EdgeCertainty::SelfMember,
+            _ if self.is_this(site, facts, receiver) => EdgeCertainty::SelfMember,
             _ => EdgeCertainty::Typed,
         };
-        let found = self.find_member(at, &base, facts.text_of(name), NameSpace::Called)?;
+        let found = self.find_member(site, &base, facts.text_of(name), NameSpace::Called)?;
         if !path
             && facts.language == CodeLanguage::Rust
             && outside::is_of_pointers(facts.text_of(name))
             && matches!(base, ExprValue::Of(..))
-            && !self.is_plain(at, facts, of)
+            && !self.is_plain(site, facts, receiver)
         {
             return None;
         }
@@ -234,21 +234,21 @@ impl<'a> CallResolver<'a> {
     }
 
     /// Returns true if an assignment in sight replaces a member of a name: `a.f = ..`.
-    fn is_assigned(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId, name: NameId) -> bool {
-        let Some(Expr::Name(of)) = facts.exprs.get(of) else { return false };
+    fn is_assigned(&self, site: &ExprPlace, facts: &FileFacts, receiver: ExprId, name: NameId) -> bool {
+        let Some(Expr::Name(variable)) = facts.exprs.get(receiver) else { return false };
         facts.language == CodeLanguage::Python
             && facts
                 .names
-                .find(&crate::language::member_name(facts.text_of(of), facts.text_of(name)))
-                .is_some_and(|member| !self.lookup_name(at, member, NameSpace::Value).is_empty())
+                .find(&crate::language::member_name(facts.text_of(variable), facts.text_of(name)))
+                .is_some_and(|member| !self.lookup_name(site, member, NameSpace::Value).is_empty())
     }
 
     /// Returns true if an expression is `self` or stands for the class around it.
-    fn is_this(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId) -> bool {
-        match facts.exprs.get(of) {
+    fn is_this(&self, site: &ExprPlace, facts: &FileFacts, expr: ExprId) -> bool {
+        match facts.exprs.get(expr) {
             Some(Expr::This | Expr::SelfType | Expr::Super) => true,
             Some(Expr::Name(name)) => {
-                self.lookup_name(at, name, NameSpace::Value).first().is_some_and(|hit| match hit.bound {
+                self.lookup_name(site, name, NameSpace::Value).first().is_some_and(|hit| match hit.bound {
                     BindingTarget::Value(value) => matches!(facts.exprs.get(value), Some(Expr::This | Expr::SelfType)),
                     _ => false,
                 })

@@ -171,32 +171,32 @@ mod tests {
     use super::*;
 
     /// Makes what git takes for a repository.
-    fn repository(at: &Path) {
-        fs::create_dir_all(at.join(".git/objects")).unwrap();
-        fs::create_dir_all(at.join(".git/refs/heads")).unwrap();
-        fs::write(at.join(".git/HEAD"), "ref: refs/heads/dev\n").unwrap();
-        fs::write(at.join(".git/config"), "").unwrap();
+    fn repository(folder: &Path) {
+        fs::create_dir_all(folder.join(".git/objects")).unwrap();
+        fs::create_dir_all(folder.join(".git/refs/heads")).unwrap();
+        fs::write(folder.join(".git/HEAD"), "ref: refs/heads/dev\n").unwrap();
+        fs::write(folder.join(".git/config"), "").unwrap();
     }
 
-    fn root(at: &Path) -> Result<ProjectRoot> {
+    fn root(folder: &Path) -> Result<ProjectRoot> {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        ProjectRoot::find_root(at, &mut GitDetector::with_env(env))
+        ProjectRoot::find_root(folder, &mut GitDetector::with_env(env))
     }
 
     #[test]
     fn a_repository_a_manifest_and_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(at.join("outer/src/inner/deep")).unwrap();
-        repository(&at.join("outer"));
-        assert_eq!(root(&at.join("outer/src/inner")).unwrap().path(), at.join("outer"));
-        repository(&at.join("outer/src/inner"));
-        assert_eq!(root(&at.join("outer/src/inner/deep")).unwrap().path(), at.join("outer/src/inner"));
-        fs::create_dir(at.join("plain")).unwrap();
-        assert_eq!(root(&at.join("plain")).unwrap_err().reason(), "E_NOT_FOUND");
-        fs::write(at.join("plain/package.json"), "{}").unwrap();
-        assert_eq!(root(&at.join("plain")).unwrap().git_dir(), None);
+        let base = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("outer/src/inner/deep")).unwrap();
+        repository(&base.join("outer"));
+        assert_eq!(root(&base.join("outer/src/inner")).unwrap().path(), base.join("outer"));
+        repository(&base.join("outer/src/inner"));
+        assert_eq!(root(&base.join("outer/src/inner/deep")).unwrap().path(), base.join("outer/src/inner"));
+        fs::create_dir(base.join("plain")).unwrap();
+        assert_eq!(root(&base.join("plain")).unwrap_err().reason(), "E_NOT_FOUND");
+        fs::write(base.join("plain/package.json"), "{}").unwrap();
+        assert_eq!(root(&base.join("plain")).unwrap().git_dir(), None);
         for whole in [Path::new("/"), &std::env::home_dir().unwrap()] {
             root(whole).unwrap_err();
         }
@@ -205,13 +205,13 @@ mod tests {
     #[test]
     fn names_stay_inside() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(at.join("one/src")).unwrap();
-        repository(&at.join("one"));
-        fs::write(at.join("one/src/a.py"), "").unwrap();
-        fs::write(at.join("secret.py"), "").unwrap();
-        let root = root(&at.join("one")).unwrap();
-        let cwd = at.join("one/src");
+        let base = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("one/src")).unwrap();
+        repository(&base.join("one"));
+        fs::write(base.join("one/src/a.py"), "").unwrap();
+        fs::write(base.join("secret.py"), "").unwrap();
+        let root = root(&base.join("one")).unwrap();
+        let cwd = base.join("one/src");
         for (given, name) in [
             ("src/a.py", Some("src/a.py")),
             ("./src/a.py", Some("src/a.py")),
@@ -225,12 +225,12 @@ mod tests {
         ] {
             assert_eq!(root.resolve_path(given, Some(&cwd)).as_deref(), name, "{given:?}");
         }
-        let absolute = at.join("one/src/a.py");
+        let absolute = base.join("one/src/a.py");
         assert_eq!(root.resolve_path(absolute.to_str().unwrap(), None).as_deref(), Some("src/a.py"));
         #[cfg(unix)]
         {
-            std::os::unix::fs::symlink("src/a.py", at.join("one/link.py")).unwrap();
-            std::os::unix::fs::symlink(at.join("secret.py"), at.join("one/out.py")).unwrap();
+            std::os::unix::fs::symlink("src/a.py", base.join("one/link.py")).unwrap();
+            std::os::unix::fs::symlink(base.join("secret.py"), base.join("one/out.py")).unwrap();
             assert_eq!(root.resolve_path("link.py", None).as_deref(), Some("src/a.py"));
             // It has a name of its own, and is no regular file: nobody reads it.
             assert_eq!(root.resolve_path("out.py", None).as_deref(), Some("out.py"));
@@ -240,18 +240,18 @@ mod tests {
     #[test]
     fn the_commit_of_head() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap();
-        repository(&at);
-        let root = root(&at).unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        repository(&base);
+        let root = root(&base).unwrap();
         assert_eq!(root.read_head(), None);
-        let (one, two) = ("1".repeat(40), "2".repeat(40));
-        fs::write(at.join(".git/packed-refs"), format!("# pack-refs\n{one} refs/heads/dev\n")).unwrap();
-        assert_eq!(root.read_head().as_ref(), Some(&one));
-        fs::write(at.join(".git/refs/heads/dev"), format!("{two}\n")).unwrap();
+        let (packed, two) = ("1".repeat(40), "2".repeat(40));
+        fs::write(base.join(".git/packed-refs"), format!("# pack-refs\n{packed} refs/heads/dev\n")).unwrap();
+        assert_eq!(root.read_head().as_ref(), Some(&packed));
+        fs::write(base.join(".git/refs/heads/dev"), format!("{two}\n")).unwrap();
         assert_eq!(root.read_head().as_ref(), Some(&two));
-        fs::write(at.join(".git/HEAD"), format!("{one}\n")).unwrap();
-        assert_eq!(root.read_head(), Some(one));
-        fs::write(at.join(".git/HEAD"), "ref: ../../etc/passwd\n").unwrap();
+        fs::write(base.join(".git/HEAD"), format!("{packed}\n")).unwrap();
+        assert_eq!(root.read_head(), Some(packed));
+        fs::write(base.join(".git/HEAD"), "ref: ../../etc/passwd\n").unwrap();
         assert_eq!(root.read_head(), None);
     }
 }

@@ -15,15 +15,15 @@ const MAX_BYTES: usize = 2_000;
 
 /// The command for these tests, each a file and a qualified name, and for all of these files. Run in the root.
 pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[String]) -> Option<String> {
-    let mut of: BTreeMap<TestRunner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
+    let mut by_runner: BTreeMap<TestRunner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
     let named = files.iter().filter(|file| !tests.iter().any(|(path, _)| path == *file));
     let all = tests.iter().map(|(path, qual)| (&**path, Some(&**qual))).chain(named.map(|path| (&**path, None)));
     for (path, qual) in all {
         if let Some(runner) = TestRunner::find_runner(root, path) {
-            of.entry(runner).or_default().push((path, qual));
+            by_runner.entry(runner).or_default().push((path, qual));
         }
     }
-    let commands: Vec<_> = of.iter().map(|(runner, tests)| runner.to_command(tests)).collect();
+    let commands: Vec<_> = by_runner.iter().map(|(runner, tests)| runner.to_command(tests)).collect();
     let command = commands.join(" && ");
     (!command.is_empty() && command.len() <= MAX_BYTES).then_some(command)
 }
@@ -146,17 +146,17 @@ mod tests {
     #[test]
     fn each_has_its_words() {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap();
+        let base = folder.path().canonicalize().unwrap();
         for (path, text) in [
             ("Cargo.toml", "[workspace]\n"),
             ("crates/a/Cargo.toml", "[package]\nname = 'one'\n"),
             ("web/package.json", r#"{"devDependencies": {"vitest": "3"}}"#),
             ("package.json", r#"{"scripts": {"test": "jest"}}"#),
         ] {
-            fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
-            fs::write(at.join(path), text).unwrap();
+            fs::create_dir_all(base.join(path).parent().unwrap()).unwrap();
+            fs::write(base.join(path), text).unwrap();
         }
-        let root = ProjectRoot::find_root(&at, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
+        let root = ProjectRoot::find_root(&base, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
         for (tests, files, says) in [
             (
                 &[("tests/test_a.py", "TestA.test_x"), ("tests/test_a.py", "test_y")][..],

@@ -104,7 +104,7 @@ impl NameIndex {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
             for (word, _) in NameWords::from_facts(old).iter_words() {
                 if let Some(entries) = self.words.get_mut(word) {
-                    entries.retain(|at| at.file != number);
+                    entries.retain(|posting| posting.file != number);
                     if entries.is_empty() {
                         self.words.remove(word);
                     }
@@ -150,23 +150,23 @@ impl NameIndex {
     pub fn find<'a>(&'a self, index: &'a CodeIndex, query: &NameQuery<'_>) -> (Vec<NodeHit<'a>>, usize) {
         let asked = ParsedQuery::parse_query(query.text);
         let mut likely = self.rank_by_words(&asked);
-        let view = |at: &NodePosting| {
-            let path = self.paths.get(at.file as usize)?.as_deref()?;
-            Some((path, index.file_facts(path)?.node_by_number(at.node_number())?))
+        let view = |posting: &NodePosting| {
+            let path = self.paths.get(posting.file as usize)?.as_deref()?;
+            Some((path, index.file_facts(path)?.node_by_number(posting.node_number())?))
         };
         if query.kind.is_some() || query.path.is_some() {
-            likely.retain(|(_, at)| view(at).is_some_and(|(path, view)| query.accepts_node(path, &view)));
+            likely.retain(|(_, posting)| view(posting).is_some_and(|(path, view)| query.accepts_node(path, &view)));
         }
         let looked_at = query.limit * LOOKED_AT + LOOKED_AT_LEAST;
         let unseen = likely.len().saturating_sub(looked_at);
         if unseen > 0 {
-            likely.select_nth_unstable_by(looked_at, |(one, at), (other, other_at)| {
-                other.total_cmp(one).then_with(|| at.cmp(other_at))
+            likely.select_nth_unstable_by(looked_at, |(score, posting), (other, other_at)| {
+                other.total_cmp(score).then_with(|| posting.cmp(other_at))
             });
             likely.truncate(looked_at);
         }
-        let score = |(_, at): &(f64, NodePosting)| {
-            let (path, view) = view(at)?;
+        let score = |(_, posting): &(f64, NodePosting)| {
+            let (path, view) = view(posting)?;
             Some((asked.score(path, &view)?, path, view))
         };
         let mut hits: Vec<_> = likely.iter().filter_map(score).collect();
@@ -190,24 +190,24 @@ impl NameIndex {
             let begin = begin.take_while(|(own, _)| own.starts_with(&**word));
             let entries = begin.flat_map(|(own, entries)| {
                 let counts = if **own == **word { IN_NAME } else { BEGINS };
-                entries.iter().map(move |at| (*at, counts))
+                entries.iter().map(move |posting| (*posting, counts))
             });
             // The whole of several words counts as all of them.
             let times = if *word == asked.whole { asked.count_words() } else { 1.0 };
-            for (at, counts) in entries.take(MAX_ENTRIES) {
-                *sums.entry(at).or_default() += counts * times;
+            for (posting, counts) in entries.take(MAX_ENTRIES) {
+                *sums.entry(posting).or_default() += counts * times;
             }
         }
-        let coverage = |at: NodePosting| {
-            1.0 - COVERAGE + COVERAGE * (length_ratio(asked.whole.len()) / length_ratio(at.name_length())).min(1.0)
+        let coverage = |posting: NodePosting| {
+            1.0 - COVERAGE + COVERAGE * (length_ratio(asked.whole.len()) / length_ratio(posting.name_length())).min(1.0)
         };
-        sums.into_iter().map(|(at, sum)| (sum * coverage(at), at)).collect()
+        sums.into_iter().map(|(posting, sum)| (sum * coverage(posting), posting)).collect()
     }
 
     /// Returns the nodes with this word in their names: their files, and their numbers in these.
     pub fn nodes_with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
-        entries.filter_map(|at| Some((self.paths.get(at.file as usize)?.as_deref()?, at.node_number())))
+        entries.filter_map(|posting| Some((self.paths.get(posting.file as usize)?.as_deref()?, posting.node_number())))
     }
 }
 
@@ -318,15 +318,15 @@ impl<'a> ParsedQuery<'a> {
         }
         let own = split_name(view.name());
         let found: Vec<_> = self.single_words().map(|word| (word, Self::find_place(word, path, view, &own))).collect();
-        let of = |places: &[WordPlace]| {
+        let words_in = |places: &[WordPlace]| {
             let words = found.iter().filter(|(_, place)| place.is_some_and(|place| places.contains(&place)));
             words.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
         };
         let said = [
-            ("name holds", of(&[WordPlace::Name])),
-            ("name has words that begin with", of(&[WordPlace::Beginning])),
-            ("stands in", of(&[WordPlace::Around])),
-            ("path holds", of(&[WordPlace::Path])),
+            ("name holds", words_in(&[WordPlace::Name])),
+            ("name has words that begin with", words_in(&[WordPlace::Beginning])),
+            ("stands in", words_in(&[WordPlace::Around])),
+            ("path holds", words_in(&[WordPlace::Path])),
         ];
         let said: Vec<_> =
             said.iter().filter(|(_, words)| !words.is_empty()).map(|(what, words)| format!("{what} {words}")).collect();

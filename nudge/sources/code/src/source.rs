@@ -144,9 +144,9 @@ impl CodeSource {
 
     /// Finds the root of a folder. A second question at once does not read git's files again.
     fn root_of(&self, folder: &Path) -> Result<ProjectRoot> {
-        if let Some((known, at, root)) = &*self.last.lock()
+        if let Some((known, found_at, root)) = &*self.last.lock()
             && known.as_os_str() == folder.as_os_str()
-            && at.elapsed() < SAME_ROOT
+            && found_at.elapsed() < SAME_ROOT
         {
             return Ok(root.clone());
         }
@@ -196,7 +196,7 @@ impl CodeSource {
             return Arc::clone(live);
         }
         if roots.len() >= MAX_ROOTS
-            && let Some(oldest) = (0..roots.len()).min_by_key(|at| roots.get(*at).map(|live| live.used_at()))
+            && let Some(oldest) = (0..roots.len()).min_by_key(|index| roots.get(*index).map(|live| live.used_at()))
         {
             roots.remove(oldest);
         }

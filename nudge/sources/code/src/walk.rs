@@ -156,7 +156,7 @@ impl WalkResult {
         }
         self.is_truncated = true;
         let mut by_age: Vec<_> = self.files.iter().map(|(path, stamp)| (stamp.modified_ns, path.clone())).collect();
-        by_age.sort_unstable_by(|one, other| other.cmp(one));
+        by_age.sort_unstable_by(|file, other| other.cmp(file));
         for (_, path) in by_age.drain(MAX_FILES..) {
             self.files.remove(&path);
             self.count_skip("too_many_files");
@@ -172,15 +172,15 @@ mod tests {
 
     use super::*;
 
-    fn root(at: &Path) -> ProjectRoot {
+    fn root(folder: &Path) -> ProjectRoot {
         let mut env = GitEnv::empty();
         env.assume_owned = true;
-        ProjectRoot::find_root(at, &mut GitDetector::with_env(env)).unwrap()
+        ProjectRoot::find_root(folder, &mut GitDetector::with_env(env)).unwrap()
     }
 
-    fn write(at: &Path, files: &[(&str, &str)]) {
+    fn write(folder: &Path, files: &[(&str, &str)]) {
         for (path, text) in files {
-            let path = at.join(path);
+            let path = folder.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
@@ -194,28 +194,28 @@ mod tests {
         names
     }
 
-    fn repository(at: &Path) {
-        write(at, &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/config", ""), (".git/info/exclude", "/mine\n")]);
-        fs::create_dir_all(at.join(".git/objects")).unwrap();
-        fs::create_dir_all(at.join(".git/refs")).unwrap();
+    fn repository(folder: &Path) {
+        write(folder, &[(".git/HEAD", "ref: refs/heads/x\n"), (".git/config", ""), (".git/info/exclude", "/mine\n")]);
+        fs::create_dir_all(folder.join(".git/objects")).unwrap();
+        fs::create_dir_all(folder.join(".git/refs")).unwrap();
     }
 
     #[test]
     fn what_is_ignored_generated_or_anothers_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let at = &folder.path().canonicalize().unwrap();
-        repository(at);
-        repository(&at.join("nested"));
+        let base = &folder.path().canonicalize().unwrap();
+        repository(base);
+        repository(&base.join("nested"));
         let attributes = "gen/** linguist-generated\ngen/kept.py -linguist-generated\nlib/* linguist-vendored=true\n";
         let left_out =
             ["out/b.py", "x_pb2.py", ".hidden/c.py", "nested/d.py", "gen/e.py", "lib/f.py", "mine/h.py", "notes.txt"];
         let kept = ["Cargo.toml", "a.py", "gen/kept.py", "out2/in_pb2.py", "target/g.py"];
-        write(at, &[(".gitignore", "out/\n*_pb2.py\n"), (".gitattributes", attributes)]);
-        write(at, &[("out2/.gitignore", "!in_pb2.py\n")]);
+        write(base, &[(".gitignore", "out/\n*_pb2.py\n"), (".gitattributes", attributes)]);
+        write(base, &[("out2/.gitignore", "!in_pb2.py\n")]);
         for path in left_out.iter().chain(&kept) {
-            write(at, &[(path, "")]);
+            write(base, &[(path, "")]);
         }
-        let root = root(at);
+        let root = root(base);
         assert_eq!(names(&root), kept);
         assert!(!left_out.iter().any(|path| FileFinder::new(&root).finds_file(path)));
         let walked = walk_root(&root, &|| false).unwrap();
@@ -226,12 +226,12 @@ mod tests {
     #[test]
     fn the_rules_of_a_folder_are_read_once_for_all_its_files() {
         let folder = tempfile::tempdir().unwrap();
-        let at = &folder.path().canonicalize().unwrap();
-        write(at, &[("setup.py", ""), ("a/b.py", ""), ("a/c.py", ""), ("out/d.py", ""), (".gitignore", "out/\n")]);
-        let root = root(at);
+        let base = &folder.path().canonicalize().unwrap();
+        write(base, &[("setup.py", ""), ("a/b.py", ""), ("a/c.py", ""), ("out/d.py", ""), (".gitignore", "out/\n")]);
+        let root = root(base);
         let mut finder = FileFinder::new(&root);
         assert!(finder.finds_file("a/b.py") && !finder.finds_file("out/d.py"));
-        write(at, &[(".gitignore", "a/\n")]);
+        write(base, &[(".gitignore", "a/\n")]);
         assert!(finder.finds_file("a/c.py") && !finder.finds_file("out/d.py"), "it has read them");
         assert!(!FileFinder::new(&root).finds_file("a/c.py"));
     }
@@ -239,31 +239,31 @@ mod tests {
     #[test]
     fn without_git_what_is_usually_built_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let at = &folder.path().canonicalize().unwrap();
+        let base = &folder.path().canonicalize().unwrap();
         let files = ["package.json", "node_modules/x/i.js", "src/i.js", "a.min.js"];
         for path in files {
-            write(at, &[(path, "")]);
+            write(base, &[(path, "")]);
         }
-        write(at, &[(".gitignore", "*.min.js")]);
-        assert_eq!(names(&root(at)), ["package.json", "src/i.js"]);
+        write(base, &[(".gitignore", "*.min.js")]);
+        assert_eq!(names(&root(base)), ["package.json", "src/i.js"]);
     }
 
     #[cfg(unix)]
     #[test]
     fn links_and_pipes_are_not_followed() {
         use std::os::unix::ffi::OsStrExt as _;
-        let pipe = |at: &Path| assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success());
+        let pipe = |path: &Path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
         let folder = tempfile::tempdir().unwrap();
-        let at = &folder.path().canonicalize().unwrap();
-        write(at, &[("setup.py", ""), ("a/b.py", ""), ("two\nlines.py", "")]);
-        std::os::unix::fs::symlink("..", at.join("a/loop")).unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", at.join("out.py")).unwrap();
-        pipe(&at.join("pipe.py"));
+        let base = &folder.path().canonicalize().unwrap();
+        write(base, &[("setup.py", ""), ("a/b.py", ""), ("two\nlines.py", "")]);
+        std::os::unix::fs::symlink("..", base.join("a/loop")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", base.join("out.py")).unwrap();
+        pipe(&base.join("pipe.py"));
         // Opening it would block for ever.
-        pipe(&at.join(".gitignore"));
-        fs::write(at.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
-        assert_eq!(names(&root(at)), ["a/b.py", "setup.py"]);
-        let walked = walk_root(&root(at), &|| false).unwrap();
+        pipe(&base.join(".gitignore"));
+        fs::write(base.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
+        assert_eq!(names(&root(base)), ["a/b.py", "setup.py"]);
+        let walked = walk_root(&root(base), &|| false).unwrap();
         assert_eq!(
             walked.skipped,
             BTreeMap::from([("name_not_text", 2), ("not_a_regular_file", 2), ("rules_not_read", 1)])

@@ -32,8 +32,8 @@ fn cases(text: &str) -> Vec<Case<'_>> {
         let (code, wanted) = line.split_once("=:").map_or((line, None), |(code, wanted)| (code, Some(wanted)));
         writeln!(content, "{}", code.trim_end().trim_end_matches(['/', '#'])).expect("a string takes all");
         let number = u32::try_from(content.lines().count()).expect("few lines");
-        for one in wanted.into_iter().flat_map(|wanted| wanted.split(';')) {
-            case.wanted.push((path, number, one.trim()));
+        for edge in wanted.into_iter().flat_map(|wanted| wanted.split(';')) {
+            case.wanted.push((path, number, edge.trim()));
         }
     }
     cases
@@ -69,9 +69,9 @@ fn check(file: &str, text: &str) {
                 .filter(|site| site.line == *line && site.name == name)
                 .map(|site| match site.to.and_then(|(id, how)| Some((index.find_node(id)?, how))) {
                     Some((to, how)) => {
-                        let at = if to.path == *path { String::new() } else { format!("{}:", to.path) };
+                        let prefix = if to.path == *path { String::new() } else { format!("{}:", to.path) };
                         let how = serde_json::to_string(&how).expect("a name");
-                        format!("{at}{} {}", to.view.qual(), how.trim_matches('"'))
+                        format!("{prefix}{} {}", to.view.qual(), how.trim_matches('"'))
                     }
                     None => "none".into(),
                 })

@@ -90,8 +90,8 @@ fn no_file_is_skipped_because_the_machine_is_busy() {
     let many = 16 * std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|threads| {
         let reading: Vec<_> = (0..many).map(|_| threads.spawn(|| extract("a.py", text.as_bytes()).map(drop))).collect();
-        for one in reading {
-            assert_eq!(one.join().expect("it ends"), Ok(()));
+        for reader in reading {
+            assert_eq!(reader.join().expect("it ends"), Ok(()));
         }
     });
 }

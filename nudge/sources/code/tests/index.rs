@@ -140,8 +140,8 @@ fn imports_lead_to_files_and_back() {
     let index = index(FILES);
     let imports = index.list_imports("src/pkg/util.py");
     assert_eq!(imports[0].path.as_deref(), Some("src/pkg/__init__.py"));
-    let by = index.imported_by("src/pkg/core.py");
-    assert_eq!(by.iter().map(|path| &**path).collect::<Vec<_>>(), ["src/pkg/__init__.py", "tests/conftest.py"]);
+    let importers = index.imported_by("src/pkg/core.py");
+    assert_eq!(importers.iter().map(|path| &**path).collect::<Vec<_>>(), ["src/pkg/__init__.py", "tests/conftest.py"]);
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn an_import_is_of_the_module_that_it_names() {
         ("src/a/b.rs", "pub struct S;\n"),
     ];
     let index = index(files);
-    let of = |path: &str| index.list_imports(path).into_iter().map(|import| import.path).collect::<Vec<_>>();
+    let imports_of = |path: &str| index.list_imports(path).into_iter().map(|import| import.path).collect::<Vec<_>>();
     let some = |path: &str| Some(path.into());
     assert_eq!(
-        of("main.py"),
+        imports_of("main.py"),
         [
             some("pkg/core.py"),
             some("pkg/__init__.py"),
@@ -176,7 +176,7 @@ fn an_import_is_of_the_module_that_it_names() {
             None
         ]
     );
-    assert_eq!(of("src/lib.rs"), [some("src/a.rs"), some("src/a.rs"), some("src/a/b.rs"), None]);
+    assert_eq!(imports_of("src/lib.rs"), [some("src/a.rs"), some("src/a.rs"), some("src/a/b.rs"), None]);
 }
 
 #[test]

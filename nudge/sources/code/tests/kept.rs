@@ -46,12 +46,12 @@ fn a_cache_that_is_cut_or_damaged_is_made_anew() {
     let whole = made(&lab);
     let expected = lab.cold().1.everything();
     let damaged = (0..whole.len()).step_by(whole.len() / 60).chain([1, 15, 16, 99, 100, 4095, 4096, 4097]);
-    for at in damaged {
+    for offset in damaged {
         let mut flipped = whole.clone();
-        flipped[at] ^= 0xff;
-        for bytes in [&whole[..at], &flipped] {
+        flipped[offset] ^= 0xff;
+        for bytes in [&whole[..offset], &flipped] {
             fs::write(lab.cache(), bytes).unwrap();
-            assert_eq!(lab.alone().everything(), expected, "at {at}, {} bytes", bytes.len());
+            assert_eq!(lab.alone().everything(), expected, "at {offset}, {} bytes", bytes.len());
         }
     }
     fs::write(lab.cache(), b"").unwrap();
@@ -70,12 +70,12 @@ fn a_cache_that_is_cut_or_damaged_at_any_byte_is_made_anew() {
                 let lab = project();
                 let whole = made(&lab);
                 let expected = lab.cold().1.everything();
-                for at in (first..whole.len()).step_by(threads) {
+                for offset in (first..whole.len()).step_by(threads) {
                     let mut flipped = whole.clone();
-                    flipped[at] ^= 0xff;
-                    for bytes in [&whole[..at], &flipped] {
+                    flipped[offset] ^= 0xff;
+                    for bytes in [&whole[..offset], &flipped] {
                         fs::write(lab.cache(), bytes).unwrap();
-                        assert_eq!(lab.alone().everything(), expected, "at {at}, {} bytes", bytes.len());
+                        assert_eq!(lab.alone().everything(), expected, "at {offset}, {} bytes", bytes.len());
                     }
                 }
             });
@@ -86,8 +86,8 @@ fn a_cache_that_is_cut_or_damaged_at_any_byte_is_made_anew() {
 /// Sets when a file was changed last, so long after now or before.
 fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
     let now = SystemTime::now();
-    let at = if ahead { now + apart } else { now - apart };
-    fs::File::options().append(true).open(lab.root().join(path)).unwrap().set_modified(at).unwrap();
+    let time = if ahead { now + apart } else { now - apart };
+    fs::File::options().append(true).open(lab.root().join(path)).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_worker_that_is_killed_loses_nothing() {
         let mut first = worker(&lab);
         // Two may have the same cache open.
         let mut second = worker(&lab);
-        for at in 0..20 {
-            lab.write(&format!("m{at}.py"), &format!("def h{at}_{round}():\n    pass\n"));
+        for index in 0..20 {
+            lab.write(&format!("m{index}.py"), &format!("def h{index}_{round}():\n    pass\n"));
         }
         if round == 0 {
             until("a cache", || lab.caches().join("code").exists().then_some(()));

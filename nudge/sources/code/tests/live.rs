@@ -54,10 +54,10 @@ fn what_is_asked_for_is_what_stands_there() {
     let lab = Lab::new();
     lab.write("a.py", "def f(x):\n    pass\n");
     let session = settled(&lab);
-    for at in 0..20 {
-        lab.write("a.py", &format!("def f(x{at}):\n    pass\n"));
+    for version in 0..20 {
+        lab.write("a.py", &format!("def f(x{version}):\n    pass\n"));
         let told = session.tell("node", json!({"id": "a.py:f"}));
-        assert!(told["node"]["signature"].as_str().unwrap().contains(&format!("x{at}")), "{told:#}");
+        assert!(told["node"]["signature"].as_str().unwrap().contains(&format!("x{version}")), "{told:#}");
         assert_ne!(told["node"]["fresh"], false);
     }
     // A file of which nothing was heard yet.
@@ -110,25 +110,25 @@ fn a_branch_is_seen_and_the_way_back_too() {
 #[test]
 fn fresh_is_what_stood_there_during_the_call() {
     let lab = Lab::new();
-    let text = |at: usize| format!("def f(x{at}):\n    pass\n");
+    let text = |version: usize| format!("def f(x{version}):\n    pass\n");
     lab.write("a.py", &text(0));
     let session = settled(&lab);
     let (begun, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for at in 1.. {
+            for version in 1.. {
                 if stop.load(Ordering::SeqCst) {
                     break;
                 }
-                begun.store(at, Ordering::SeqCst);
-                if at % 3 == 0 {
+                begun.store(version, Ordering::SeqCst);
+                if version % 3 == 0 {
                     let other = lab.root().join("a.tmp");
-                    fs::write(&other, text(at)).unwrap();
+                    fs::write(&other, text(version)).unwrap();
                     fs::rename(&other, lab.root().join("a.py")).unwrap();
                 } else {
-                    fs::write(lab.root().join("a.py"), text(at)).unwrap();
+                    fs::write(lab.root().join("a.py"), text(version)).unwrap();
                 }
-                ended.store(at, Ordering::SeqCst);
+                ended.store(version, Ordering::SeqCst);
             }
         });
         let (until, mut fresh) = (Instant::now() + Duration::from_secs(2), 0);
@@ -153,7 +153,7 @@ fn fresh_is_what_stood_there_during_the_call() {
 #[test]
 fn nothing_to_do_costs_nothing() {
     let lab = Lab::new();
-    (0..50).for_each(|at| lab.write(&format!("m{at}.py"), "def f():\n    pass\n"));
+    (0..50).for_each(|index| lab.write(&format!("m{index}.py"), "def f():\n    pass\n"));
     let session = settled(&lab);
     std::thread::sleep(Duration::from_millis(700));
     let before = cpu();
@@ -177,29 +177,32 @@ fn cpu() -> u64 {
 #[test]
 fn a_root_without_git_and_hostile_files() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
-    fs::write(at.join("setup.py"), "def setup():\n    pass\n").unwrap();
-    fs::write(at.join("long.py"), format!("x = '{}'\n", "a".repeat(1 << 19))).unwrap();
-    fs::write(at.join("deep.py"), format!("x = {}{}\n", "[".repeat(10_000), "]".repeat(10_000))).unwrap();
-    fs::write(at.join("two\nlines.py"), "def f():\n    pass\n").unwrap();
-    fs::write(at.join("null.py"), b"\0\0\0").unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    fs::write(base.join("setup.py"), "def setup():\n    pass\n").unwrap();
+    fs::write(base.join("long.py"), format!("x = '{}'\n", "a".repeat(1 << 19))).unwrap();
+    fs::write(base.join("deep.py"), format!("x = {}{}\n", "[".repeat(10_000), "]".repeat(10_000))).unwrap();
+    fs::write(base.join("two\nlines.py"), "def f():\n    pass\n").unwrap();
+    fs::write(base.join("null.py"), b"\0\0\0").unwrap();
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("/dev/zero", at.join("zero.py")).unwrap();
-        std::os::unix::fs::symlink(".", at.join("loop")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(at.join("pipe.py")).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", base.join("zero.py")).unwrap();
+        std::os::unix::fs::symlink(".", base.join("loop")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(base.join("pipe.py")).status().unwrap().success());
     }
     let lab = Lab::new();
     let session = lab.session();
     let status = until("it to be read", || {
-        let status = session.tell("status", json!({"root": at}));
+        let status = session.tell("status", json!({"root": base}));
         (status["as_of"]["complete"] == true).then_some(status)
     });
     assert_eq!(status["nodes"], 1, "{status:#}");
     for path in ["zero.py", "pipe.py", "loop/loop/deep.py", "two\nlines.py"] {
-        assert!(session.ask("file", json!({"root": at, "path": path})).is_err() || path.starts_with("loop"), "{path}");
+        assert!(
+            session.ask("file", json!({"root": base, "path": path})).is_err() || path.starts_with("loop"),
+            "{path}"
+        );
     }
-    let told = session.tell("file", json!({"root": at, "path": "loop/loop/setup.py"}));
+    let told = session.tell("file", json!({"root": base, "path": "loop/loop/setup.py"}));
     assert_eq!(told["path"], "setup.py");
     assert!(watched(&session, "none.py").is_none());
 }
@@ -207,16 +210,16 @@ fn a_root_without_git_and_hostile_files() {
 #[test]
 fn ten_thousand_ignore_rules() {
     let lab = Lab::new();
-    let rule = |at: usize| match at % 100 {
-        0..50 => format!("gone{at}.py\n"),
-        50..98 => format!("/folder{at}/\n"),
-        98 => format!("**/deep{at}/*.py\n"),
-        _ => format!("*.gen{at}.py\n!kept.gen{at}.py\n"),
+    let rule = |number: usize| match number % 100 {
+        0..50 => format!("gone{number}.py\n"),
+        50..98 => format!("/folder{number}/\n"),
+        98 => format!("**/deep{number}/*.py\n"),
+        _ => format!("*.gen{number}.py\n!kept.gen{number}.py\n"),
     };
     lab.write(".gitignore", &(0..10_000).map(rule).collect::<String>());
-    for at in [0, 50, 98, 99, 4_998, 4_999, 9_900, 9_950, 9_998, 9_999] {
+    for number in [0, 50, 98, 99, 4_998, 4_999, 9_900, 9_950, 9_998, 9_999] {
         for path in ["gone#.py", "folder#/a.py", "x/deep#/a.py", "one.gen#.py", "kept.gen#.py"] {
-            lab.write(&path.replace('#', &at.to_string()), "def f(): pass\n");
+            lab.write(&path.replace('#', &number.to_string()), "def f(): pass\n");
         }
     }
     lab.commit();
@@ -250,17 +253,17 @@ fn secrets_are_not_kept() {
 #[test]
 fn a_folder_that_comes_anew_is_watched_anew() {
     let lab = Lab::new();
-    let text = |at: usize| format!("def f{at}():\n    pass\n");
+    let text = |number: usize| format!("def f{number}():\n    pass\n");
     lab.write("pkg/a.py", &text(0));
     let session = settled(&lab);
-    let is_found = |at: usize| session.tell("search", json!({"query": format!("f{at}")}))["nodes"] != json!([]);
-    for at in 1..6 {
+    let is_found = |number: usize| session.tell("search", json!({"query": format!("f{number}")}))["nodes"] != json!([]);
+    for round in 1..6 {
         // Faster than anybody looks.
         fs::remove_dir_all(lab.root().join("pkg")).unwrap();
-        lab.write("pkg/a.py", &text(at * 2));
-        until("what came with it", || is_found(at * 2).then_some(()));
-        lab.write("pkg/a.py", &text(at * 2 + 1));
-        until("an edit in it", || is_found(at * 2 + 1).then_some(()));
+        lab.write("pkg/a.py", &text(round * 2));
+        until("what came with it", || is_found(round * 2).then_some(()));
+        lab.write("pkg/a.py", &text(round * 2 + 1));
+        until("an edit in it", || is_found(round * 2 + 1).then_some(()));
     }
 }
 
@@ -291,8 +294,8 @@ fn the_worker_lets_others_go_first() {
 fn a_polled_folder_says_when_it_was_looked_at() {
     let lab = Lab::new();
     lab.write("a.py", "def one():\n    pass\n");
-    for at in 0..8_200 {
-        fs::create_dir_all(lab.root().join(format!("many/{}/{at}", at % 90))).unwrap();
+    for number in 0..8_200 {
+        fs::create_dir_all(lab.root().join(format!("many/{}/{number}", number % 90))).unwrap();
     }
     let session = lab.session();
     let status = until("a first look", || {

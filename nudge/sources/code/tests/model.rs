@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What cannot be done is not done.
 fn make(lab: &Lab, session: &kit::Session, step: &Step) {
-    let at = |path: &str| lab.root().join(path);
+    let full_path = |path: &str| lab.root().join(path);
     let rename = |from: &Path, to: &Path| {
         if from.exists() {
             let _ = to.parent().map(fs::create_dir_all);
@@ -60,13 +60,13 @@ fn make(lab: &Lab, session: &kit::Session, step: &Step) {
     };
     match *step {
         Step::Write { file, text: number } => {
-            let path = at(FILES[file]);
+            let path = full_path(FILES[file]);
             let _ = path.parent().map(fs::create_dir_all);
             let _ = fs::write(path, text(file, number));
         }
-        Step::Remove { file } => drop(fs::remove_file(at(FILES[file]))),
-        Step::Rename { from, to } => rename(&at(FILES[from]), &at(FILES[to])),
-        Step::RenameFolder { from, to } => rename(&at(FOLDERS[from]), &at(FOLDERS[to])),
+        Step::Remove { file } => drop(fs::remove_file(full_path(FILES[file]))),
+        Step::Rename { from, to } => rename(&full_path(FILES[from]), &full_path(FILES[to])),
+        Step::RenameFolder { from, to } => rename(&full_path(FOLDERS[from]), &full_path(FOLDERS[to])),
         Step::Switch { branch } => {
             lab.commit();
             lab.git(&["checkout", "-q", "-B", &format!("b{branch}"), if branch == 0 { "main" } else { "HEAD" }]);

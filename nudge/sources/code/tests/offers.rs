@@ -40,7 +40,7 @@ impl Agent {
         let said = self.suggest.call("nudge.suggest", &to_raw_value(&params).unwrap()).unwrap();
         let said: Value = serde_json::from_str(said.get()).unwrap();
         let told = said["suggestions"].as_array().unwrap().iter();
-        told.map(|one| one["line"].as_str().unwrap().to_owned()).collect()
+        told.map(|suggestion| suggestion["line"].as_str().unwrap().to_owned()).collect()
     }
 
     fn prompt(&self, prompt: &str) -> Vec<String> {

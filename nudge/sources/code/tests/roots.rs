@@ -9,12 +9,12 @@ use serde_json::json;
 
 /// Folders that are projects of their own.
 fn projects(lab: &Lab, count: usize) -> Vec<std::path::PathBuf> {
-    let project = |at: usize| {
-        let folder = lab.root().join(format!("p{at}"));
+    let project = |number: usize| {
+        let folder = lab.root().join(format!("p{number}"));
         fs::create_dir_all(&folder).unwrap();
         let done = std::process::Command::new("git").args(["init", "-q"]).current_dir(&folder).status().unwrap();
         assert!(done.success());
-        fs::write(folder.join("a.py"), format!("def f{at}():\n    pass\n")).unwrap();
+        fs::write(folder.join("a.py"), format!("def f{number}():\n    pass\n")).unwrap();
         folder
     };
     (0..count).map(project).collect()
@@ -26,12 +26,12 @@ fn the_one_that_was_used_last_stays() {
     let projects = projects(&lab, 6);
     let session = lab.session();
     let alive = || session.source.report_status()["code"]["roots"].as_u64().unwrap();
-    for (at, project) in projects.iter().enumerate() {
+    for (number, project) in projects.iter().enumerate() {
         let name = until("a project to be read", || {
-            let found = session.tell("search", json!({"query": format!("f{at}"), "root": project}));
+            let found = session.tell("search", json!({"query": format!("f{number}"), "root": project}));
             found["nodes"][0]["id"].as_str().map(str::to_owned)
         });
-        assert_eq!(name, format!("node:a.py:f{at}"));
+        assert_eq!(name, format!("node:a.py:f{number}"));
         assert!(alive() <= 4);
     }
     // A repository within another is none of its files.

@@ -265,7 +265,7 @@ fn main() {
         // Of the whole set: a half has so few questions that chance decides.
         let groups: BTreeSet<_> = scores.keys().map(|(_, group)| group.as_str()).collect();
         for group in groups {
-            let halves = scores.iter().filter(|((_, of), _)| of == group);
+            let halves = scores.iter().filter(|((_, score_group), _)| score_group == group);
             let [own, words, meaning] =
                 [0, 1, 2].map(|which| halves.clone().map(|(_, scores)| scores[which].reciprocal).sum::<f64>());
             let count: f64 = halves.map(|(_, scores)| scores[0].count).sum();
@@ -363,8 +363,8 @@ fn idle(
                      records drawn: {lines}, wanted: {right_lines}"
                 );
             } else {
-                let of = &mut idle[usize::from(is_of_it)];
-                *of = (of.0 + drawn, of.1 + asked);
+                let counts = &mut idle[usize::from(is_of_it)];
+                *counts = (counts.0 + drawn, counts.1 + asked);
                 println!("{half} {file:<12} prompts that draw a record: {drawn} of {asked}");
             }
         }
@@ -387,8 +387,10 @@ fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<
     };
     let told = Suggester::new(100).answer_suggest(event, || SystemClock.now(), offer).unwrap();
     let told: Value = serde_json::to_value(&told).unwrap();
-    let of = |one: &Value| (one["record"]["id"].as_i64().unwrap(), one["line"].as_str().unwrap().to_owned());
-    told["suggestions"].as_array().unwrap().iter().map(of).collect()
+    let id_and_line = |suggestion: &Value| {
+        (suggestion["record"]["id"].as_i64().unwrap(), suggestion["line"].as_str().unwrap().to_owned())
+    };
+    told["suggestions"].as_array().unwrap().iter().map(id_and_line).collect()
 }
 
 /// What becomes of the second of two texts that say the same, or only seem to: whether it is asked about, merged without

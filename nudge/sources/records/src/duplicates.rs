@@ -149,21 +149,21 @@ impl RecordSource {
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
         // Records that are compared with each other stand side by side.
-        ones.sort_by_key(|one| (one.of.0, one.of.1.as_str(), one.id));
+        ones.sort_by_key(|record| (record.of.0, record.of.1.as_str(), record.id));
         let mut compared = 0;
         let mut nearest = NearestPairs { limit, all: 0, pairs: Vec::new() };
         for group in ones.chunk_by(|a, b| a.of == b.of) {
             let mut vectors = VectorIndex::new(model.id(), model.dims());
-            for (at, one) in (0..).zip(group) {
-                vectors.upsert(at, 0, &one.vector);
+            for (key, record) in (0..).zip(group) {
+                vectors.upsert(key, 0, &record.vector);
             }
             compared += vectors.len();
-            let one = |at| usize::try_from(at).ok().and_then(|at| group.get(at));
+            let record_at = |key| usize::try_from(key).ok().and_then(|index| group.get(index));
             // The rounding here is less than the margin of `pairs`; the exact distance is measured below.
             #[allow(clippy::cast_possible_truncation)]
             let least = (1.0 - most) as f32;
             vectors.pairs(least, |first, second| {
-                let (Some(first), Some(second)) = (one(first), one(second)) else { return };
+                let (Some(first), Some(second)) = (record_at(first), record_at(second)) else { return };
                 let distance = (1.0 - cosine(&first.vector, &second.vector)).max(0.0);
                 if f64::from(distance) <= most {
                     nearest.add_pair(distance, [first.id, second.id]);
@@ -182,7 +182,7 @@ impl RecordSource {
                 let (Some(first), Some(second)) = (rows::find_record(c, ids[0])?, rows::find_record(c, ids[1])?) else {
                     return Ok(None);
                 };
-                let is_understood = |one: &Record| meaning::is_understood(&one.title, &one.body, &*model);
+                let is_understood = |record: &Record| meaning::is_understood(&record.title, &record.body, &*model);
                 if !is_understood(&first) || !is_understood(&second) {
                     return Ok(None);
                 }
@@ -191,7 +191,11 @@ impl RecordSource {
                 let distance = round_number(f64::from(*distance));
                 Ok(Some(DuplicatePair { ids: *ids, distance, title, other_title, kind, project }))
             };
-            nearest.pairs.iter().filter_map(|one| pair(one).transpose()).collect::<Result<_, TransactionFailure>>()
+            nearest
+                .pairs
+                .iter()
+                .filter_map(|candidate| pair(candidate).transpose())
+                .collect::<Result<_, TransactionFailure>>()
         })?;
         Ok(RecordDuplicates { duplicates, omitted, uncompared, projects_like: Vec::new() })
     }
@@ -206,12 +210,12 @@ fn read(
     project: Option<i64>,
     model: &dyn TextEmbedder,
 ) -> Result<(Vec<ComparedRecord>, i64), TransactionFailure> {
-    let of = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
-    let all = c.prepare_cached(&format!("SELECT count(*) {of}"))?.query_row([project], |row| row.get(0))?;
+    let from_clause = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
+    let all = c.prepare_cached(&format!("SELECT count(*) {from_clause}"))?.query_row([project], |row| row.get(0))?;
     // The newest are selected first: a sort would carry the vectors along.
     let mut statement = c.prepare_cached(&format!(
         "SELECT r.id, r.project_id, r.kind, e.vector
-           FROM (SELECT id, project_id, kind {of} ORDER BY id DESC LIMIT ?3) r
+           FROM (SELECT id, project_id, kind {from_clause} ORDER BY id DESC LIMIT ?3) r
            JOIN embedding e ON e.record_id = r.id AND e.part = 0 AND e.model = ?2"
     ))?;
     let limit = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);

@@ -34,9 +34,9 @@ const PAUSE_DIVISOR: u32 = 4;
 
 impl RecordSource {
     /// Takes in the records of a file. When it ends before the last of them, those of the batches before stay.
-    pub(crate) fn import_records(&self, by: Caller<'_>, params: RecordImportParams) -> Result<Box<RawValue>> {
+    pub(crate) fn import_records(&self, caller: Caller<'_>, params: RecordImportParams) -> Result<Box<RawValue>> {
         let file = IncomingRecords::open(&transfer::resolve_path(&params.file, params.context)?)?;
-        let author = to_author(by, self.clock());
+        let author = to_author(caller, self.clock());
         let mut run = ImportRun {
             records: self,
             db: self.open_db()?,
@@ -48,12 +48,12 @@ impl RecordSource {
             done: RecordImport::default(),
             comparisons: ComparisonCount::default(),
         };
-        let answer = file.read(&mut |record| run.take(record)).and_then(|()| run.finish(by));
+        let answer = file.read(&mut |record| run.take(record)).and_then(|()| run.finish(caller));
         let done = run.done;
         let is_new = answer.as_ref().is_ok_and(|answer| !answer.again);
         if is_new || done.imported > 0 {
             self.note_written();
-            self.tell_change(by, "import", to_detail(&json!({"imported": done.imported})));
+            self.tell_change(caller, "import", to_detail(&json!({"imported": done.imported})));
         }
         answer.map(|answer| answer.result).map_err(|error| say_what_is_in(error, &done))
     }
@@ -117,8 +117,8 @@ impl ImportRun<'_> {
     }
 
     /// Writes the last batch, which may be empty, with the key of the call.
-    fn finish(&mut self, by: Caller<'_>) -> Result<KeyedAnswer> {
-        let answer = self.write(Some(by))?;
+    fn finish(&mut self, caller: Caller<'_>) -> Result<KeyedAnswer> {
+        let answer = self.write(Some(caller))?;
         Ok(answer.expect("the last batch is written by a caller"))
     }
 
@@ -159,7 +159,7 @@ impl ImportRun<'_> {
             Ok(done.clone())
         };
         let written = match last_by {
-            Some(by) => self.db.write_once(by, &mut write).map(Some),
+            Some(caller) => self.db.write_once(caller, &mut write).map(Some),
             None => self.db.write(&mut write).map(|_| None),
         };
         (written, done)

@@ -250,7 +250,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     })
     .map_err(unfit)?;
     moved.sort_by_key(|(id, _)| *id);
-    Ok(moved.into_iter().map(|(_, one)| one).collect())
+    Ok(moved.into_iter().map(|(_, record)| record).collect())
 }
 
 /// The refusal of a database. `SQLite`'s own words may repeat a value.
@@ -275,10 +275,10 @@ fn unfit(unfit: UnfitDatabase) -> Error {
 fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> ReadRecord {
     let no_project = || Err("its project is no text".to_owned());
     let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);
-    let given = |at: usize| row.get_ref(at).is_ok_and(|value| !matches!(value, ValueRef::Null));
+    let given = |column: usize| row.get_ref(column).is_ok_and(|value| !matches!(value, ValueRef::Null));
     // Either time stands for the other.
-    let time = |at: usize, other: usize| match (given(at), given(other)) {
-        (true, _) => text(row, at, "time"),
+    let time = |column: usize, other: usize| match (given(column), given(other)) {
+        (true, _) => text(row, column, "time"),
         (false, true) => text(row, other, "time"),
         (false, false) => Ok(String::new()),
     };
@@ -294,8 +294,8 @@ fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -
     })
 }
 
-fn text(row: &Row<'_>, at: usize, name: &str) -> Result<String, String> {
-    match row.get_ref(at) {
+fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, String> {
+    match row.get_ref(column) {
         Ok(value) => value.as_str().map(str::to_owned).map_err(|_| format!("its {name} is no text")),
         Err(_) => Err(format!("its {name} is missing")),
     }

@@ -33,16 +33,16 @@ pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<Str
     let mut used = 0;
     // The text of the first part is not needed again.
     let mut is_first = true;
-    for (at, word) in iter_words(body) {
+    for (offset, word) in iter_words(body) {
         let tokens = model.count_tokens(word);
         if used + tokens > room {
             if !is_first {
-                parts.push(format!("{title} {}", body[begin..at].trim()));
+                parts.push(format!("{title} {}", body[begin..offset].trim()));
             }
             if parts.len() == MAX_PARTS {
                 return parts;
             }
-            (is_first, begin, used, room) = (false, at, 0, PART_TOKENS);
+            (is_first, begin, used, room) = (false, offset, 0, PART_TOKENS);
         }
         used += tokens;
     }
@@ -153,8 +153,8 @@ impl RecordCosines<'_> {
 
     /// The cosine of a record's nearest part.
     pub fn best_cosine(&self, id: i64) -> Option<f64> {
-        let of = |cosines: &VectorCosines<'_>| cosines.get_best(id).map(f64::from);
-        of(&self.texts).into_iter().chain(of(&self.titles)).reduce(f64::max)
+        let best_in = |cosines: &VectorCosines<'_>| cosines.get_best(id).map(f64::from);
+        best_in(&self.texts).into_iter().chain(best_in(&self.titles)).reduce(f64::max)
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
     fn a_record_has_the_meaning_of_its_title_and_of_each_part_of_its_body() {
         assert_eq!(split_parts("a title", "", &Counts), ["a title ", "a title"]);
         assert_eq!(split_parts("a title", "one two", &Counts), ["a title one two", "a title"]);
-        let body: Vec<_> = (0..2_000).map(|at| format!("w{at}")).collect();
+        let body: Vec<_> = (0..2_000).map(|number| format!("w{number}")).collect();
         let long = split_parts("a title", &body.join(" "), &Counts);
         assert_eq!((long.len(), &*long[TITLE as usize]), (MAX_PARTS, "a title"));
         // The first part has room for four words; what comes after begins where it ends.

@@ -87,7 +87,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         })
         .inferred()
         .with_report(report::report_saved),
-        run: |records, by, params| records.upsert_record(by, wire::parse_params(params)?),
+        run: |records, caller, params| records.upsert_record(caller, wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(GET, "Get a record", "One record, whole.", build_schema::<RecordGetParams>).tool().read_only().verb("show"),
@@ -110,7 +110,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         .destructive()
         .verb("rm")
         .with_report(report::report_deleted),
-        run: |records, by, params| records.delete_record(by, &wire::parse_params(params)?),
+        run: |records, caller, params| records.delete_record(caller, &wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -120,7 +120,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
             build_schema::<RecordRestoreParams>,
         )
         .with_report(report::report_changed),
-        run: |records, by, params| records.restore_record(by, &wire::parse_params(params)?),
+        run: |records, caller, params| records.restore_record(caller, &wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -131,7 +131,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         )
         .destructive()
         .with_report(report::report_changed),
-        run: |records, by, params| records.merge_records(by, &wire::parse_params(params)?),
+        run: |records, caller, params| records.merge_records(caller, &wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -167,7 +167,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         .verb("join")
         .with_question("The two are one project from then on; only a backup from before (`nudge records backup`) has them apart. Go on?")
         .with_report(report::report_joined),
-        run: |records, by, params| records.join_projects(by, wire::parse_params(params)?),
+        run: |records, caller, params| records.join_projects(caller, wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -190,7 +190,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         .inferred()
         .long()
         .with_report(report::report_imported),
-        run: |records, by, params| records.import_records(by, wire::parse_params(params)?),
+        run: |records, caller, params| records.import_records(caller, wire::parse_params(params)?),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -214,7 +214,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
         .inferred()
         .with_question("Every record that is here now is replaced by those of the backup; a copy is kept. Go on?")
         .with_report(report::report_recovered),
-        run: |records, by, params| answer_typed(params, |params: RecordRecoverParams| records.recover_db(by, params)),
+        run: |records, caller, params| answer_typed(params, |params: RecordRecoverParams| records.recover_db(caller, params)),
     },
 ]);
 
@@ -380,7 +380,7 @@ impl RecordSource {
         let here = ProjectLocation::from_context(&context.build()?);
         let words = QuestionWords::of_query(&query);
         let Some(db) = self.find_db()? else { return Ok(RecordSearch::new_empty()) };
-        let look = |by: Option<QuestionMeaning<'_>>| {
+        let look = |meaning: Option<QuestionMeaning<'_>>| {
             db.read(|c| {
                 let asked = project::choose_project(c, project.as_deref(), here.as_ref())?;
                 if let ProjectChoice::None(Some(name)) = &asked {
@@ -398,7 +398,7 @@ impl RecordSource {
                     limit,
                     cut: CUT,
                 };
-                let (mut results, omitted) = search::find_records(c, &query, by)?;
+                let (mut results, omitted) = search::find_records(c, &query, meaning)?;
                 for hit in &mut results {
                     hit.explain = hit.explain.take().filter(|_| explain);
                     if !whole {
@@ -497,6 +497,6 @@ impl RecordSource {
 
 /// Reads the `next` of a list.
 fn parse_next(next: &str) -> Result<(&str, i64)> {
-    let read = next.rsplit_once(' ').and_then(|(at, id)| Some((at, id.parse().ok()?)));
+    let read = next.rsplit_once(' ').and_then(|(time, id)| Some((time, id.parse().ok()?)));
     read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer."))
 }

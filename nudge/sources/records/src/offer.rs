@@ -55,7 +55,7 @@ fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<S
     let db = records.find_db().ok()??;
     let here = ProjectLocation::from_context(&request.context);
     let limit = if request.moment == SuggestMoment::Recall { request.limit } else { LOOKED_AT };
-    let look = |by: Option<QuestionMeaning<'_>>| {
+    let look = |meaning: Option<QuestionMeaning<'_>>| {
         db.read(|c| {
             let project = project::choose_project(c, None, here.as_ref())?;
             let query = RecordQuery {
@@ -67,7 +67,7 @@ fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<S
                 limit,
                 cut,
             };
-            search::find_records(c, &query, by)
+            search::find_records(c, &query, meaning)
         })
     };
     let found = match request.question_vector() {
@@ -91,25 +91,28 @@ fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<S
 /// Returns true when a record fits a prompt so well that it is told unasked.
 fn is_worth_a_word(hit: &RecordHit) -> bool {
     let Some(why) = &hit.explain else { return false };
-    let of = &why.evidence;
-    let by_meaning = of.by_meaning();
+    let evidence = &why.evidence;
+    let by_meaning = evidence.by_meaning();
     let floor = by_meaning * BY_MEANING + (1.0 - by_meaning) * BY_WORDS;
-    let is_near = of.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * of.understood);
+    let is_near = evidence.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * evidence.understood);
     // Many a prompt that wants nothing names a file that some record names.
-    let relevance = MatchEvidence { names: 0.0, ..*of }.score();
-    relevance >= floor || (why.words.len() >= MANY_WORDS && of.coverage >= MUCH && is_near)
+    let relevance = MatchEvidence { names: 0.0, ..*evidence }.score();
+    relevance >= floor || (why.words.len() >= MANY_WORDS && evidence.coverage >= MUCH && is_near)
 }
 
 fn build_offer(hit: RecordHit, now: i64) -> Offer {
     let RecordHit { record, relevance, explain, elsewhere, .. } = hit;
     let parts = explain.as_ref().map(|why| why.parts.clone()).unwrap_or_default();
     let why = explain.as_ref().map(format_reason).unwrap_or_default();
-    let at = rfc3339::parse(&record.updated_at).unwrap_or(now);
+    let updated_at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };
     let (id, kind, title) = (record.id, record.kind.as_str(), one_line(&record.title, TITLE_CHARS));
-    let line =
-        format!("record {id} ({kind}, {}, {}{place}) {title}{body}", record.status.as_str(), format_ago(at, now));
+    let line = format!(
+        "record {id} ({kind}, {}, {}{place}) {title}{body}",
+        record.status.as_str(),
+        format_ago(updated_at, now)
+    );
     // The line also holds the age, which is no news.
     let stamp = FixedState::default().hash_one(record.version);
     let strength = ScoreParts::from([("relevance", relevance)]);

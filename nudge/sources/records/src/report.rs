@@ -8,11 +8,11 @@ use crate::method::{MAX_LIMIT, MAX_LISTED};
 /// Reports a record that was saved, or was not.
 pub fn report_saved(answer: &Value) -> AnswerReport {
     if answer["written"] == false {
-        let near = build_rows(&answer["near"], |one| {
+        let near = build_rows(&answer["near"], |neighbour| {
             vec![
-                format_value(&one["record"]["id"]),
-                format_value(&one["record"]["title"]),
-                format_value(&one["distance"]),
+                format_value(&neighbour["record"]["id"]),
+                format_value(&neighbour["record"]["title"]),
+                format_value(&neighbour["distance"]),
             ]
         });
         let notes =

@@ -18,7 +18,7 @@ const MAX_GRAMS: usize = 60;
 /// assert_eq!(head("", &"ä".repeat(600)).chars().count(), 501);
 /// ```
 pub fn head(title: &str, body: &str) -> String {
-    let end = body.char_indices().nth(HEAD_CHARS).map_or(body.len(), |(at, _)| at);
+    let end = body.char_indices().nth(HEAD_CHARS).map_or(body.len(), |(offset, _)| offset);
     format!("{title}\n{}", &body[..end])
 }
 

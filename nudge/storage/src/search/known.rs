@@ -107,24 +107,33 @@ impl TextIndexCache {
     }
 
     /// The texts that match; as they were weighed, if they were.
-    pub(super) fn find_matching(&self, c: &Connection, of: &FullText, query: &str) -> rusqlite::Result<Arc<[i64]>> {
-        let version = read_version(c, of)?;
+    pub(super) fn find_matching(
+        &self,
+        c: &Connection,
+        full_text: &FullText,
+        query: &str,
+    ) -> rusqlite::Result<Arc<[i64]>> {
+        let version = read_version(c, full_text)?;
         if let Some(weights) = self.lock_current(&version).weights.get(query) {
             return Ok(weights.iter().map(|(row, _)| *row).collect());
         }
-        self.find_or_read(&version, query, |listed| &mut listed.matching, || super::find_matching(c, of, query))
+        self.find_or_read(&version, query, |listed| &mut listed.matching, || super::find_matching(c, full_text, query))
     }
 
     /// Returns the texts that match, and the weight of the query's words in each.
     pub(super) fn find_weights(
         &self,
         c: &Connection,
-        of: &FullText,
+        full_text: &FullText,
         query: &str,
     ) -> rusqlite::Result<Arc<[(i64, f64)]>> {
-        let version = read_version(c, of)?;
-        let weights =
-            self.find_or_read(&version, query, |listed| &mut listed.weights, || super::read_weights(c, of, query))?;
+        let version = read_version(c, full_text)?;
+        let weights = self.find_or_read(
+            &version,
+            query,
+            |listed| &mut listed.weights,
+            || super::read_weights(c, full_text, query),
+        )?;
         // These tell which texts match, too.
         let mut listed = self.listed.lock();
         if let Some(rows) = listed.matching.remove(query) {
@@ -164,10 +173,15 @@ impl TextIndexCache {
     }
 
     /// The terms that begin with a letter; none without a vocabulary.
-    pub(super) fn find_terms(&self, c: &Connection, of: &FullText, first: char) -> rusqlite::Result<Arc<[SpeltTerm]>> {
+    pub(super) fn find_terms(
+        &self,
+        c: &Connection,
+        full_text: &FullText,
+        first: char,
+    ) -> rusqlite::Result<Arc<[SpeltTerm]>> {
         self.remember_terms(
             c,
-            of,
+            full_text,
             |spelt| spelt.terms.get(&first).map(Arc::clone),
             |vocabulary| near::read_terms(c, vocabulary, first),
             |spelt, terms| drop(spelt.terms.insert(first, terms)),
@@ -175,10 +189,10 @@ impl TextIndexCache {
     }
 
     /// The terms of scripts without spaces; none without a vocabulary.
-    pub(super) fn find_clauses(&self, c: &Connection, of: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
+    pub(super) fn find_clauses(&self, c: &Connection, full_text: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
         self.remember_terms(
             c,
-            of,
+            full_text,
             |spelt| spelt.clauses.clone(),
             |vocabulary| near::read_clauses(c, vocabulary),
             |spelt, clauses| spelt.clauses = Some(clauses),
@@ -189,13 +203,13 @@ impl TextIndexCache {
     fn remember_terms<T>(
         &self,
         c: &Connection,
-        of: &FullText,
+        full_text: &FullText,
         find: impl Fn(&IndexVocabulary) -> Option<Arc<[T]>>,
         read: impl FnOnce(&str) -> rusqlite::Result<Vec<T>>,
         keep: impl FnOnce(&mut IndexVocabulary, Arc<[T]>),
     ) -> rusqlite::Result<Arc<[T]>> {
-        let Some(vocabulary) = of.vocabulary else { return Ok(Arc::new([])) };
-        let version = read_version(c, of)?;
+        let Some(vocabulary) = full_text.vocabulary else { return Ok(Arc::new([])) };
+        let version = read_version(c, full_text)?;
         {
             let mut spelt = self.spelt.lock();
             if spelt.version != version || spelt.len() > MAX_TERMS {
@@ -216,11 +230,11 @@ impl TextIndexCache {
 }
 
 /// The version of an index.
-fn read_version(c: &Connection, of: &FullText) -> rusqlite::Result<Vec<u8>> {
-    let sql = format!("SELECT block FROM {}_data WHERE id = ?1", of.table);
+fn read_version(c: &Connection, full_text: &FullText) -> rusqlite::Result<Vec<u8>> {
+    let sql = format!("SELECT block FROM {}_data WHERE id = ?1", full_text.table);
     let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
     // The name, as two indexes of one database may have the same.
-    Ok([of.table.as_bytes(), &version.unwrap_or_default()].concat())
+    Ok([full_text.table.as_bytes(), &version.unwrap_or_default()].concat())
 }
 
 impl IndexVocabulary {

@@ -78,11 +78,11 @@ pub(super) fn is_part_of_clauses(word: &str) -> bool {
 /// The clauses that hold a word.
 pub(super) fn find_holding(
     c: &Connection,
-    of: &FullText,
+    full_text: &FullText,
     known: &TextIndexCache,
     word: &str,
 ) -> rusqlite::Result<Vec<String>> {
-    let clauses = known.find_clauses(c, of)?;
+    let clauses = known.find_clauses(c, full_text)?;
     let holding = clauses.iter().filter(|clause| clause.contains(word)).take(MAX_CLAUSES);
     Ok(holding.map(ToString::to_string).collect())
 }
@@ -91,17 +91,17 @@ pub(super) fn find_holding(
 /// of a word is right, or has changed places with the second: to go through all terms takes ten times as long.
 pub(super) fn find_near(
     c: &Connection,
-    of: &FullText,
+    full_text: &FullText,
     known: &TextIndexCache,
     unknown: &[&str],
 ) -> rusqlite::Result<Vec<Vec<String>>> {
     let mut near: Vec<Vec<(usize, String)>> = vec![Vec::new(); unknown.len()];
     let parts: Vec<_> =
-        unknown.iter().take(MAX_UNKNOWN).enumerate().flat_map(|(at, word)| split_parts(at, word)).collect();
+        unknown.iter().take(MAX_UNKNOWN).enumerate().flat_map(|(index, word)| split_parts(index, word)).collect();
     let firsts: BTreeSet<char> = parts.iter().flat_map(|part| part.folded.chars().take(2)).collect();
     for first in firsts {
         let parts: Vec<_> = parts.iter().filter(|part| part.folded.chars().take(2).any(|c| c == first)).collect();
-        for spelt in &*known.find_terms(c, of, first)? {
+        for spelt in &*known.find_terms(c, full_text, first)? {
             for part in &parts {
                 if let Some(wrong) = part.wrong_letters(spelt) {
                     near[part.word].push((wrong, spelt.term.to_string()));
@@ -124,7 +124,7 @@ fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| part.chars().all(char::is_alphabetic));
     parts.filter_map(move |part| {
         let folded = part.to_lowercase();
-        let starts: Vec<_> = folded.char_indices().map(|(at, _)| at).collect();
+        let starts: Vec<_> = folded.char_indices().map(|(start, _)| start).collect();
         let wrong = may_be_wrong(starts.len());
         if wrong == 0 {
             return None;
@@ -158,16 +158,16 @@ impl WordPart {
         if chars < MIN_ONE_WRONG - 1 || too_many > self.wrong * if term.is_ascii() { 1 } else { 4 } {
             return None;
         }
-        let of = |word: &str, its_chars: usize, most: usize| {
+        let count_wrong = |word: &str, its_chars: usize, most: usize| {
             let close = its_chars.abs_diff(chars) <= most;
             close.then(|| strsim::osa_distance(word, term)).filter(|wrong| *wrong <= most)
         };
         let stem_chars = self.stem.chars().count();
         let begin = self.starts.get(chars).filter(|_| chars * 3 >= self.starts.len() * 2);
         let ways = [
-            of(&self.folded, self.starts.len(), self.wrong),
-            of(&self.stem, stem_chars, may_be_wrong(stem_chars)),
-            begin.and_then(|end| of(&self.folded[..*end], chars, 1)),
+            count_wrong(&self.folded, self.starts.len(), self.wrong),
+            count_wrong(&self.stem, stem_chars, may_be_wrong(stem_chars)),
+            begin.and_then(|end| count_wrong(&self.folded[..*end], chars, 1)),
         ];
         ways.into_iter().flatten().min()
     }

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn of_a_long_text_the_ends_count() {
-        let text: Vec<_> = (0..500).map(|at| format!("w{at}x")).collect();
+        let text: Vec<_> = (0..500).map(|number| format!("w{number}x")).collect();
         let words = QuestionWords::from_text(&text.join(" "));
         let all: Vec<_> = words.iter().collect();
         assert_eq!((all.len(), all[0], all[15], all[16], all[31]), (32, "w0x", "w15x", "w484x", "w499x"));

@@ -46,22 +46,22 @@ pub fn ask(folder: &Path, items: usize) {
         params["root"] = json!(root);
         call(&*source, &format!("nudge.code.{verb}"), &params)
     };
-    let file = |at: usize| at * 379 % files;
-    let id = |at: usize| format!("module_{0}.py:step_{0}_7", file(at));
-    of("node", 20, |at| drop(verb("node", &json!({"id": id(at)}))));
+    let file = |step: usize| step * 379 % files;
+    let id = |step: usize| format!("module_{0}.py:step_{0}_7", file(step));
+    of("node", 20, |step| drop(verb("node", &json!({"id": id(step)}))));
     of("node, again", 20, |_| drop(verb("node", &json!({"id": id(1)}))));
-    of("callers", 20, |at| drop(verb("callers", &json!({"id": id(at)}))));
-    of("tests", 4, |at| drop(verb("tests", &json!({"id": id(at)}))));
-    of("file", 4, |at| drop(verb("file", &json!({"path": format!("module_{}.py", file(at))}))));
-    of("search", 4, |at| drop(verb("search", &json!({"query": format!("step {}", file(at))}))));
-    of("context", 4, |at| {
-        let prompt = format!("why does step_{}_7() return the wrong amount?", file(at));
+    of("callers", 20, |step| drop(verb("callers", &json!({"id": id(step)}))));
+    of("tests", 4, |step| drop(verb("tests", &json!({"id": id(step)}))));
+    of("file", 4, |step| drop(verb("file", &json!({"path": format!("module_{}.py", file(step))}))));
+    of("search", 4, |step| drop(verb("search", &json!({"query": format!("step {}", file(step))}))));
+    of("context", 4, |step| {
+        let prompt = format!("why does step_{}_7() return the wrong amount?", file(step));
         verb("context", &json!({"prompt": prompt}));
     });
     of("status", 4, |_| drop(verb("status", &json!({}))));
-    of("refresh, a file", 4, |at| {
-        project.write(file(at), files, &format!("amount_{at}"));
-        verb("refresh", &json!({"path": format!("module_{}.py", file(at))}));
+    of("refresh, a file", 4, |step| {
+        project.write(file(step), files, &format!("amount_{step}"));
+        verb("refresh", &json!({"path": format!("module_{}.py", file(step))}));
     });
     source.close();
 }

@@ -20,12 +20,12 @@ pub fn ask(_: &Path, items: usize) {
     let place = json!({"cwd": "/work/mono/svc-12/src", "repo": "https://github.com/acme/mono.git", "branch": "feature/login",
         "os": "linux", "env": {"CI": "1"}});
     // Far apart, and another one each time.
-    let named = |at: usize| {
-        let seed = &seeds[at * 7_919 % items].set;
+    let named = |step: usize| {
+        let seed = &seeds[step * 7_919 % items].set;
         (seed.component.clone(), seed.key.clone())
     };
-    let about = |method: &str, at: usize, more: &Value| {
-        let (component, key) = named(at);
+    let about = |method: &str, step: usize, more: &Value| {
+        let (component, key) = named(step);
         let mut params = json!({"component": component, "key": key});
         params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
         black_box(call(&store, method, &params));
@@ -51,30 +51,29 @@ pub fn ask(_: &Path, items: usize) {
             "error": "no such profile", "context": place});
         asked("nudge.suggest", failed);
     });
-    of("outcome", 4, |at| {
-        let command = format!("docker compose build --service service-12 --profile dev-{at:06x}");
+    of("outcome", 4, |step| {
+        let command = format!("docker compose build --service service-12 --profile dev-{step:06x}");
         asked("nudge.outcome", json!({"command": command, "ok": true, "context": place}));
     });
     of("export", 1, |_| asked("nudge.export", json!({"include_secrets": true})));
 
-    let payload = |at: usize| {
+    let payload = |step: usize| {
         let new = data::store(&data::seeds(IMPORTED));
         let exported = super::answer(&new, "nudge.export", &json!({"include_secrets": true}));
-        let text = exported["payload"].to_string().replace("service-", &format!("imported-{at}-"));
+        let text = exported["payload"].to_string().replace("service-", &format!("imported-{step}-"));
         serde_json::from_str::<Value>(&text).expect("it is JSON")
     };
     let payloads: Vec<_> = (0..=2).map(payload).collect();
-    of("import, 100 hints", 2, |at| asked("nudge.import", json!({"payload": payloads[at]})));
-    of("set_hint, a new one", 20, |at| {
-        let params =
-            json!({"component": format!("service-{:02}", at % 100), "key": format!("new-{at}"), "value": "make it"});
+    of("import, 100 hints", 2, |step| asked("nudge.import", json!({"payload": payloads[step]})));
+    of("set_hint, a new one", 20, |step| {
+        let params = json!({"component": format!("service-{:02}", step % 100), "key": format!("new-{step}"), "value": "make it"});
         asked("nudge.set_hint", params);
     });
-    of("set_hint, again", 20, |at| about("nudge.set_hint", at, &json!({"value": format!("make it {at} times")})));
-    of("get_hint", 20, |at| about("nudge.get_hint", at, &json!({"context": place})));
-    of("why", 20, |at| about("nudge.why", at, &json!({"context": place})));
-    of("bump", 20, |at| about("nudge.bump", at, &json!({"context": place, "variant": ""})));
-    of("delete_hint", 20, |at| about("nudge.delete_hint", at, &json!({"all": true})));
+    of("set_hint, again", 20, |step| about("nudge.set_hint", step, &json!({"value": format!("make it {step} times")})));
+    of("get_hint", 20, |step| about("nudge.get_hint", step, &json!({"context": place})));
+    of("why", 20, |step| about("nudge.why", step, &json!({"context": place})));
+    of("bump", 20, |step| about("nudge.bump", step, &json!({"context": place, "variant": ""})));
+    of("delete_hint", 20, |step| about("nudge.delete_hint", step, &json!({"all": true})));
     of("deletions", 4, |_| asked("nudge.deletions", json!({})));
     of("undo", 10, |_| asked("nudge.undo", json!({})));
 }

@@ -20,10 +20,10 @@ pub fn fill(folder: &Path, items: usize) {
 pub fn ask(folder: &Path, items: usize) {
     let desk = Desk::at(folder);
     let questions = Texts::questions();
-    let asked = |at: usize| json!({"query": questions[at % QUESTIONS], "project": "*"});
+    let asked = |step: usize| json!({"query": questions[step % QUESTIONS], "project": "*"});
     let records = desk.open(true);
-    of("search, meaning", 4, |at| {
-        let found = records.call("search", &asked(at));
+    of("search, meaning", 4, |step| {
+        let found = records.call("search", &asked(step));
         assert_eq!(found["mode"], "semantic");
     });
     of("duplicates, a tenth", 1, |_| drop(records.call("duplicates", &json!({"project": "acme/p1"}))));
@@ -31,29 +31,29 @@ pub fn ask(folder: &Path, items: usize) {
 
     let records = desk.open(false);
     let listed = records.call("list", &json!({"project": "*", "limit": 1_000}));
-    let ids: Vec<_> = listed["records"].as_array().into_iter().flatten().map(|one| one["id"].clone()).collect();
+    let ids: Vec<_> = listed["records"].as_array().into_iter().flatten().map(|record| record["id"].clone()).collect();
     let texts = Texts::new(7);
-    let new = |at: usize| {
-        let (title, body) = texts.record(at);
+    let new = |step: usize| {
+        let (title, body) = texts.record(step);
         json!({"kind": "issue", "title": title, "body": body, "context": {"repo": "github.com/acme/new"}})
     };
 
-    of("search, words", 16, |at| drop(records.call("search", &asked(at))));
+    of("search, words", 16, |step| drop(records.call("search", &asked(step))));
     of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
-    of("get", 20, |at| drop(records.call("get", &json!({"id": ids[at]}))));
+    of("get", 20, |step| drop(records.call("get", &json!({"id": ids[step]}))));
     of("projects", 4, |_| drop(records.call("projects", &json!({}))));
     // What some draws say looks like a credential, and is refused.
-    of("upsert, a new one", 20, |at| drop(records.save(&format!("key {at}"), &new(at))));
-    of("upsert, a change", 20, |at| {
-        let params = json!({"id": ids[at], "status": "resolved", "distinct": true});
+    of("upsert, a new one", 20, |step| drop(records.save(&format!("key {step}"), &new(step))));
+    of("upsert, a change", 20, |step| {
+        let params = json!({"id": ids[step], "status": "resolved", "distinct": true});
         records.call("upsert", &params);
     });
-    of("delete", 20, |at| drop(records.call("delete", &json!({"id": ids[at]}))));
-    of("restore", 20, |at| drop(records.call("restore", &json!({"id": ids[at]}))));
-    of("merge", 4, |at| {
-        let one = 100 + 10 * at;
+    of("delete", 20, |step| drop(records.call("delete", &json!({"id": ids[step]}))));
+    of("restore", 20, |step| drop(records.call("restore", &json!({"id": ids[step]}))));
+    of("merge", 4, |step| {
+        let index = 100 + 10 * step;
         // Of one project.
-        records.call("merge", &json!({"into": ids[one], "ids": [same_project(&listed, one)]}));
+        records.call("merge", &json!({"into": ids[index], "ids": [same_project(&listed, index)]}));
     });
     let files = Cell::new(0);
     let file = || {
@@ -62,9 +62,9 @@ pub fn ask(folder: &Path, items: usize) {
     };
     of("export, a tenth", 1, |_| drop(records.call("export", &json!({"project": "acme/p2"}))));
     of("backup", 1, |_| drop(records.call("backup", &json!({"file": file()}))));
-    of("import, 20 records", 2, |at| {
-        let record = |one: usize| {
-            let (title, body) = texts.record(1_000 * (1 + at) + one);
+    of("import, 20 records", 2, |step| {
+        let record = |index: usize| {
+            let (title, body) = texts.record(1_000 * (1 + step) + index);
             let day = "2026-01-01T00:00:00.000Z";
             json!({"project": "acme/new", "kind": "issue", "title": title, "body": body, "status": "open",
                 "created_at": day, "updated_at": day})
@@ -78,8 +78,8 @@ pub fn ask(folder: &Path, items: usize) {
 }
 
 /// Another record of the same project.
-fn same_project(listed: &Value, at: usize) -> Value {
+fn same_project(listed: &Value, index: usize) -> Value {
     let records = listed["records"].as_array().expect("a list");
-    let other = records[at + 1..].iter().find(|one| one["project"] == records[at]["project"]);
+    let other = records[index + 1..].iter().find(|record| record["project"] == records[index]["project"]);
     other.expect("ten projects share them")["id"].clone()
 }

@@ -18,9 +18,9 @@ fn opened(folder: &Path) -> Arc<dyn Source> {
 pub fn fill(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});
-    for at in 0..items {
+    for index in 0..items {
         let params =
-            json!({"agent": format!("agent-{at}"), "type": "sync_request", "from": "mayor", "context": context});
+            json!({"agent": format!("agent-{index}"), "type": "sync_request", "from": "mayor", "context": context});
         call(&*source, "nudge.signals.send", &params);
     }
 }
@@ -29,16 +29,16 @@ pub fn fill(folder: &Path, items: usize) {
 pub fn ask(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});
-    let agent = |at: usize| format!("agent-{}", at * 7_919 % items);
-    of("check", 20, |at| {
-        call(&*source, "nudge.signals.check", &json!({"agent": agent(at), "context": context}));
+    let agent = |step: usize| format!("agent-{}", step * 7_919 % items);
+    of("check", 20, |step| {
+        call(&*source, "nudge.signals.check", &json!({"agent": agent(step), "context": context}));
     });
-    of("send", 20, |at| {
-        let params = json!({"agent": agent(at), "type": "health_check", "from": "mayor", "context": context});
+    of("send", 20, |step| {
+        let params = json!({"agent": agent(step), "type": "health_check", "from": "mayor", "context": context});
         call(&*source, "nudge.signals.send", &params);
     });
-    of("respond", 20, |at| {
-        call(&*source, "nudge.signals.respond", &json!({"agent": agent(at), "context": context}));
+    of("respond", 20, |step| {
+        call(&*source, "nudge.signals.respond", &json!({"agent": agent(step), "context": context}));
     });
     of("list", 1, |_| {
         call(&*source, "nudge.signals.list", &json!({"context": context}));

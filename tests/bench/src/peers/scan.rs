@@ -103,7 +103,7 @@ pub struct Scan(RwLock<Vec<Arc<Hint>>>);
 
 impl Scan {
     pub fn new<'a>(seeds: impl IntoIterator<Item = &'a Seed>, scopes: usize) -> Self {
-        let scopes: Vec<_> = (0..scopes).map(|at| Arc::new(Scope::new(&crate::data::scope(at)))).collect();
+        let scopes: Vec<_> = (0..scopes).map(|index| Arc::new(Scope::new(&crate::data::scope(index)))).collect();
         let hints = seeds.into_iter().map(|seed| {
             Arc::new(Hint {
                 component: seed.set.component.clone(),
@@ -160,7 +160,7 @@ pub struct Floor(Vec<[u64; 4]>);
 
 impl Floor {
     pub fn new(count: usize) -> Self {
-        Self((0..count as u64).map(|at| [at, 0, 0, 0]).collect())
+        Self((0..count as u64).map(|row| [row, 0, 0, 0]).collect())
     }
 
     /// Loads the first word of every row.

@@ -41,7 +41,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;
     let folder = tempfile::tempdir().expect("there is room for files");
     write_notes(folder.path(), notes);
-    let files: Vec<_> = (0..notes).map(|at| path(&folder.path().join("brain"), at)).collect();
+    let files: Vec<_> = (0..notes).map(|index| path(&folder.path().join("brain"), index)).collect();
     let read = || files.iter().map(|file| fs::read(file).map_or(0, |bytes| bytes.len())).sum::<usize>();
     let look = || files.iter().filter(|file| fs::symlink_metadata(file).is_ok()).count();
     let timed = |work: &mut dyn FnMut()| {
@@ -122,7 +122,7 @@ pub fn memory(scale: &Scale) -> Vec<Line> {
 /// Cutting notes into pieces, in memory.
 pub fn cutting(scale: &Scale) -> Vec<Line> {
     let (texts, notes) = (Texts::new(3), scale.large / 100);
-    let all: Vec<_> = (0..notes).map(|at| note(&texts, at, notes)).collect();
+    let all: Vec<_> = (0..notes).map(|index| note(&texts, index, notes)).collect();
     let megabytes = all.iter().map(String::len).sum::<usize>() as f64 / 1e6;
     let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
     let times = interleave(
@@ -136,7 +136,7 @@ pub fn cutting(scale: &Scale) -> Vec<Line> {
             }),
         ],
     );
-    let [ours, parse] = [0, 1].map(|at| times.median(at) / megabytes);
+    let [ours, parse] = [0, 1].map(|contender| times.median(contender) / megabytes);
     vec![Line {
         what: "brain: a megabyte of notes, cut".into(),
         limit: CUT_MS,
@@ -171,8 +171,9 @@ fn asked(c: &Connection, question: &str) -> String {
     let total = count("SELECT count(*) FROM chunk", "");
     let words = QuestionWords::of_query(question);
     let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    let of = |word: &String| count("SELECT count(*) FROM chunk_fts WHERE chunk_fts MATCH ?1", word);
-    let rare: Vec<_> = words.into_iter().filter(|word| (1..=total / COMMON_SHARE).contains(&of(word))).collect();
+    let count_chunks = |word: &String| count("SELECT count(*) FROM chunk_fts WHERE chunk_fts MATCH ?1", word);
+    let rare: Vec<_> =
+        words.into_iter().filter(|word| (1..=total / COMMON_SHARE).contains(&count_chunks(word))).collect();
     rare.join(" OR ")
 }
 
@@ -208,14 +209,14 @@ pub fn question(scale: &Scale) -> Vec<Line> {
 fn saved(scale: &Scale, vault: &Vault) -> Line {
     let (mut after, mut before) = (Vec::new(), Vec::new());
     for round in 0..scale.long_rounds * 10 {
-        let at = round * 7 % vault.notes;
+        let index = round * 7 % vault.notes;
         let word = format!("saved{round}word");
         let params = to_raw_value(&json!({"task_description": word})).expect("it is JSON");
         let save = |more: &str| {
             // Prose: where runs of words meet, they may look like a credential, which no answer tells.
             let prose = "A note that somebody writes on while others ask. ".repeat(30);
             let text = format!("# Written on\n\n{word}{more}\n\n{prose}\n");
-            fs::write(vault.path(at), text).expect("there is room for files");
+            fs::write(vault.path(index), text).expect("there is room for files");
         };
         let timed = |what: &str| {
             let start = wall_ns();

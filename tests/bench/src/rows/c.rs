@@ -78,11 +78,11 @@ pub fn typed(scale: &Scale) -> Vec<Line> {
         peer: peer.into(),
         absolute: figures.map_or_else(String::new, |[c, rust, _]| versus(c, rust)),
     };
-    let one = get::stores(scale.small, &data::variants(1));
+    let single = get::stores(scale.small, &data::variants(1));
     let four = get::stores(scale.small, &data::variants(4));
     let context = data::place().build().expect("the place is valid");
     let mut lines = Vec::new();
-    for (stores, variants) in [(&one, "1 variant"), (&four, "4 variants")] {
+    for (stores, variants) in [(&single, "1 variant"), (&four, "4 variants")] {
         let view = View::new(&stores.nudge, context.clone());
         let figures = Client::start(stores).map(|mut client| {
             turns(scale, &mut client, "view", |step| {
@@ -93,10 +93,10 @@ pub fn typed(scale: &Scale) -> Vec<Line> {
         lines.push(line(&format!("C get, view, {variants}"), "Rust get, View", figures));
     }
     // A handle is memory of its own.
-    let view = View::new(&one.nudge, context.clone());
-    let figures = Client::start(&one).map(|mut client| {
+    let view = View::new(&single.nudge, context.clone());
+    let figures = Client::start(&single).map(|mut client| {
         turns(scale, &mut client, "view", |step| {
-            let (component, key) = one.names.at(one.names.asked(step));
+            let (component, key) = single.names.at(single.names.asked(step));
             let handle = black_box(Box::new(view.get(component, key).expect("stored")));
             black_box(handle.hint().text());
         })

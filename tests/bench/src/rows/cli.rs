@@ -66,8 +66,8 @@ pub fn get(scale: &Scale) -> Vec<Line> {
         database.and_then(zoxide),
         ask(&temp, &runtime, "nudge.get_hint", &question, VALUE),
     ];
-    let (times, at) = times(scale, &contenders);
-    let line = |what, limit, pair, peer| line(&times, &at, what, limit, pair, peer);
+    let (times, positions) = times(scale, &contenders);
+    let line = |what, limit, pair, peer| line(&times, &positions, what, limit, pair, peer);
     vec![
         line("nudge get, process, static", 1.3, (2, 1), "Rust hello-world"),
         line("nudge get, process, static", 0.85, (2, 3), "zoxide query"),
@@ -134,8 +134,8 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
         program("nudge-static").map(ours),
         ask(&temp, &runtime, "nudge.suggest", &question, VALUE),
     ];
-    let (times, at) = times(scale, &contenders);
-    let line = |what, limit, pair, peer| line(&times, &at, what, limit, pair, peer);
+    let (times, positions) = times(scale, &contenders);
+    let line = |what, limit, pair, peer| line(&times, &positions, what, limit, pair, peer);
     vec![
         line("nudge hook, process, static", 2.5, (2, 1), "Rust hello-world"),
         line("nudge hook, process, static", TWICE, (2, 3), ASK),
@@ -157,18 +157,18 @@ fn times<const COUNT: usize>(
     // One process a turn.
     let times = interleave_processes(Turns { slice: std::time::Duration::ZERO, ..scale.turns }, &mut turns);
     let mut present = 0..;
-    (times, std::array::from_fn(|at| contenders[at].as_ref().and_then(|_| present.next())))
+    (times, std::array::from_fn(|index| contenders[index].as_ref().and_then(|_| present.next())))
 }
 
 fn line(
     times: &Times,
-    at: &[Option<usize>],
+    positions: &[Option<usize>],
     what: &str,
     limit: f64,
     (ours, theirs): (usize, usize),
     peer: &str,
 ) -> Line {
-    let pair = at[ours].zip(at[theirs]);
+    let pair = positions[ours].zip(positions[theirs]);
     Line {
         what: what.into(),
         limit,
@@ -196,7 +196,7 @@ fn spawn(contender: &Contender) {
 /// A database of folders that exist.
 fn database(zoxide: &Path, temp: &TempDir) -> Option<PathBuf> {
     let data = temp.path().join("zoxide");
-    let folders: Vec<_> = (0..FOLDERS).map(|at| temp.path().join(format!("folder-{at}"))).collect();
+    let folders: Vec<_> = (0..FOLDERS).map(|index| temp.path().join(format!("folder-{index}"))).collect();
     for folder in &folders {
         std::fs::create_dir(folder).ok()?;
     }

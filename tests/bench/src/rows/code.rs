@@ -48,8 +48,8 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     }
     let rounds = scale.turns.rounds.min(ROUNDS);
     let times = interleave_processes(Turns { rounds, slice: Duration::ZERO }, &mut turns);
-    let mut at = 2..;
-    let present = std::array::from_fn(|peer| peers[peer].as_ref().filter(|_| is_here).and_then(|_| at.next()));
+    let mut positions = 2..;
+    let present = std::array::from_fn(|peer| peers[peer].as_ref().filter(|_| is_here).and_then(|_| positions.next()));
     let line = |what: &str, limit: f64, pair: Option<(usize, usize)>, peer: &str| Line {
         what: what.to_owned(),
         limit,

@@ -45,8 +45,8 @@ fn latencies(nudge: &Nudge, seeds: &[Seed], order: &[usize], count: usize) -> Ve
     let view = View::new(nudge, data::place().build().expect("the place is valid"));
     let mut times = Vec::with_capacity(count);
     let mut before = Instant::now();
-    for &at in order.iter().cycle().take(count) {
-        let seed = &seeds[at];
+    for &index in order.iter().cycle().take(count) {
+        let seed = &seeds[index];
         std::hint::black_box(view.get(&seed.set.component, &seed.set.key));
         let now = Instant::now();
         times.push((now - before).as_nanos() as f64);

@@ -22,7 +22,7 @@ impl Names {
     fn new(keys: usize) -> Self {
         let order = Random(7).shuffled(keys);
         let names: Vec<_> =
-            order.iter().map(|at| (format!("service-{:02}", at % 100), format!("build-{at}"))).collect();
+            order.iter().map(|index| (format!("service-{:02}", index % 100), format!("build-{index}"))).collect();
         let joined = names.iter().map(|(component, key)| format!("{component}/{key}")).collect();
         Self { names, joined }
     }
@@ -65,14 +65,14 @@ pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
         moka: lookup::moka(hints),
         names: Names::new(keys),
     };
-    for at in 0..keys {
-        let (component, key) = out.names.at(at);
+    for index in 0..keys {
+        let (component, key) = out.names.at(index);
         for scope in variants {
             let meta = HintMeta { scope: scope.clone(), ..HintMeta::default() };
             out.nudge.set(SetHint { meta, ..SetHint::new(component, key, VALUE) }).expect("the data is valid");
         }
         out.bare.set(component, key, VALUE);
-        out.moka.insert(out.names.joined(at).to_owned(), VALUE.into());
+        out.moka.insert(out.names.joined(index).to_owned(), VALUE.into());
     }
     out.moka.run_pending_tasks();
     out

@@ -160,8 +160,13 @@ pub fn load(scale: &Scale) -> Vec<Line> {
             [Box::new(|n| ours.steps(n)), Box::new(|n| bare.steps(n)), Box::new(|n| calls.steps(n))];
         let times = interleave_processes(turns, &mut contenders);
         let rate = |contender| clients as f64 / times.median(contender) * 1e6;
-        [(BARE, 1), (CALLS, 2)].map(|(peer, at)| {
-            line(clients, peer, Some(times.ratio(0, at)), format!("{:.1}k/s / {:.1}k/s", rate(0), rate(at)))
+        [(BARE, 1), (CALLS, 2)].map(|(peer, contender)| {
+            line(
+                clients,
+                peer,
+                Some(times.ratio(0, contender)),
+                format!("{:.1}k/s / {:.1}k/s", rate(0), rate(contender)),
+            )
         })
     });
     lines.into_iter().flatten().collect()
@@ -172,8 +177,8 @@ pub fn sizes(scale: &Scale) -> Vec<Line> {
     let worst = program("nudge").map(|nudge| {
         let ours = Server::start(on_processor(SERVERS, &nudge)).expect("the server starts");
         let runtime = runtime();
-        let of = |size: usize| spread(&runtime, &ours, size, (scale.latencies / LATENCIES_A_CALL).max(20));
-        SIZES.map(of).into_iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)).expect("there are lengths")
+        let measure_spread = |size: usize| spread(&runtime, &ours, size, (scale.latencies / LATENCIES_A_CALL).max(20));
+        SIZES.map(measure_spread).into_iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)).expect("there are lengths")
     });
     vec![Line {
         what: "HTTP, values of 0.1 to 64 KB, p99".into(),

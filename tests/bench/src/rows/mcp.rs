@@ -26,16 +26,20 @@ pub fn call(scale: &Scale) -> Vec<Line> {
         what: what.into(),
         limit: 1.3,
         unit: "x",
-        measured: measured.map(|(times, at)| times.ratio(0, at)),
+        measured: measured.map(|(times, contender)| times.ratio(0, contender)),
         peer: peer.into(),
-        absolute: measured
-            .map_or_else(|| "not built here".into(), |(times, at)| versus(times.median(0), times.median(at))),
+        absolute: measured.map_or_else(
+            || "not built here".into(),
+            |(times, contender)| versus(times.median(0), times.median(contender)),
+        ),
     };
-    let lines = |of: Option<[Times; 2]>| {
-        let of = |caller: usize, at| of.as_ref().map(|of| (&of[caller], at));
+    let lines = |times: Option<[Times; 2]>| {
+        let measured = |caller: usize, contender| times.as_ref().map(|times| (&times[caller], contender));
         [(GIVEN, 0), (INFERRED, 1)]
             .into_iter()
-            .flat_map(|(what, caller)| [(ECHO, 1), (CALLS, 2)].map(|(peer, at)| line(what, peer, of(caller, at))))
+            .flat_map(|(what, caller)| {
+                [(ECHO, 1), (CALLS, 2)].map(|(peer, contender)| line(what, peer, measured(caller, contender)))
+            })
             .collect()
     };
     let Some(nudge) = program("nudge") else { return lines(None) };

@@ -41,15 +41,15 @@ pub fn get(scale: &Scale) -> Vec<Line> {
 
 fn line(what: &str, limit: f64, printed: Option<&[Printed]>) -> Line {
     let (glob, variants) = what.split_once(", ").unwrap_or((what, ""));
-    let found = printed.map(|all| all.iter().find(|one| one.what == what));
+    let found = printed.map(|all| all.iter().find(|figure| figure.what == what));
     let figures = found.flatten();
     Line {
         what: format!("Node get, Context kept, {variants}"),
         limit,
         unit: "x",
         // A figure that the script should have printed and has not is no figure.
-        measured: found.map(|one| one.map_or(f64::NAN, |one| one.ratio)),
+        measured: found.map(|found| found.map_or(f64::NAN, |figure| figure.ratio)),
         peer: format!("pure JavaScript, {glob}{}", if glob == "picomatch" { " compiled" } else { " each call" }),
-        absolute: figures.map_or_else(String::new, |one| versus(one.ours_ns, one.peer_ns)),
+        absolute: figures.map_or_else(String::new, |figure| versus(figure.ours_ns, figure.peer_ns)),
     }
 }

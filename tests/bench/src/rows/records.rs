@@ -81,8 +81,8 @@ pub fn search(scale: &Scale) -> Vec<Line> {
     let params: Vec<_> = questions.iter().map(|question| json!({"query": question, "project": "*"})).collect();
     let c = Connection::open(desk.path()).expect("the database is there");
     let asked: Vec<_> = questions.iter().map(|question| Asked::of(&c, question, count)).collect();
-    for (of, mode) in [(&by_words, "lexical"), (&by_meaning, "semantic")] {
-        let found = of.call("search", &params[0]);
+    for (records, mode) in [(&by_words, "lexical"), (&by_meaning, "semantic")] {
+        let found = records.call("search", &params[0]);
         assert_eq!(found["mode"], mode);
         assert!(found["results"].as_array().is_some_and(|found| !found.is_empty()), "{found}");
     }
@@ -99,7 +99,7 @@ pub fn search(scale: &Scale) -> Vec<Line> {
             work(|step| by_meaning.ask("search", &raw[step % QUESTIONS])),
         ],
     );
-    let [ours, peer, stems, meaning] = [0, 1, 2, 3].map(|at| times.median(at));
+    let [ours, peer, stems, meaning] = [0, 1, 2, 3].map(|contender| times.median(contender));
     let mut lines = vec![
         Line {
             what: format!("records: search of {count}, by words"),
@@ -135,9 +135,11 @@ fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
         &mut [
             work(|_| records.ask("duplicates", &asked)),
             work(|_| {
-                let pairs =
-                    vectors.iter().zip(1..).flat_map(|(one, next)| vectors[next..].iter().map(move |two| (one, two)));
-                pairs.filter(|(one, other)| cosine(one, other) >= NEAR).count()
+                let pairs = vectors
+                    .iter()
+                    .zip(1..)
+                    .flat_map(|(vector, next)| vectors[next..].iter().map(move |two| (vector, two)));
+                pairs.filter(|(vector, other)| cosine(vector, other) >= NEAR).count()
             }),
         ],
     );
@@ -164,8 +166,8 @@ fn nearest(scale: &Scale, count: usize) -> Line {
         assert_eq!(found.len(), exact.len());
         for ((id, _), exact) in found.iter().zip(exact) {
             let numbered = |id: i64| &vectors[usize::try_from(id - 1).expect("they are counted from 1")];
-            let [one, other] = [*id, exact].map(|id| cosine(numbered(id), vector));
-            assert!((one - other).abs() < ROUNDING, "{id} is no nearer than {exact}: {one} {other}");
+            let [found_cosine, other] = [*id, exact].map(|id| cosine(numbered(id), vector));
+            assert!((found_cosine - other).abs() < ROUNDING, "{id} is no nearer than {exact}: {found_cosine} {other}");
         }
     }
     let times = interleave(
@@ -246,8 +248,8 @@ pub fn write(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-fn bare_writer(at: &Path) -> Connection {
-    let c = Connection::open(at).expect("the copy is there");
+fn bare_writer(path: &Path) -> Connection {
+    let c = Connection::open(path).expect("the copy is there");
     c.pragma_update(None, "journal_mode", "WAL").expect("temporary folders are on this machine");
     c.pragma_update(None, "synchronous", "FULL").expect("it is a mode");
     // The log of ours is as long as its import made it, and writing over a file is cheaper than making it longer.

@@ -15,7 +15,7 @@ use crate::table::{Line, Scale, versus};
 pub fn typed(scale: &Scale) -> Vec<Line> {
     let seeds = data::seeds(scale.small);
     let nudge = data::store(&seeds);
-    let globbed = |at: usize| !data::scope(at).cwd_glob.is_empty() || !data::scope(at).branch.is_empty();
+    let globbed = |index: usize| !data::scope(index).cwd_glob.is_empty() || !data::scope(index).branch.is_empty();
     let with_globs: Vec<bool> = (0..SCOPES).map(globbed).collect();
     let seeds: Vec<_> = seeds.into_iter().filter(|seed| with_globs[seed.scope]).collect();
     let peer = RwLock::new(HashMap::<(String, String), Arc<(nudge::SetHint, Scope)>>::new());

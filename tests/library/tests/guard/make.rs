@@ -23,16 +23,16 @@ impl Make {
     }
 
     /// One of these.
-    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
+    pub fn one<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
     }
 
     /// `text`, in which what stands between two backticks is an expression, and becomes a text that it matches; between
     /// empty ones stands a password.
     pub fn fill(&mut self, text: &str) -> String {
         let mut out = String::new();
-        for (at, part) in text.split('`').enumerate() {
-            match (at % 2, part) {
+        for (index, part) in text.split('`').enumerate() {
+            match (index % 2, part) {
                 (0, _) => out += part,
                 (_, "") => out += &self.password(),
                 (_, expression) => out += &self.text(expression),

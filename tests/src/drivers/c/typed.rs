@@ -171,7 +171,7 @@ fn value(value: &Json, written: &str, to: &mut Message) -> Option<()> {
 /// The number of one of `names`.
 fn choice(name: Option<String>, names: &[&str]) -> Option<Option<String>> {
     let Some(name) = name else { return Some(None) };
-    names.iter().position(|known| *known == name).map(|at| Some((at + 1).to_string()))
+    names.iter().position(|known| *known == name).map(|index| Some((index + 1).to_string()))
 }
 
 fn bit(name: &str) -> Option<u32> {
@@ -185,8 +185,8 @@ fn bits(names: &[String]) -> Option<String> {
 
 fn strings(list: &Json) -> Option<Vec<String>> {
     match list {
-        Json::Array(list) => list.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
-        Json::String(one) => Some(vec![one.clone()]),
+        Json::Array(list) => list.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        Json::String(text) => Some(vec![text.clone()]),
         _ => None,
     }
 }
@@ -197,13 +197,14 @@ struct Fields(Vec<(String, Json)>);
 impl Fields {
     fn of(object: &Json) -> Option<Self> {
         let Json::Object(pairs) = object else { return None };
-        let twice = pairs.iter().enumerate().any(|(at, (name, _))| pairs[..at].iter().any(|(other, _)| other == name));
+        let twice =
+            pairs.iter().enumerate().any(|(index, (name, _))| pairs[..index].iter().any(|(other, _)| other == name));
         (!twice).then(|| Self(pairs.clone()))
     }
 
     fn take(&mut self, name: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(field, _)| field == name)?;
-        Some(self.0.remove(at).1).filter(|value| *value != Json::Null)
+        let index = self.0.iter().position(|(field, _)| field == name)?;
+        Some(self.0.remove(index).1).filter(|value| *value != Json::Null)
     }
 
     fn object(&mut self, name: &str) -> Option<Self> {

@@ -289,7 +289,8 @@ mod tests {
     fn the_arguments_are_those_of_the_specification() {
         let all = PROFILE.tools.iter().map(|tool| {
             let schema = (tool.params)();
-            let names = |of: &Value| of.as_array().into_iter().flatten().map(ToString::to_string).collect::<Vec<_>>();
+            let names =
+                |list: &Value| list.as_array().into_iter().flatten().map(ToString::to_string).collect::<Vec<_>>();
             let arguments: Vec<_> = schema["properties"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
             (tool.name, arguments.join(" "), names(&schema["required"]).join(" ").replace('"', ""))
         });

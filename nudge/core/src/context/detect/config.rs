@@ -80,14 +80,14 @@ impl<'a> ConfigText<'a> {
     /// Skips a byte order mark; part of one is an error.
     fn new(text: &'a [u8]) -> Result<Self, MalformedConfig> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
-        let at = if text.starts_with(MARK) {
+        let start = if text.starts_with(MARK) {
             MARK.len()
         } else if text.first() == MARK.first() {
             return Err(MalformedConfig);
         } else {
             0
         };
-        Ok(Self { text, at })
+        Ok(Self { text, at: start })
     }
 
     /// The next byte with CRLF folded into LF; `None` at the end.

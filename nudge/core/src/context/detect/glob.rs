@@ -35,12 +35,12 @@ struct PatternMatcher<'a> {
 
 impl PatternMatcher<'_> {
     /// The pattern's byte at `at`, 0 at its end.
-    fn pattern_byte(&self, at: usize) -> u8 {
-        self.pattern.get(at).copied().unwrap_or(0)
+    fn pattern_byte(&self, index: usize) -> u8 {
+        self.pattern.get(index).copied().unwrap_or(0)
     }
 
-    fn text_byte(&self, at: usize) -> u8 {
-        self.text.get(at).copied().unwrap_or(0)
+    fn text_byte(&self, index: usize) -> u8 {
+        self.text.get(index).copied().unwrap_or(0)
     }
 
     fn fold_byte(&self, byte: u8) -> u8 {

@@ -197,7 +197,7 @@ impl<'a> RepoRefs<'a> {
             };
         }
         let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        let ends = |at: usize| text.get(at).is_none_or(|&b| b == 0 || is_space(b));
+        let ends = |index: usize| text.get(index).is_none_or(|&b| b == 0 || is_space(b));
         Ok(if digits >= self.hex_len && ends(self.hex_len) { RefContent::Object } else { RefContent::Broken })
     }
 
@@ -262,7 +262,8 @@ impl PackedRefs {
     /// git's own binary search, so that a file that only claims to be sorted
     /// gives git's own answer.
     fn search_sorted(&self, records: &[u8], name: &[u8]) -> Res<bool> {
-        let starts = |at: usize| at == 0 || (records[at - 1] == b'\n' && records.get(at) != Some(&b'^'));
+        let starts =
+            |offset: usize| offset == 0 || (records[offset - 1] == b'\n' && records.get(offset) != Some(&b'^'));
         let (mut low, mut high) = (0, records.len());
         while low != high {
             let middle = low + (high - low) / 2;
@@ -343,9 +344,9 @@ mod tests {
         names.sort();
         for sorted in [true, false] {
             let mut text = String::new();
-            for (at, name) in names.iter().enumerate() {
+            for (index, name) in names.iter().enumerate() {
                 text.push_str(&[object, " ", name, "\n"].concat());
-                if at % 3 == 0 {
+                if index % 3 == 0 {
                     text.push_str(&["^", object, "\n"].concat());
                 }
             }

@@ -35,9 +35,9 @@ impl<'a> BraceAlternatives<'a> {
 
     /// Returns the next alternative. The start that it shares with the one before is not read again.
     pub fn next(&mut self, steps: &mut StepBudget) -> Result<Option<&str>, TooMany> {
-        let Some((mut at, mut inside)) = self.resume() else { return Ok(None) };
-        while let Some(first) = self.pattern.as_bytes().get(at) {
-            let rest = &self.pattern[at..];
+        let Some((mut position, mut inside)) = self.resume() else { return Ok(None) };
+        while let Some(first) = self.pattern.as_bytes().get(position) {
+            let rest = &self.pattern[position..];
             let copied = match (first, inside) {
                 (b'[', _) => class_end(rest).unwrap_or(1),
                 (b'{', _) => {
@@ -45,7 +45,7 @@ impl<'a> BraceAlternatives<'a> {
                     if range.is_none() {
                         self.forks.push(BraceFork { around: inside, before: self.text.len(), next: None, end: 0 });
                         inside = Some(self.forks.len() - 1);
-                        at += 1;
+                        position += 1;
                     }
                     range.unwrap_or(0)
                 }
@@ -54,16 +54,16 @@ impl<'a> BraceAlternatives<'a> {
                     if fork.end == 0 {
                         let length = find_closing(rest);
                         steps.take_steps(length)?;
-                        fork.end = at + length;
+                        fork.end = position + length;
                     }
-                    fork.next = Some(at + 1);
-                    (at, inside) = (fork.end, fork.around);
+                    fork.next = Some(position + 1);
+                    (position, inside) = (fork.end, fork.around);
                     0
                 }
                 (b'}', Some(fork)) => {
                     let fork = &mut self.forks[fork];
-                    (fork.next, fork.end) = (None, at + 1);
-                    (at, inside) = (at + 1, fork.around);
+                    (fork.next, fork.end) = (None, position + 1);
+                    (position, inside) = (position + 1, fork.around);
                     0
                 }
                 // Outside of braces a comma is a character as any other.
@@ -74,7 +74,7 @@ impl<'a> BraceAlternatives<'a> {
             };
             steps.take_steps(2 + copied / 8)?;
             self.text.push_str(&rest[..copied]);
-            at += copied;
+            position += copied;
         }
         Ok(Some(&self.text))
     }
@@ -97,20 +97,20 @@ impl<'a> BraceAlternatives<'a> {
 
 /// Returns the length up to and with the `}` of the braces that `text` is in.
 fn find_closing(text: &str) -> usize {
-    let (mut depth, mut at) = (1, 0);
-    while let Some(found) = text[at..].find(['[', '{', '}']) {
-        at += found;
-        match text.as_bytes()[at] {
-            b'[' => at += class_end(&text[at..]).unwrap_or(1) - 1,
+    let (mut depth, mut position) = (1, 0);
+    while let Some(found) = text[position..].find(['[', '{', '}']) {
+        position += found;
+        match text.as_bytes()[position] {
+            b'[' => position += class_end(&text[position..]).unwrap_or(1) - 1,
             b'{' => depth += 1,
             _ => depth -= 1,
         }
-        at += 1;
+        position += 1;
         if depth == 0 {
             break;
         }
     }
-    at
+    position
 }
 
 /// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`: other tools expand
@@ -127,16 +127,16 @@ fn range_end(text: &str) -> Option<usize> {
 
 /// Checks that every bracket and brace has its partner.
 pub(super) fn check_pairs(pattern: &str) -> Result<(), &'static str> {
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(found) = pattern[at..].find(['[', ']', '{', '}']) {
-        at += found;
-        match pattern.as_bytes()[at] {
-            b'[' => at += class_end(&pattern[at..]).ok_or("has a `[` without its `]`")? - 1,
+    let (mut depth, mut position) = (0_usize, 0);
+    while let Some(found) = pattern[position..].find(['[', ']', '{', '}']) {
+        position += found;
+        match pattern.as_bytes()[position] {
+            b'[' => position += class_end(&pattern[position..]).ok_or("has a `[` without its `]`")? - 1,
             b']' => return Err("has a `]` without its `[`"),
             b'{' => depth += 1,
             _ => depth = depth.checked_sub(1).ok_or("has a `}` without its `{`")?,
         }
-        at += 1;
+        position += 1;
     }
     if depth == 0 { Ok(()) } else { Err("has a `{` without its `}`") }
 }

@@ -72,17 +72,17 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
             }
             _ => {}
         }
-        if let Some((after, at)) = star
-            && let Some(next) = text[at..].chars().next()
+        if let Some((after, offset)) = star
+            && let Some(next) = text[offset..].chars().next()
             && next != '/'
         {
-            (pi, ti) = (after, at + next.len_utf8());
+            (pi, ti) = (after, offset + next.len_utf8());
             star = Some((pi, ti));
-        } else if let Some((after, at)) = globstar
-            && let Some(slash) = memchr::memchr(b'/', &t[at..])
+        } else if let Some((after, offset)) = globstar
+            && let Some(slash) = memchr::memchr(b'/', &t[offset..])
         {
             steps.take_steps(1 + slash / 16)?;
-            (pi, ti) = (after, at + slash + 1);
+            (pi, ti) = (after, offset + slash + 1);
             (star, globstar) = (None, Some((pi, ti)));
         } else {
             return Ok(false);
@@ -101,7 +101,7 @@ pub(super) fn class_end(text: &str) -> Option<usize> {
     let negated = usize::from(body.starts_with('!'));
     // A `]` that comes first belongs to the class.
     let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
-    text[from..].find(']').map(|at| from + at + 1)
+    text[from..].find(']').map(|i| from + i + 1)
 }
 
 /// Matches one character by `?` or a whole class; returns its length in the text.

@@ -73,11 +73,12 @@ fn is_described(bytes: &[u8], i: usize) -> bool {
     const TERMS: [&str; 5] = ["password ", "passwd ", "passphrase ", "api key ", "token "];
     const LINKS: [&str; 6] = ["for", "of ", "on ", "to ", "in ", "is "];
     let lead = &bytes[i.saturating_sub(48)..i];
-    let lead = lead.iter().rposition(|b| matches!(b, b'\n' | b'"' | b':')).map_or(lead, |at| &lead[at + 1..]);
-    let begins = |at: &usize| matches!(lead[*at], b'p' | b'P' | b'a' | b'A' | b't' | b'T');
-    (0..lead.len()).filter(begins).any(|at| {
+    let lead =
+        lead.iter().rposition(|b| matches!(b, b'\n' | b'"' | b':')).map_or(lead, |position| &lead[position + 1..]);
+    let begins = |start: &usize| matches!(lead[*start], b'p' | b'P' | b'a' | b'A' | b't' | b'T');
+    (0..lead.len()).filter(begins).any(|start| {
         TERMS.iter().any(|term| {
-            let rest = &lead[at..];
+            let rest = &lead[start..];
             starts_with_lower(rest, term) && LINKS.iter().any(|link| starts_with_lower(&rest[term.len()..], link))
         })
     })

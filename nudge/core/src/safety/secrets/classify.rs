@@ -162,8 +162,8 @@ fn is_path(value: &str) -> bool {
 /// `getToken()`, `a::b(c)`, `https://…`, `C:\…`, `user@host`, `a->b`.
 fn is_call_or_url(value: &str) -> bool {
     let bytes = value.as_bytes();
-    if let Some(at) = value.find("://") {
-        return bytes[..at].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    if let Some(scheme_end) = value.find("://") {
+        return bytes[..scheme_end].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     }
     if bytes.len() > 2 && bytes[1] == b':' && bytes[0].is_ascii_alphabetic() && matches!(bytes[2], b'\\' | b'/') {
         return true;

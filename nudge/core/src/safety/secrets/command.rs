@@ -197,7 +197,7 @@ impl<'a> CommandState<'a> {
 
     fn remember_word(&mut self, word: &'a str) {
         let slash = word.bytes().rposition(|b| matches!(b, b'/' | b'\\'));
-        let name = slash.map_or(word, |at| &word[at + 1..]);
+        let name = slash.map_or(word, |i| &word[i + 1..]);
         let prefix = self.command.is_empty()
             && (word.contains('=')
                 || matches!(

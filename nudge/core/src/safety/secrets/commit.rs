@@ -51,11 +51,11 @@ const RAW_FORGE: &[u8] = b"://raw.githubusercontent.com";
 
 /// Returns true when the `length` hex digits at `at` are a whole commit, by the syntax they stand in. Looks at a
 /// bounded number of bytes.
-pub(super) fn is_commit(text: &str, at: usize, length: usize) -> bool {
+pub(super) fn is_commit(text: &str, start: usize, length: usize) -> bool {
     if !matches!(length, 40 | 64) {
         return false;
     }
-    let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + length..]);
+    let (before, after) = (&text.as_bytes()[..start], &text.as_bytes()[start + length..]);
     is_flake(before, after) || is_action(before, after) || is_revision(before, after) || is_in_forge(before, after)
 }
 
@@ -127,7 +127,7 @@ fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let start = head
         .iter()
         .rposition(|b| matches!(b, b'\n' | b'\r' | b';' | b'|' | b'&' | b'`' | b'(' | b'"' | b'\''))
-        .map_or(0, |at| at + 1);
+        .map_or(0, |i| i + 1);
     let Some(line) = std::str::from_utf8(&head[start..]).ok().filter(|_| ends) else {
         return false;
     };

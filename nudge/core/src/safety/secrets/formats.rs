@@ -285,13 +285,13 @@ pub(super) fn find_format(text: &str) -> Option<&'static str> {
 
 /// Returns true when a token may begin at `at`: no letter or digit before it, except the letter of an escape such as
 /// `\n`.
-pub(super) fn starts_token(bytes: &[u8], at: usize) -> bool {
-    match at.checked_sub(1).map(|i| bytes[i]) {
+pub(super) fn starts_token(bytes: &[u8], start: usize) -> bool {
+    match start.checked_sub(1).map(|i| bytes[i]) {
         None => true,
         Some(b) if !b.is_ascii_alphanumeric() => true,
-        Some(b'n' | b'r' | b't') => at >= 2 && bytes[at - 2] == b'\\',
+        Some(b'n' | b'r' | b't') => start >= 2 && bytes[start - 2] == b'\\',
         // Percent-encoded delimiter: `%3Dtoken`.
-        Some(b) => at >= 3 && bytes[at - 3] == b'%' && b.is_ascii_hexdigit() && bytes[at - 2].is_ascii_digit(),
+        Some(b) => start >= 3 && bytes[start - 3] == b'%' && b.is_ascii_hexdigit() && bytes[start - 2].is_ascii_digit(),
     }
 }
 
@@ -383,17 +383,17 @@ fn has_repeat(body: &[u8], times: usize) -> bool {
 }
 
 /// Length of the run of `body` bytes that ends just before `at`, up to `limit`.
-fn run_before(bytes: &[u8], at: usize, body: FormatBody, limit: usize) -> usize {
-    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| is_in_body(body, **b)).count()
+fn run_before(bytes: &[u8], end: usize, body: FormatBody, limit: usize) -> usize {
+    bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| is_in_body(body, **b)).count()
 }
 
-fn run_after(bytes: &[u8], at: usize, body: FormatBody, limit: usize) -> usize {
-    bytes[at..bytes.len().min(at + limit)].iter().take_while(|b| is_in_body(body, **b)).count()
+fn run_after(bytes: &[u8], start: usize, body: FormatBody, limit: usize) -> usize {
+    bytes[start..bytes.len().min(start + limit)].iter().take_while(|b| is_in_body(body, **b)).count()
 }
 
 /// How many digits end just before `at`, up to `limit`.
-fn digits_before(bytes: &[u8], at: usize, limit: usize) -> usize {
-    bytes[at.saturating_sub(limit)..at].iter().rev().take_while(|b| b.is_ascii_digit()).count()
+fn digits_before(bytes: &[u8], end: usize, limit: usize) -> usize {
+    bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| b.is_ascii_digit()).count()
 }
 
 /// Judges a token by more than its beginning, `start..end`, which says too little.

@@ -223,19 +223,22 @@ pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     }
     let words = NameSplitter::from_name(name);
     let first = find_roles(words.word_from_end(0));
-    let (mut at, mut role) = (0, first);
+    let (mut from_end, mut role) = (0, first);
     // `API_KEY_PROD`, `TOKEN_2`: the word that counts stands before its trailer.
-    while at < 2 && at + 1 < words.count && (words.word_from_end(at).is_empty() || role.has_role(WordRoles::TRAILER)) {
-        at += 1;
-        role = find_roles(words.word_from_end(at));
+    while from_end < 2
+        && from_end + 1 < words.count
+        && (words.word_from_end(from_end).is_empty() || role.has_role(WordRoles::TRAILER))
+    {
+        from_end += 1;
+        role = find_roles(words.word_from_end(from_end));
     }
-    let found = promise_at(&words, at, role);
-    if found == NamePromise::None && at > 0 { promise_at(&words, 0, first) } else { found }
+    let found = promise_at(&words, from_end, role);
+    if found == NamePromise::None && from_end > 0 { promise_at(&words, 0, first) } else { found }
 }
 
 /// Returns the promise of the word `at` places from the end, which has `role`.
-fn promise_at(words: &NameSplitter, at: usize, role: WordRoles) -> NamePromise {
-    let (last, before) = (words.word_from_end(at), words.word_from_end(at + 1));
+fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePromise {
+    let (last, before) = (words.word_from_end(from_end), words.word_from_end(from_end + 1));
     let is_before = |wanted| find_roles(before).has_role(wanted);
     let promised = if role.has_role(WordRoles::HEADER) {
         NamePromise::Header

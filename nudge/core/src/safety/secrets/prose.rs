@@ -203,7 +203,7 @@ pub(super) fn find_unspaced(text: &str) -> Option<&'static str> {
         let value = &value[..end.count()];
         has_copula && is_told(NamePromise::Password, value)
     };
-    let is_told_by = |noun: &str| text.match_indices(noun).any(|(at, noun)| tells(&text[at + noun.len()..]));
+    let is_told_by = |noun: &str| text.match_indices(noun).any(|(start, noun)| tells(&text[start + noun.len()..]));
     NOUNS.iter().any(|noun| is_told_by(noun)).then_some("secret-assignment")
 }
 

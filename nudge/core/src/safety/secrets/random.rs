@@ -90,10 +90,10 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
             return false;
         }
         let word = std::str::from_utf8(word).unwrap_or("");
-        let Some(at) = word.rfind(['_', '-']) else {
+        let Some(separator) = word.rfind(['_', '-']) else {
             return false;
         };
-        let (prefix, body) = (&word[..at], &word[at + 1..]);
+        let (prefix, body) = (&word[..separator], &word[separator + 1..]);
         let mix = CharMix::from_bytes(body.as_bytes());
         (30..=200).contains(&body.len())
             && (2..=20).contains(&prefix.len())

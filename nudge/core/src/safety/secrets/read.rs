@@ -88,26 +88,26 @@ pub(super) struct WrittenValue<'a> {
 pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) -> WrittenValue<'_> {
     let bytes = text.as_bytes();
     let stop = ceil_boundary(text, bytes.len().min(from + limit));
-    let mut at = from;
-    if separator == b'=' && bytes.get(at) == Some(&b'>') {
-        at += 1;
+    let mut position = from;
+    if separator == b'=' && bytes.get(position) == Some(&b'>') {
+        position += 1;
     }
-    while at < stop && matches!(bytes[at], b' ' | b'\t' | b'(') && at < from + 24 {
-        at += 1;
+    while position < stop && matches!(bytes[position], b' ' | b'\t' | b'(') && position < from + 24 {
+        position += 1;
     }
     // YAML block scalars: `|` or `>` and a new line.
-    if separator == b':' && at < stop && matches!(bytes[at], b'|' | b'>') {
-        let skip = bytes[at..stop]
+    if separator == b':' && position < stop && matches!(bytes[position], b'|' | b'>') {
+        let skip = bytes[position..stop]
             .iter()
             .take_while(|b| matches!(b, b'|' | b'>' | b'-' | b'+' | b' ' | b'\n' | b'\r'))
             .count();
-        at += skip;
+        position += skip;
     }
-    let open = bytes[at..stop].iter().take(3).take_while(|b| matches!(b, b'"' | b'\'' | b'`' | b'\\')).count();
-    let at = at + open;
-    let quote = if open > 0 { bytes[at - 1] } else { 0 };
-    let rest = &bytes[at.min(stop)..stop];
-    let slice = |length: usize| text.get(at..at + length).unwrap_or("");
+    let open = bytes[position..stop].iter().take(3).take_while(|b| matches!(b, b'"' | b'\'' | b'`' | b'\\')).count();
+    let start = position + open;
+    let quote = if open > 0 { bytes[start - 1] } else { 0 };
+    let rest = &bytes[start.min(stop)..stop];
+    let slice = |length: usize| text.get(start..start + length).unwrap_or("");
     if quote != 0 && quote != b'\\' {
         let length = rest.iter().position(|b| *b == quote || matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
         let closed = slice(length).trim_end_matches('\\');
@@ -146,9 +146,9 @@ const ENDS: [u8; 256] = {
     table
 };
 
-pub(super) fn ceil_boundary(text: &str, mut at: usize) -> usize {
-    while at < text.len() && !text.is_char_boundary(at) {
-        at += 1;
+pub(super) fn ceil_boundary(text: &str, mut index: usize) -> usize {
+    while index < text.len() && !text.is_char_boundary(index) {
+        index += 1;
     }
-    at.min(text.len())
+    index.min(text.len())
 }

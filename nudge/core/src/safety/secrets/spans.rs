@@ -28,9 +28,9 @@ impl SecretGuard {
     pub fn find_spans(&self, text: &str) -> Vec<SecretSpan> {
         let lines = split_lines(text);
         let mut marks = Marks::new();
-        for (at, line) in lines.iter().enumerate() {
+        for (index, line) in lines.iter().enumerate() {
             if let Some(rule) = self.check(None, &text[line.clone()]) {
-                marks.insert(at, rule);
+                marks.insert(index, rule);
             }
         }
         mark_keys(text, &lines, &mut marks);
@@ -42,9 +42,9 @@ impl SecretGuard {
 
     /// A credential that was wrapped: the end of one line and the beginning of the next are one word.
     fn mark_broken(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
-        for at in 1..lines.len() {
+        for index in 1..lines.len() {
             let (Some(first), Some(second)) =
-                (end_word(&text[lines[at - 1].clone()]), find_single_word(&text[lines[at].clone()]))
+                (end_word(&text[lines[index - 1].clone()]), find_single_word(&text[lines[index].clone()]))
             else {
                 continue;
             };
@@ -52,8 +52,8 @@ impl SecretGuard {
             if is_part(first) && is_part(second) && first.len() + second.len() >= BROKEN {
                 let whole = [first, second].concat();
                 if let Some(rule) = self.check(None, &whole) {
-                    marks.entry(at - 1).or_insert(rule);
-                    marks.entry(at).or_insert(rule);
+                    marks.entry(index - 1).or_insert(rule);
+                    marks.entry(index).or_insert(rule);
                 }
             }
         }
@@ -85,17 +85,17 @@ impl SecretGuard {
 type Marks = BTreeMap<usize, &'static str>;
 
 fn mark_lines(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
-    for at in lines {
-        marks.entry(at).or_insert(rule);
+    for index in lines {
+        marks.entry(index).or_insert(rule);
     }
 }
 
 fn split_lines(text: &str) -> Vec<Range<usize>> {
-    let mut at = 0;
+    let mut start = 0;
     text.split_inclusive('\n')
         .map(|line| {
-            let range = at..at + line.trim_end_matches(['\n', '\r']).len();
-            at += line.len();
+            let range = start..start + line.trim_end_matches(['\n', '\r']).len();
+            start += line.len();
             range
         })
         .collect()
@@ -103,7 +103,7 @@ fn split_lines(text: &str) -> Vec<Range<usize>> {
 
 /// The lines of a part that are not marked; a marked one is empty.
 fn join_unmarked(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
-    let shown = |at: usize| if marks.contains_key(&at) { "" } else { &text[lines[at].clone()] };
+    let shown = |index: usize| if marks.contains_key(&index) { "" } else { &text[lines[index].clone()] };
     part.map(shown).collect::<Vec<_>>().join("\n")
 }
 
@@ -120,11 +120,11 @@ fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize
 /// Private keys from their first line to their last, or to the first line that can be none of theirs.
 fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let mut is_inside = false;
-    for (at, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         let line = &text[line.clone()];
         is_inside |= line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
         if is_inside {
-            marks.insert(at, "private-key");
+            marks.insert(index, "private-key");
             let is_last = line.contains("-----END ");
             let is_prose = line.split_whitespace().count() > 6;
             is_inside = !is_last && !is_prose;
@@ -134,11 +134,11 @@ fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
 
 /// The further lines of a wrapped credential: single words without a meaning, right beside a marked line.
 fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
-    let known: Vec<_> = marks.iter().map(|(at, rule)| (*at, *rule)).collect();
-    let is_more = |at: &usize| lines.get(*at).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
-    for (at, rule) in known {
-        mark_lines(marks, (at + 1..lines.len()).take_while(is_more), rule);
-        mark_lines(marks, (0..at).rev().take_while(is_more), rule);
+    let known: Vec<_> = marks.iter().map(|(index, rule)| (*index, *rule)).collect();
+    let is_more = |index: &usize| lines.get(*index).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
+    for (index, rule) in known {
+        mark_lines(marks, (index + 1..lines.len()).take_while(is_more), rule);
+        mark_lines(marks, (0..index).rev().take_while(is_more), rule);
     }
 }
 
@@ -155,7 +155,7 @@ const fn is_token(byte: u8) -> bool {
 fn end_word(line: &str) -> Option<&str> {
     let line = line.trim_end();
     let line = line.strip_suffix('\\').unwrap_or(line);
-    let start = line.bytes().rposition(|byte| !is_token(byte)).map_or(0, |at| at + 1);
+    let start = line.bytes().rposition(|byte| !is_token(byte)).map_or(0, |i| i + 1);
     line.get(start..).filter(|word| !word.is_empty())
 }
 
@@ -169,14 +169,14 @@ fn find_single_word(line: &str) -> Option<&str> {
 /// Marked lines as spans; neighbours with one reason are one.
 fn join_marked(lines: &[Range<usize>], marks: &Marks) -> Vec<SecretSpan> {
     let mut spans: Vec<(usize, SecretSpan)> = Vec::new();
-    for (at, rule) in marks {
-        let line = &lines[*at];
+    for (index, rule) in marks {
+        let line = &lines[*index];
         match spans.last_mut() {
-            Some((last, span)) if *last + 1 == *at && span.rule == *rule => {
+            Some((last, span)) if *last + 1 == *index && span.rule == *rule => {
                 span.range.end = line.end;
-                *last = *at;
+                *last = *index;
             }
-            _ => spans.push((*at, SecretSpan { range: line.clone(), rule })),
+            _ => spans.push((*index, SecretSpan { range: line.clone(), rule })),
         }
     }
     spans.into_iter().map(|(_, span)| span).collect()
@@ -194,14 +194,14 @@ mod tests {
     fn without(text: &str) -> String {
         let guard = SecretGuard::new();
         let mut out = String::new();
-        let mut at = 0;
+        let mut position = 0;
         for span in guard.find_spans(text) {
-            assert!(span.range.start >= at, "in order");
-            out += &text[at..span.range.start];
+            assert!(span.range.start >= position, "in order");
+            out += &text[position..span.range.start];
             out += "[line withheld]";
-            at = span.range.end;
+            position = span.range.end;
         }
-        out += &text[at..];
+        out += &text[position..];
         assert_eq!(guard.check(None, &out), None, "{out}");
         out
     }

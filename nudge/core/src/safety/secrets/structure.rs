@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 pub(super) fn private_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut from = 0;
-    while let Some(at) = text[from..].find("PRIVATE KEY").map(|i| from + i) {
-        from = at + "PRIVATE KEY".len();
-        let begin = bytes[at.saturating_sub(60)..at].windows(5).rev().any(|w| w.eq_ignore_ascii_case(b"BEGIN"));
+    while let Some(start) = text[from..].find("PRIVATE KEY").map(|i| from + i) {
+        from = start + "PRIVATE KEY".len();
+        let begin = bytes[start.saturating_sub(60)..start].windows(5).rev().any(|w| w.eq_ignore_ascii_case(b"BEGIN"));
         if begin && has_key_body(&bytes[from..]) {
             return true;
         }
@@ -26,7 +26,7 @@ pub(super) fn putty_key(text: &str) -> bool {
 }
 
 fn marks_key(text: &str, mark: &str) -> bool {
-    text.find(mark).is_some_and(|at| has_key_body(&text.as_bytes()[at + mark.len()..]))
+    text.find(mark).is_some_and(|start| has_key_body(&text.as_bytes()[start + mark.len()..]))
 }
 
 /// Returns true when key material follows: 40 base64 characters within the next 400 bytes, past armour headers and line
@@ -77,8 +77,8 @@ pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         while start + 32 <= bytes.len() {
             // The last byte that is no digit decides where a run could begin at the earliest.
-            if let Some(at) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
-                start += at + 1;
+            if let Some(offset) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
+                start += offset + 1;
                 continue;
             }
             let length = bytes[start..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
@@ -160,5 +160,5 @@ static ENCODED_STARTS: LazyLock<Option<AhoCorasick>> =
 pub(super) fn has_encoded_start(text: &str) -> bool {
     ENCODED_STARTS
         .as_ref()
-        .is_some_and(|marks| marks.find_iter(text).take(32).any(|at| starts_token(text.as_bytes(), at.start())))
+        .is_some_and(|marks| marks.find_iter(text).take(32).any(|found| starts_token(text.as_bytes(), found.start())))
 }

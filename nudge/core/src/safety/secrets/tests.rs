@@ -33,8 +33,8 @@ impl Maker {
     /// The characters of these parts in another order.
     fn shuffled(&mut self, parts: &[&str]) -> String {
         let mut letters: Vec<char> = parts.concat().chars().collect();
-        for at in (1..letters.len()).rev() {
-            letters.swap(at, self.next() % (at + 1));
+        for i in (1..letters.len()).rev() {
+            letters.swap(i, self.next() % (i + 1));
         }
         letters.into_iter().collect()
     }
@@ -340,10 +340,10 @@ fn json_findings_carry_a_path_and_never_the_match() {
     let mut make = Maker(8);
     let token = ["ghp", "_", make.text(36, LETTERS).as_str()].concat();
     let finding = |value: &Value| GUARD.check_json("value.data", value);
-    let at = |path: &str| Some(Finding { rule: "github-token", path: path.to_owned() });
-    assert_eq!(finding(&json!({"auth": {"x": token}})), at("value.data.auth.x"));
-    assert_eq!(finding(&json!([1, null, true, token])), at("value.data[3]"));
-    assert_eq!(finding(&json!({"a": {&token: 1}})), at("value.data.a.(key)"));
+    let finding_at = |path: &str| Some(Finding { rule: "github-token", path: path.to_owned() });
+    assert_eq!(finding(&json!({"auth": {"x": token}})), finding_at("value.data.auth.x"));
+    assert_eq!(finding(&json!([1, null, true, token])), finding_at("value.data[3]"));
+    assert_eq!(finding(&json!({"a": {&token: 1}})), finding_at("value.data.a.(key)"));
     assert_eq!(finding(&json!({"a": json!({"b": token}).to_string()})).map(|f| f.rule), Some("github-token"));
     let odd = format!("\u{1b}]{}", "k".repeat(200));
     let path = finding(&json!({odd: token})).map(|f| f.path).unwrap_or_default();

@@ -9,19 +9,19 @@ pub(super) fn has_credentials(text: &str) -> bool {
     const MANY: usize = 256;
     let bytes = text.as_bytes();
     let mut sign = 0;
-    for (count, (at, _)) in text.match_indices("://").enumerate() {
+    for (count, (start, _)) in text.match_indices("://").enumerate() {
         // Without an `@` ahead there is nothing to find.
-        if sign < at + 3 {
-            let Some(next) = text[at + 3..].find('@') else {
+        if sign < start + 3 {
+            let Some(next) = text[start + 3..].find('@') else {
                 break;
             };
-            sign = at + 3 + next;
+            sign = start + 3 + next;
         }
         let limit = if count < MANY { AUTHORITY_LIMIT } else { AUTHORITY_LIMIT / 4 };
-        if sign > at + 3 + limit {
+        if sign > start + 3 + limit {
             continue;
         }
-        let rest = &bytes[at + 3..bytes.len().min(at + 3 + limit)];
+        let rest = &bytes[start + 3..bytes.len().min(start + 3 + limit)];
         let end = rest
             .iter()
             .position(|b| {
@@ -47,16 +47,16 @@ pub(super) fn has_credentials(text: &str) -> bool {
         }
     }
     // `jdbc:oracle:thin:user/password@host`
-    if text.match_indices(":thin:").take(MANY).any(|(at, mark)| {
-        let rest = text[at + mark.len()..].get(..AUTHORITY_LIMIT).unwrap_or(&text[at + mark.len()..]);
+    if text.match_indices(":thin:").take(MANY).any(|(start, mark)| {
+        let rest = text[start + mark.len()..].get(..AUTHORITY_LIMIT).unwrap_or(&text[start + mark.len()..]);
         is_oracle_login(rest.split_ascii_whitespace().next().unwrap_or(""))
     }) {
         return true;
     }
     let mut from = 0;
-    text.match_indices("@tcp(").any(|(at, _)| {
-        let head = &bytes[at.saturating_sub(120).max(from)..at];
-        from = at;
+    text.match_indices("@tcp(").any(|(end, _)| {
+        let head = &bytes[end.saturating_sub(120).max(from)..end];
+        from = end;
         let start =
             head.iter().rposition(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`')).map_or(0, |i| i + 1);
         std::str::from_utf8(&head[start..]).is_ok_and(is_userinfo)

@@ -57,13 +57,13 @@ mod tests {
     #[test]
     fn any_name_of_a_folder_counts() {
         let place = tempfile::tempdir().unwrap();
-        let at = |path: &str| place.path().join(path);
-        std::fs::create_dir_all(at("denied/app")).unwrap();
-        std::fs::create_dir_all(at("other")).unwrap();
+        let path_of = |path: &str| place.path().join(path);
+        std::fs::create_dir_all(path_of("denied/app")).unwrap();
+        std::fs::create_dir_all(path_of("other")).unwrap();
         #[cfg(unix)]
-        std::os::unix::fs::symlink(at("denied"), at("link")).unwrap();
-        let text = |path: &str| at(path).display().to_string();
-        let denies = |deny: &str, cwd: &str| is_denied(&[text(deny)], [at("other").as_path(), &at(cwd)]);
+        std::os::unix::fs::symlink(path_of("denied"), path_of("link")).unwrap();
+        let text = |path: &str| path_of(path).display().to_string();
+        let denies = |deny: &str, cwd: &str| is_denied(&[text(deny)], [path_of("other").as_path(), &path_of(cwd)]);
         for cwd in ["denied", "denied/app", "denied/gone/x", "other/../denied/app", "gone/../denied"] {
             assert!(denies("denied", cwd), "{cwd}");
             assert!(denies("denied/", cwd), "{cwd}");
@@ -78,9 +78,9 @@ mod tests {
             assert!(!denies("denied", cwd), "{cwd}");
         }
         for odd in ["", "denied", "./denied"] {
-            assert!(!is_denied(&[odd.into()], [at("denied").as_path()]), "{odd:?} is no absolute folder");
+            assert!(!is_denied(&[odd.into()], [path_of("denied").as_path()]), "{odd:?} is no absolute folder");
         }
-        assert!(is_denied(&["/".into()], [at("other").as_path()]));
+        assert!(is_denied(&["/".into()], [path_of("other").as_path()]));
         assert!(!is_denied(&[text("gone")], [Path::new(&"/../".repeat(100_000))]));
     }
 }

@@ -100,10 +100,10 @@ pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)
     let list = answer.get("units").unwrap_or(answer).as_array()?;
     let mut proposals = Vec::new();
     let mut rejected = Vec::new();
-    for one in list {
-        match serde_json::from_value::<UnitProposal>(one.clone()) {
+    for unit in list {
+        match serde_json::from_value::<UnitProposal>(unit.clone()) {
             Ok(proposal) => proposals.push(proposal),
-            Err(_) => rejected.push(RejectedProposal::new(one["title"].as_str().unwrap_or("(no title)"), "schema")),
+            Err(_) => rejected.push(RejectedProposal::new(unit["title"].as_str().unwrap_or("(no title)"), "schema")),
         }
     }
     Some((proposals, rejected))
@@ -115,8 +115,8 @@ pub fn apply_gates(proposal: UnitProposal, scene: &GateFacts<'_>) -> Result<Unit
     let gates: [(&str, Gate); 9] = [
         ("schema", fits_schema),
         ("length", is_of_length),
-        ("scope", |one, _| one.scope == "general"),
-        ("durable", |one, _| one.durable),
+        ("scope", |proposal, _| proposal.scope == "general"),
+        ("durable", |proposal, _| proposal.durable),
         ("secret", is_open),
         ("quote", is_quoted),
         ("private", names_nothing_private),
@@ -146,7 +146,7 @@ fn tidy_proposal(proposal: UnitProposal, scene: &GateFacts<'_>) -> UnitProposal 
     tags.dedup();
     tags.truncate(MAX_TAGS);
     let mut related = proposal.related;
-    related.retain(|one| RELATIONS.contains(&one.kind.as_str()) && (scene.has)(&one.id));
+    related.retain(|relation| RELATIONS.contains(&relation.kind.as_str()) && (scene.has)(&relation.id));
     related.truncate(MAX_RELATED);
     UnitProposal {
         title: proposal.title.trim().to_owned(),
@@ -160,43 +160,44 @@ fn tidy_proposal(proposal: UnitProposal, scene: &GateFacts<'_>) -> UnitProposal 
     }
 }
 
-fn fits_schema(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
+fn fits_schema(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     let is_hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
-    KINDS.contains(&one.kind.as_str())
-        && !one.title.chars().any(nudge_core::text::is_hidden)
-        && !one.body.chars().any(is_hidden)
+    KINDS.contains(&proposal.kind.as_str())
+        && !proposal.title.chars().any(nudge_core::text::is_hidden)
+        && !proposal.body.chars().any(is_hidden)
 }
 
-fn is_of_length(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
-    TITLE_CHARS.contains(&one.title.chars().count()) && BODY_CHARS.contains(&one.body.chars().count())
+fn is_of_length(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
+    TITLE_CHARS.contains(&proposal.title.chars().count()) && BODY_CHARS.contains(&proposal.body.chars().count())
 }
 
 /// Nothing of it looks like a credential, alone or together.
-fn is_open(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
-    let tags = one.tags.join(" ");
-    let all = [&one.title, &one.body, &one.quote, &one.domain, &tags].map(String::as_str);
+fn is_open(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
+    let tags = proposal.tags.join(" ");
+    let all = [&proposal.title, &proposal.body, &proposal.quote, &proposal.domain, &tags].map(String::as_str);
     let guard = SecretGuard::new();
     all.iter().all(|text| guard.check(None, text).is_none()) && guard.check(None, &all.join("\n")).is_none()
 }
 
 /// Returns true when the quote stands in the text that was sent, so that each unit rests on words of the session.
-fn is_quoted(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
-    let quote = normalize_text(&one.quote);
+fn is_quoted(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
+    let quote = normalize_text(&proposal.quote);
     QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
 }
 
 /// Returns true when the text names no path of a person's home, no commit and no ticket: these help no other reader.
-fn names_nothing_private(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
-    let text = format!("{}\n{}", one.title, one.body);
+fn names_nothing_private(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
+    let text = format!("{}\n{}", proposal.title, proposal.body);
     !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
 }
 
-fn is_not_of_the_project(one: &UnitProposal, scene: &GateFacts<'_>) -> bool {
-    let (title, body) = (one.title.to_lowercase(), one.body.to_lowercase());
+fn is_not_of_the_project(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
+    let (title, body) = (proposal.title.to_lowercase(), proposal.body.to_lowercase());
     let parts = |text: &str, name: &str| {
         let is_part = |c: char| c.is_alphanumeric();
-        let is_whole =
-            |(at, _): &(usize, &str)| !text[..*at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part);
+        let is_whole = |(offset, _): &(usize, &str)| {
+            !text[..*offset].ends_with(is_part) && !text[offset + name.len()..].starts_with(is_part)
+        };
         text.match_indices(name).filter(is_whole).count()
     };
     scene
@@ -217,12 +218,12 @@ fn is_a_name(name: &str) -> bool {
 }
 
 /// Returns false for a model's text that says nothing, and for an agent's words about itself.
-fn is_no_refusal(one: &UnitProposal, _: &GateFacts<'_>) -> bool {
+fn is_no_refusal(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     // A body of a handful of different words repeats itself.
-    let mut different: Vec<_> = split_words(&one.body).into_iter().map(|word| word.folded).collect();
+    let mut different: Vec<_> = split_words(&proposal.body).into_iter().map(|word| word.folded).collect();
     different.sort();
     different.dedup();
-    different.len() >= 8 && !wording::is_chatter(&one.title) && !wording::is_chatter(&one.body)
+    different.len() >= 8 && !wording::is_chatter(&proposal.title) && !wording::is_chatter(&proposal.body)
 }
 
 #[cfg(test)]

@@ -29,9 +29,9 @@ fn two_hooks_tell_of_one_end_and_a_session_may_go_on() {
 fn many_at_once_make_one() {
     let (_place, jobs, end) = jobs();
     let made = std::thread::scope(|scope| {
-        let one = || jobs.note_end(&end, Path::new("/brain"), 5).unwrap().is_some();
-        let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
-        all.into_iter().filter(|_| true).map(|one| one.join().unwrap()).filter(|made| *made).count()
+        let note_end = || jobs.note_end(&end, Path::new("/brain"), 5).unwrap().is_some();
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(note_end)).collect();
+        all.into_iter().filter(|_| true).map(|handle| handle.join().unwrap()).filter(|made| *made).count()
     });
     assert_eq!(made, 1);
     let left: Vec<_> = fs::read_dir(jobs.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();

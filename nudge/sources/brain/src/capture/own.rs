@@ -135,10 +135,10 @@ fn begins_with_nudge(line: &str) -> bool {
             || BEFORE.contains(&word)
             || word.contains('=')
     };
-    let mut at = 0;
+    let mut offset = 0;
     line.split(is_end).any(|word| {
-        let start = at;
-        at += word.len() + line[start + word.len()..].chars().next().map_or(0, char::len_utf8);
+        let start = offset;
+        offset += word.len() + line[start + word.len()..].chars().next().map_or(0, char::len_utf8);
         is_program(word) && starts(&line[..start])
     })
 }
@@ -161,15 +161,15 @@ pub fn without_ours(text: &str) -> String {
 fn remove_elements(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let (mut out, mut left) = (String::new(), text);
-    while let Some(at) = left.find(&open) {
-        let inside = &left[at + open.len()..];
+    while let Some(start) = left.find(&open) {
+        let inside = &left[start + open.len()..];
         if !inside.starts_with(|c: char| c == '>' || c.is_whitespace()) {
             // The element of a longer name.
-            out += &left[..at + open.len()];
+            out += &left[..start + open.len()];
             left = inside;
             continue;
         }
-        out += &left[..at];
+        out += &left[..start];
         left = inside.split_once(close.as_str()).map_or("", |(_, after)| after);
     }
     out + left

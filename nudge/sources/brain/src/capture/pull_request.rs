@@ -32,8 +32,8 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// The title of a session's commit and request: `Knowledge from session 2026-11-22 13:43`.
 pub fn format_title(job: &CaptureJob) -> String {
-    let at = rfc3339::format_time(job.created);
-    format!("Knowledge from session {} {}", at.get(..10).unwrap_or_default(), at.get(11..16).unwrap_or_default())
+    let time = rfc3339::format_time(job.created);
+    format!("Knowledge from session {} {}", time.get(..10).unwrap_or_default(), time.get(11..16).unwrap_or_default())
 }
 
 /// Renders the text for the reviewer.
@@ -50,7 +50,7 @@ pub fn render_body(job: &CaptureJob) -> String {
     if !proposed.is_empty() {
         let _ = write!(out, "\n\n{}", proposed.trim_end());
     }
-    let others = job.rejected.iter().filter(|one| one.of.is_none()).count();
+    let others = job.rejected.iter().filter(|proposal| proposal.of.is_none()).count();
     let _ = write!(out, "\n\n{others} other proposals were refused; `nudge brain jobs` says by which gate.\n");
     view::withhold_secrets(&out, &mut 0)
 }
@@ -59,15 +59,15 @@ pub fn render_body(job: &CaptureJob) -> String {
 /// two units are one, so the files of the branch hold none of these texts.
 pub fn render_proposed_changes(job: &CaptureJob) -> String {
     let mut out = String::new();
-    for RejectedProposal { title, of, text, .. } in &job.rejected {
-        let (Some(of), Some(text)) = (of, text) else { continue };
+    for RejectedProposal { title, of: unit, text, .. } in &job.rejected {
+        let (Some(unit), Some(text)) = (unit, text) else { continue };
         if out.is_empty() {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
         }
         // A fence keeps mentions and links from taking effect; it is longer than any in the text.
         let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
         let fence = "~".repeat(longest.max(2) + 1);
-        let _ = write!(out, "\n**{title}**, like `{of}`:\n\n{fence}\n{text}\n{fence}\n");
+        let _ = write!(out, "\n**{title}**, like `{unit}`:\n\n{fence}\n{text}\n{fence}\n");
     }
     view::withhold_secrets(&out, &mut 0)
 }

@@ -150,8 +150,8 @@ impl BrainRepo {
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn create_commit(&self, commit: &NewCommit<'_>) -> Result<String> {
-        let NewCommit { base, files, message, at, index } = *commit;
-        let date = format!("@{at} +0000");
+        let NewCommit { base, files, message, at: time, index } = *commit;
+        let date = format!("@{time} +0000");
         let own_index = [("GIT_INDEX_FILE", index.as_os_str())];
         match base {
             Some(base) => self.run_git_raw(&["read-tree", base], "", &own_index)?,

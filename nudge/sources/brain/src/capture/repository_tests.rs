@@ -90,16 +90,16 @@ fn a_repository_without_commits_is_reviewed() {
 fn a_lock_that_was_left_behind_is_in_nobodys_way() {
     let desk = one_unit();
     let id = desk.session("s-1", "hello").id;
-    let at = |name: &str| desk.jobs.path().join(name);
+    let path_of = |name: &str| desk.jobs.path().join(name);
     let old = std::time::SystemTime::now() - std::time::Duration::from_hours(3);
-    fs::write(at(".s-1.index.lock"), "").unwrap();
-    fs::write(at(".new.tmp"), "").unwrap();
+    fs::write(path_of(".s-1.index.lock"), "").unwrap();
+    fs::write(path_of(".new.tmp"), "").unwrap();
     for name in [".old.tmp", ".old.index.lock"] {
-        fs::File::create(at(name)).unwrap().set_modified(old).unwrap();
+        fs::File::create(path_of(name)).unwrap().set_modified(old).unwrap();
     }
     assert_eq!(desk.work(&id).state, JobState::Remote);
-    assert!(!at(".old.tmp").exists() && !at(".old.index.lock").exists(), "what is old is swept");
-    assert!(at(".new.tmp").exists(), "another process may be writing it");
+    assert!(!path_of(".old.tmp").exists() && !path_of(".old.index.lock").exists(), "what is old is swept");
+    assert!(path_of(".new.tmp").exists(), "another process may be writing it");
 }
 
 /// What a model has answered is kept when a later step fails, and it is not asked again.
@@ -230,8 +230,8 @@ fn a_duplicate_is_proposed_as_a_change_in_words() {
                 .unwrap();
         };
         note("backoff", &format!("# Exponential backoff\n\n{known}"));
-        for at in 0..9 {
-            note(&format!("n{at}"), &format!("# Number {at}\n\nSomething else about {at} things."));
+        for number in 0..9 {
+            note(&format!("n{number}"), &format!("# Number {number}\n\nSomething else about {number} things."));
         }
         desk
     };

@@ -123,14 +123,14 @@ pub fn extract_spoken(part: &str) -> String {
 pub fn withhold_secrets(text: &str, count: &mut usize) -> String {
     let guard = SecretGuard::new();
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
+    let mut offset = 0;
     for span in guard.find_spans(text) {
-        out += &text[at..span.range.start];
+        out += &text[offset..span.range.start];
         out.extend(["[line withheld: ", span.rule, "]"]);
         *count += text[span.range.clone()].lines().count().max(1);
-        at = span.range.end;
+        offset = span.range.end;
     }
-    out += &text[at..];
+    out += &text[offset..];
     out
 }
 
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn a_long_session_is_parts_that_begin_with_a_prompt() {
-        let turns = (0..40).flat_map(|at| {
-            let text = format!("{at} {}", "word ".repeat(8_000));
-            [SessionTurn::User(format!("prompt {at}")), SessionTurn::Assistant(text)]
+        let turns = (0..40).flat_map(|number| {
+            let text = format!("{number} {}", "word ".repeat(8_000));
+            [SessionTurn::User(format!("prompt {number}")), SessionTurn::Assistant(text)]
         });
         let view = render_session(&session(turns.collect()));
         assert_eq!(view.parts.len(), MAX_PARTS);

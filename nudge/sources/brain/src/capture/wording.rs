@@ -48,8 +48,8 @@ pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     }
     let is_end = |c: char| c.is_whitespace() || "/\\\"'`,;:)]".contains(c);
     ["/home/", "/Users/", "C:\\Users\\", "C:/Users/"].iter().any(|start| {
-        text.match_indices(start).any(|(at, _)| {
-            let name = text[at + start.len()..].split(is_end).next().unwrap_or_default();
+        text.match_indices(start).any(|(offset, _)| {
+            let name = text[offset + start.len()..].split(is_end).next().unwrap_or_default();
             !is_anybodys(name.trim_end_matches('.'))
         })
     })
@@ -84,10 +84,10 @@ const STANDARDS: [&str; 62] = [
 pub fn names_a_ticket(text: &str) -> bool {
     let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     iter_words(text).any(|(before, word)| {
-        if let Some(at) = word.find('#') {
-            let number = &word[at + 1..];
+        if let Some(offset) = word.find('#') {
+            let number = &word[offset + 1..];
             // `repository#12` is no colour.
-            return is_number(number) && (at > 0 || !is_colour(before, number));
+            return is_number(number) && (offset > 0 || !is_colour(before, number));
         }
         let Some((key, number)) = word.split_once('-') else { return false };
         (2..=10).contains(&key.len())

@@ -196,7 +196,7 @@ impl CaptureWorker<'_> {
             held.save()?;
         }
         let note = (left_out > 0).then(|| format!("Its first {left_out} turns were not sent: it is too long."));
-        let is_empty = held.job.units.is_empty() && held.job.rejected.iter().all(|one| one.text.is_none());
+        let is_empty = held.job.units.is_empty() && held.job.rejected.iter().all(|proposal| proposal.text.is_none());
         let state = if is_empty { JobState::Empty } else { JobState::Asked };
         Ok(held.save_state(state, note.as_deref())?)
     }
@@ -229,10 +229,10 @@ impl CaptureWorker<'_> {
                 }
                 Ok(proposal) => job.units.push(to_draft(proposal, new_id(self.clock.now()))),
                 Err(mut rejected) => {
-                    let of = rejected.of.as_deref().and_then(|id| near.find_path(id));
-                    let told = job.rejected.iter().filter(|one| one.text.is_some()).count();
+                    let unit_path = rejected.of.as_deref().and_then(|id| near.find_path(id));
+                    let told = job.rejected.iter().filter(|earlier| earlier.text.is_some()).count();
                     // A second one of this session changes nothing, nor does a text that the unit holds word for word.
-                    let is_news = of.as_ref().is_some_and(|path| {
+                    let is_news = unit_path.as_ref().is_some_and(|path| {
                         let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT)
                             .unwrap_or_default();
                         told < MAX_UNITS
@@ -241,7 +241,7 @@ impl CaptureWorker<'_> {
                                 .as_deref()
                                 .is_some_and(|text| normalize_text(&there).contains(&normalize_text(text)))
                     });
-                    rejected.of = of.or(rejected.of);
+                    rejected.of = unit_path.or(rejected.of);
                     rejected.text = rejected.text.filter(|_| is_news);
                     job.rejected.push(rejected);
                 }
@@ -256,11 +256,11 @@ impl CaptureWorker<'_> {
         let config = BrainConfig::load(&job.brain);
         let BranchBase { name: target, commit: base } = repo.find_base(config.capture_base.as_deref())?;
         let mut files: Vec<CommitFile> = Vec::new();
-        let at = rfc3339::format_time(job.created);
+        let time = rfc3339::format_time(job.created);
         let source = format!("session:{}", shorten_session(&job.session));
         for unit in &mut job.units {
             let file = build_addition(unit, &repo, base.as_deref(), &near, &files)
-                .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&at, &source)), Ok)?;
+                .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&time, &source)), Ok)?;
             unit.path.clone_from(&file.path);
             // Two that add to one file are one file.
             files.retain(|known| known.path != file.path);
@@ -293,7 +293,7 @@ impl CaptureWorker<'_> {
 
     fn create_branch(held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
         let (repo, name, commit) = open_repo(&held.job)?;
-        let names = (1..=MAX_NAMES).map(|at| if at == 1 { name.clone() } else { format!("{name}-{at}") });
+        let names = (1..=MAX_NAMES).map(|number| if number == 1 { name.clone() } else { format!("{name}-{number}") });
         for name in names {
             if repo.create_branch(&name, &commit)? {
                 held.job.branch = Some(name);
@@ -428,7 +428,7 @@ fn new(
     base: Option<&str>,
     root: &Path,
     files: &[CommitFile],
-    (at, source): (&str, &str),
+    (time, source): (&str, &str),
 ) -> Result<CommitFile> {
     let usual = path_of(&unit.domain, &unit.title, true);
     let is_free = |path: &String| {
@@ -437,7 +437,8 @@ fn new(
             && root.join(path).symlink_metadata().is_err()
     };
     let stem = usual.strip_suffix(".md").unwrap_or(&usual);
-    let mut names = (1..=MAX_NAMES).map(|at| if at == 1 { usual.clone() } else { format!("{stem}-{at}.md") });
+    let mut names =
+        (1..=MAX_NAMES).map(|number| if number == 1 { usual.clone() } else { format!("{stem}-{number}.md") });
     let path = names.find(is_free).ok_or_else(|| Error::conflict(format!("There are too many files like {usual}.")))?;
     let mut fields: Vec<(&str, Value)> = vec![
         ("id", json!(unit.id)),
@@ -453,7 +454,7 @@ fn new(
     if !unit.related.is_empty() {
         fields.push(("related", json!(unit.related)));
     }
-    fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
+    fields.extend([("created", json!(time)), ("last_modified", json!(time))]);
     Ok(CommitFile { path, text: file_of(&unit.body, fields)?, is_there: false })
 }
 
@@ -463,8 +464,8 @@ fn shorten_session(session: &str) -> String {
 }
 
 /// A time as the name of a branch has it: `20261122T134329Z`.
-fn format_stamp(at: Millis) -> String {
-    let text = rfc3339::format_time(at);
+fn format_stamp(time: Millis) -> String {
+    let text = rfc3339::format_time(time);
     let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();
     format!("{digits}Z")
 }

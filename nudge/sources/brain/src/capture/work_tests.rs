@@ -68,8 +68,8 @@ impl Desk {
                 .to_string()
         };
         let mut lines = vec![said("user", more)];
-        for at in 0..3 {
-            lines.push(said("user", &format!("prompt {at}: why do the clients fail again?")));
+        for number in 0..3 {
+            lines.push(said("user", &format!("prompt {number}: why do the clients fail again?")));
             lines.push(said(
                 "assistant",
                 &format!("Clients that fail together must not retry together. {}", "So it goes on. ".repeat(50)),
@@ -103,8 +103,8 @@ impl Desk {
         held.job.clone()
     }
 
-    fn branches(&self, at: &str) -> Vec<String> {
-        let all = git(&self.path(at), &["for-each-ref", "--format=%(refname:short)", "refs/heads/nugget"]);
+    fn branches(&self, folder: &str) -> Vec<String> {
+        let all = git(&self.path(folder), &["for-each-ref", "--format=%(refname:short)", "refs/heads/nugget"]);
         all.lines().map(str::to_owned).collect()
     }
 
@@ -123,9 +123,9 @@ impl Desk {
     }
 }
 
-fn git(at: &Path, words: &[&str]) -> String {
+fn git(folder: &Path, words: &[&str]) -> String {
     let mut git = Command::new("git");
-    git.current_dir(at).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
+    git.current_dir(folder).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
     let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
@@ -159,8 +159,8 @@ fn a_session_becomes_a_branch_and_nothing_else_changes() {
     assert_eq!(job.rejected, [RejectedProposal::new("Short", "length")]);
     let branch = job.branch.unwrap();
     assert_eq!(branch, "nugget/session-20260101T000000Z-s1");
-    for at in ["brain", "remote.git"] {
-        assert_eq!(desk.branches(at), [branch.as_str()]);
+    for folder in ["brain", "remote.git"] {
+        assert_eq!(desk.branches(folder), [branch.as_str()]);
     }
     let text = git(&desk.path("brain"), &["show", &format!("{branch}:domains/coding/retry-with-full-jitter.md")]);
     assert!(text.contains("related: [{id: backoff, type: uses}]\n") && text.contains(BODY), "{text}");
@@ -222,7 +222,8 @@ fn a_hundred_captures_lose_nothing_and_touch_nothing() {
     fs::write(desk.path("brain/domains/coding/staged.md"), "staged and changed\n").unwrap();
     let before = desk.untouched();
     for round in 0..10 {
-        let ids: Vec<_> = (0..10).map(|at| desk.session(&format!("{round}{at}-of-a-hundred"), "hello").id).collect();
+        let ids: Vec<_> =
+            (0..10).map(|number| desk.session(&format!("{round}{number}-of-a-hundred"), "hello").id).collect();
         thread::scope(|scope| {
             for id in &ids {
                 scope.spawn(|| assert_eq!(desk.work(id).state, JobState::Remote));
@@ -257,12 +258,12 @@ fn a_killed_worker_leaves_nothing_half_done() {
     assert_eq!(desk.jobs.read(&id).unwrap().state, JobState::Pushed, "asked, committed, branched, pushed");
     let first = desk.branches("brain");
     // The first two have no commit yet; what was asked twice may be another unit, and so another branch.
-    for (at, bytes) in kept.iter().enumerate().skip(2) {
+    for (step, bytes) in kept.iter().enumerate().skip(2) {
         fs::write(&file, bytes).unwrap();
         let job = desk.work(&id);
-        assert_eq!(job.state, JobState::Remote, "from step {at}");
-        assert_eq!(desk.branches("brain"), first, "from step {at}");
-        assert_eq!(desk.branches("remote.git"), first, "from step {at}");
+        assert_eq!(job.state, JobState::Remote, "from step {step}");
+        assert_eq!(desk.branches("brain"), first, "from step {step}");
+        assert_eq!(desk.branches("remote.git"), first, "from step {step}");
         assert_eq!(job.calls.len(), 1, "nobody is asked twice");
     }
     // A commit that no branch has yet is made anew, and is the same.
@@ -340,17 +341,17 @@ fn of_sixty_planted_units_the_good_ones_pass() {
     let place = tempfile::tempdir().unwrap();
     let answer = place.path().join("answer.json");
     let desk = Desk::new(&format!("cat >/dev/null; cat '{}'", answer.display()));
-    for (at, known) in planted["known"].as_array().unwrap().iter().enumerate() {
+    for (index, known) in planted["known"].as_array().unwrap().iter().enumerate() {
         let text = format!("# {}\n\n{}\n", known["title"].as_str().unwrap(), known["body"].as_str().unwrap());
-        fs::write(desk.path(&format!("brain/domains/coding/known-{at}.md")), text).unwrap();
+        fs::write(desk.path(&format!("brain/domains/coding/known-{index}.md")), text).unwrap();
     }
     let good = planted["good"].as_array().unwrap();
     let quotes: Vec<_> = good.iter().map(|unit| unit["quote"].as_str().unwrap()).collect();
     let kept = |name: &str, units: &[Value]| {
         let mut kept = Vec::new();
-        for (at, some) in units.chunks(8).enumerate() {
+        for (index, some) in units.chunks(8).enumerate() {
             fs::write(&answer, json!({"units": some}).to_string()).unwrap();
-            let job = desk.work(&desk.session(&format!("{name}-{at}"), &quotes.join(".\n")).id);
+            let job = desk.work(&desk.session(&format!("{name}-{index}"), &quotes.join(".\n")).id);
             assert_eq!(job.units.len() + job.rejected.len(), some.len(), "every one is accounted for: {job:?}");
             kept.extend(job.units.into_iter().map(|unit| unit.title));
         }
@@ -376,9 +377,9 @@ fn planted_credentials_are_withheld() {
     let guard = nudge_core::safety::secrets::SecretGuard::new();
     let (mut all, mut held, mut clean, mut wrong) = (0, 0, 0, 0);
     for line in fs::read_to_string(file).unwrap().lines() {
-        let one: Value = serde_json::from_str(line).unwrap();
-        let plain = one["value"].as_str().map_or_else(|| one["value"].to_string(), str::to_owned);
-        let pretty = serde_json::to_string_pretty(&one["value"]).unwrap();
+        let record: Value = serde_json::from_str(line).unwrap();
+        let plain = record["value"].as_str().map_or_else(|| record["value"].to_string(), str::to_owned);
+        let pretty = serde_json::to_string_pretty(&record["value"]).unwrap();
         let before = "It was there before.\n".repeat(20);
         let turns = [
             transcript::SessionTurn::User(format!("Please look at this:\n{plain}\nWhat is wrong?")),
@@ -393,11 +394,11 @@ fn planted_credentials_are_withheld() {
                 view.parts.iter().all(|part| guard.check(None, part).is_none()),
                 "what the guard knows never leaves"
             );
-            if one["label"] == true {
+            if record["label"] == true {
                 all += 1;
                 held += usize::from(view.withheld > 0);
                 if view.withheld == 0 {
-                    println!("not withheld: {}", one["kind"]);
+                    println!("not withheld: {}", record["kind"]);
                 }
             } else {
                 clean += 1;

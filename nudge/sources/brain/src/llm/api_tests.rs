@@ -24,13 +24,13 @@ impl Fake {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (keep, serve) = (Arc::clone(&asked), Arc::clone(&server));
         thread::spawn(move || {
-            for (at, mut request) in serve.incoming_requests().enumerate() {
+            for (index, mut request) in serve.incoming_requests().enumerate() {
                 let mut text = String::new();
                 request.as_reader().read_to_string(&mut text).unwrap();
                 let headers = request.headers().iter().map(ToString::to_string).collect();
                 let body = serde_json::from_str(&text).unwrap_or_default();
                 keep.lock().unwrap().push((request.url().to_owned(), headers, body));
-                let (status, pause, body) = &answers[at.min(answers.len() - 1)];
+                let (status, pause, body) = &answers[index.min(answers.len() - 1)];
                 let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
                 let mut answer = Response::from_string(text).with_status_code(*status);
                 if !pause.is_empty() {

@@ -26,7 +26,7 @@ impl CallResolver<'_> {
     /// A member of something.
     pub(super) fn find_member(
         &self,
-        at: &ExprPlace,
+        site: &ExprPlace,
         base: &ExprValue,
         name: &str,
         space: NameSpace,
@@ -37,49 +37,53 @@ impl CallResolver<'_> {
             {
                 self.rust_parent(*place).map(ExprValue::Place)
             }
-            ExprValue::Place(place) => Some(self.resolve_export(*place, name, space, Some(at.file))),
+            ExprValue::Place(place) => Some(self.resolve_export(*place, name, space, Some(site.file))),
             ExprValue::Folder(folder) => Some(self.in_folder(folder, name)),
             ExprValue::Def(id, _) if self.node_kind(*id) == Some(NodeKind::Constant) => {
-                if let Some(member) =
-                    self.own_member(*id, &MemberQuery { name, space, of_type: false, from: Some((at.file, at.byte)) })
+                if let Some(member) = self
+                    .own_member(*id, &MemberQuery { name, space, of_type: false, from: Some((site.file, site.byte)) })
                 {
                     return Some(self.take_member(member, base, space));
                 }
                 let value = self.constant_value(*id);
-                self.find_member(at, &value, name, space)
+                self.find_member(site, &value, name, space)
             }
             ExprValue::Def(id, _) if self.node_kind(*id) == Some(NodeKind::Type) => match self.instance_of(base) {
                 ExprValue::Unknown => None,
-                ExprValue::Of(of, _) if of == *id => self.of_class(at, *id, base, name, space),
-                ExprValue::Of(of, args) => self.find_member(at, &ExprValue::Def(of, args), name, space),
-                ExprValue::Outer(of, args) => self.find_member(at, &ExprValue::OuterType(of, args), name, space),
-                other => self.find_member(at, &other, name, space),
+                ExprValue::Of(class, _) if class == *id => self.of_class(site, *id, base, name, space),
+                ExprValue::Of(class, args) => self.find_member(site, &ExprValue::Def(class, args), name, space),
+                ExprValue::Outer(type_name, args) => {
+                    self.find_member(site, &ExprValue::OuterType(type_name, args), name, space)
+                }
+                other => self.find_member(site, &other, name, space),
             },
             ExprValue::Def(id, args) if name == "new" && self.file_language(id.file) == Some(CodeLanguage::Ruby) => {
                 Some(ExprValue::Giving(Rc::new(ExprValue::Of(*id, args.clone()))))
             }
             ExprValue::Def(id, _) | ExprValue::Of(id, _) => match self.node_kind(*id)? {
                 NodeKind::Function | NodeKind::Method => None,
-                _ => self.of_class(at, *id, base, name, space),
+                _ => self.of_class(site, *id, base, name, space),
             },
             ExprValue::Super(id) => {
                 let this = Rc::new(ExprValue::Of(*id, super::no_args()));
                 let member = self.of_bases(
                     *id,
-                    &MemberQuery { name, space, of_type: false, from: Some((at.file, at.byte)) },
+                    &MemberQuery { name, space, of_type: false, from: Some((site.file, site.byte)) },
                     BASES_MAX,
                 )?;
                 Some(self.take_member(member, &this, space))
             }
             ExprValue::Any(all) | ExprValue::OfAny(all) => {
                 let value = matches!(base, ExprValue::OfAny(_));
-                all.iter().find_map(|one| {
-                    let one = if value { self.instance_of(one) } else { one.clone() };
-                    self.find_member(at, &one, name, space)
+                all.iter().find_map(|alternative| {
+                    let resolved = if value { self.instance_of(alternative) } else { alternative.clone() };
+                    self.find_member(site, &resolved, name, space)
                 })
             }
-            ExprValue::Outer(of, args) => outside::member_value(self.file_language(at.file)?, of, args, name)
-                .or_else(|| Some(ExprValue::OuterType("?".into(), super::no_args()))),
+            ExprValue::Outer(type_name, args) => {
+                outside::member_value(self.file_language(site.file)?, type_name, args, name)
+                    .or_else(|| Some(ExprValue::OuterType("?".into(), super::no_args())))
+            }
             ExprValue::OuterType(_, _) => Some(ExprValue::OuterType(name.into(), super::no_args())),
             _ => None,
         })
@@ -87,13 +91,13 @@ impl CallResolver<'_> {
 
     fn of_class(
         &self,
-        at: &ExprPlace,
+        site: &ExprPlace,
         id: NodeId,
         base: &ExprValue,
         name: &str,
         space: NameSpace,
     ) -> Option<ExprValue> {
-        let from = Some((at.file, at.byte));
+        let from = Some((site.file, site.byte));
         let member = self.class_member(
             id,
             &MemberQuery { name, space, of_type: matches!(base, ExprValue::Def(..)), from },
@@ -123,8 +127,8 @@ impl CallResolver<'_> {
                 let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
                 let fields = facts.fields_of(name).iter().filter(|field| field.owner.get() == owner);
                 let value = one_of(fields.map(|field| {
-                    let at = ExprPlace { file, byte: field.at.get(), this: Some(Rc::new(base.clone())) };
-                    self.eval_expr(&at, field.value, NameSpace::Value)
+                    let site = ExprPlace { file, byte: field.at.get(), this: Some(Rc::new(base.clone())) };
+                    self.eval_expr(&site, field.value, NameSpace::Value)
                 }));
                 match value {
                     // The call is of the field; the function that it holds may change.
@@ -184,8 +188,8 @@ impl CallResolver<'_> {
                     let all: Vec<_> = std::iter::once((number, node)).chain(found).collect();
                     let sure = all.iter().rposition(|(_, node)| node.flags & flag::CONDITIONAL == 0);
                     let left = &all[sure.unwrap_or(0)..];
-                    let [(one, _)] = left else { return Some(ClassMember::Unclear) };
-                    chosen = *one;
+                    let [(only, _)] = left else { return Some(ClassMember::Unclear) };
+                    chosen = *only;
                 } else if facts.language.has_overloads() && found.next().is_some() {
                     // The arguments decide which of them is called.
                     return Some(ClassMember::Unclear);
@@ -244,15 +248,15 @@ impl CallResolver<'_> {
     pub(super) fn list_bases(&self, id: NodeId) -> Vec<ExprValue> {
         let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
-        let at = ExprPlace::new(id.file, node.span.byte);
+        let site = ExprPlace::new(id.file, node.span.byte);
         let bases = facts.bases.get(node.bases.0.get() as usize..node.bases.1.get() as usize).unwrap_or_default();
-        bases.iter().map(|base| self.resolve_base(&at, *base)).collect()
+        bases.iter().map(|base| self.resolve_base(&site, *base)).collect()
     }
 
-    fn resolve_base(&self, at: &ExprPlace, base: ExprId) -> ExprValue {
-        let value = self.eval_expr(at, base, NameSpace::Type);
+    fn resolve_base(&self, site: &ExprPlace, base: ExprId) -> ExprValue {
+        let value = self.eval_expr(site, base, NameSpace::Type);
         match value {
-            ExprValue::Unknown => self.eval_expr(at, base, NameSpace::Value),
+            ExprValue::Unknown => self.eval_expr(site, base, NameSpace::Value),
             ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Type) => self.instance_of(&value),
             ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Constant) => self.constant_value(id),
             other => other,
@@ -260,7 +264,7 @@ impl CallResolver<'_> {
     }
 
     /// The class, or type of the block of methods, around a place.
-    pub(super) fn class_here(&self, at: &ExprPlace, facts: &FileFacts) -> Option<NodeId> {
+    pub(super) fn class_here(&self, site: &ExprPlace, facts: &FileFacts) -> Option<NodeId> {
         let holds = |number: u32| {
             facts.nodes.get(number as usize).is_some_and(|node| match node.kind {
                 NodeKind::Class | NodeKind::Trait => true,
@@ -269,19 +273,19 @@ impl CallResolver<'_> {
                 _ => false,
             })
         };
-        let class = node_around(facts, at.byte, holds);
+        let class = node_around(facts, site.byte, holds);
         let block =
-            (facts.impls.iter()).filter(|block| block.from <= at.byte && at.byte < block.to).max_by_key(|b| b.from);
+            (facts.impls.iter()).filter(|block| block.from <= site.byte && site.byte < block.to).max_by_key(|b| b.from);
         let start = class.and_then(|class| facts.nodes.get(class as usize)).map(|node| node.span.byte);
         match block {
             Some(block) if start.is_none_or(|start| start < block.from) => {
-                let here = ExprPlace::new(at.file, block.from);
+                let here = ExprPlace::new(site.file, block.from);
                 match self.eval_expr(&here, block.of, NameSpace::Type) {
                     ExprValue::Def(id, _) => Some(id),
                     _ => None,
                 }
             }
-            _ => class.map(|node| NodeId { file: at.file, node }),
+            _ => class.map(|node| NodeId { file: site.file, node }),
         }
     }
 

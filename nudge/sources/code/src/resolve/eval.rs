@@ -14,83 +14,87 @@ pub(super) const QUOTED: CompactNumber = CompactNumber::NONE;
 
 impl CallResolver<'_> {
     /// Evaluates an expression at a place.
-    pub(super) fn eval_expr(&self, at: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
-        self.run_with_fuel(ExprValue::Unknown, || match &at.this {
+    pub(super) fn eval_expr(&self, site: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
+        self.run_with_fuel(ExprValue::Unknown, || match &site.this {
             None => {
-                let key = (at.file, expr, at.byte, space);
-                self.memo.answer_once(&self.memo.values, key, ExprValue::Unknown, || self.eval_here(at, expr, space))
+                let key = (site.file, expr, site.byte, space);
+                self.memo.answer_once(&self.memo.values, key, ExprValue::Unknown, || self.eval_here(site, expr, space))
             }
-            Some(_) => self.eval_here(at, expr, space),
+            Some(_) => self.eval_here(site, expr, space),
         })
     }
 
-    fn eval_here(&self, at: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
-        let Some(facts) = self.store.facts_at(at.file) else { return ExprValue::Unknown };
+    fn eval_here(&self, site: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
+        let Some(facts) = self.store.facts_at(site.file) else { return ExprValue::Unknown };
         let id = expr;
         let Some(expr) = facts.exprs.get(id) else { return ExprValue::Unknown };
         match expr {
-            Expr::Name(name) => self.eval_name(at, facts, name, space),
-            Expr::Member(of, name) | Expr::Static(of, name) => {
-                if space == NameSpace::Called && self.is_assigned(at, facts, of, name) {
+            Expr::Name(name) => self.eval_name(site, facts, name, space),
+            Expr::Member(receiver, name) | Expr::Static(receiver, name) => {
+                if space == NameSpace::Called && self.is_assigned(site, facts, receiver, name) {
                     return ExprValue::Unknown;
                 }
                 let path = matches!(expr, Expr::Static(..));
-                let base = self.eval_expr(at, of, if path { NameSpace::Type } else { base_space(facts, of, space) });
-                self.find_member(at, &base, facts.text_of(name), space).unwrap_or(ExprValue::Unknown)
+                let base = self.eval_expr(
+                    site,
+                    receiver,
+                    if path { NameSpace::Type } else { base_space(facts, receiver, space) },
+                );
+                self.find_member(site, &base, facts.text_of(name), space).unwrap_or(ExprValue::Unknown)
             }
-            Expr::Call(of) => {
-                let callee = self.eval_expr(at, of, NameSpace::Called);
+            Expr::Call(function) => {
+                let callee = self.eval_expr(site, function, NameSpace::Called);
                 self.call_result(&callee, facts.language)
             }
             Expr::Of(ty) => {
                 if let Some(Expr::TypeOf(value)) = facts.exprs.get(ty) {
-                    self.eval_expr(at, value, NameSpace::Value)
+                    self.eval_expr(site, value, NameSpace::Value)
                 } else {
-                    let ty = self.eval_expr(at, ty, NameSpace::Type);
+                    let ty = self.eval_expr(site, ty, NameSpace::Type);
                     self.instance_of(&ty)
                 }
             }
-            Expr::Item(of) => {
-                let of = self.eval_expr(at, of, NameSpace::Value);
-                self.item_of(&of)
+            Expr::Item(container) => {
+                let value = self.eval_expr(site, container, NameSpace::Value);
+                self.item_of(&value)
             }
             // A class may return anything for a slice.
-            Expr::Slice(of) => match self.eval_expr(at, of, NameSpace::Value) {
+            Expr::Slice(sequence) => match self.eval_expr(site, sequence, NameSpace::Value) {
                 ExprValue::Of(..) => ExprValue::Unknown,
-                of => of,
+                value => value,
             },
-            Expr::Each(of) => {
-                let of = self.eval_expr(at, of, NameSpace::Value);
-                self.each_of(&of)
+            Expr::Each(iterable) => {
+                let value = self.eval_expr(site, iterable, NameSpace::Value);
+                self.each_of(&value)
             }
-            Expr::Inner(of) => {
-                let of = self.eval_expr(at, of, NameSpace::Value);
-                outside::inner_value(&of)
+            Expr::Inner(wrapper) => {
+                let value = self.eval_expr(site, wrapper, NameSpace::Value);
+                outside::inner_value(&value)
             }
-            Expr::Enter(of) => {
-                let of = self.eval_expr(at, of, NameSpace::Value);
-                self.entered_value(&of)
+            Expr::Enter(manager) => {
+                let value = self.eval_expr(site, manager, NameSpace::Value);
+                self.entered_value(&value)
             }
             Expr::Either(left, right) => {
-                let left = self.held_by(self.eval_expr(at, left, space), space);
+                let left = self.held_by(self.eval_expr(site, left, space), space);
                 if left == ExprValue::Unknown {
                     return left;
                 }
-                let right = self.held_by(self.eval_expr(at, right, space), space);
+                let right = self.held_by(self.eval_expr(site, right, space), space);
                 one_of([left, right])
             }
-            Expr::Apply(of, args) => self.eval_apply(at, facts, of, args, space),
-            Expr::Args(..) => ExprValue::Any(self.eval_args(at, facts, id, space)),
+            Expr::Apply(base, args) => self.eval_apply(site, facts, base, args, space),
+            Expr::Args(..) => ExprValue::Any(self.eval_args(site, facts, id, space)),
             // `self::f`
             Expr::This if space == NameSpace::Type && facts.language == CodeLanguage::Rust => {
-                ExprValue::Place(self.place_at(at.file, at.byte))
+                ExprValue::Place(self.place_at(site.file, site.byte))
             }
-            Expr::This => self.this_value(at, facts),
-            Expr::SelfType => match self.this_value(at, facts) {
+            Expr::This => self.this_value(site, facts),
+            Expr::SelfType => match self.this_value(site, facts) {
                 ExprValue::Of(id, args) => ExprValue::Def(id, args),
                 other => other,
             },
-            Expr::Super => match self.class_here(at, facts) {
+            Expr::Super => match self.class_here(site, facts) {
                 Some(id) => ExprValue::Super(id),
                 None => ExprValue::Unknown,
             },
@@ -99,30 +103,30 @@ impl CallResolver<'_> {
                 NameSpace::Type => ExprValue::OuterType(facts.text_of(name).into(), no_args()),
                 _ => ExprValue::Outer(facts.text_of(name).into(), no_args()),
             },
-            Expr::Function(given) => ExprValue::Function(at.clone(), given),
-            Expr::TypeOf(value) => match self.eval_expr(at, value, NameSpace::Value) {
+            Expr::Function(given) => ExprValue::Function(site.clone(), given),
+            Expr::TypeOf(value) => match self.eval_expr(site, value, NameSpace::Value) {
                 ExprValue::Of(id, args) => ExprValue::Def(id, args),
                 ExprValue::Outer(name, args) => ExprValue::OuterType(name, args),
                 ExprValue::OfAny(all) => ExprValue::Any(all),
                 other @ ExprValue::Null => other,
                 _ => ExprValue::Unknown,
             },
-            Expr::Part(of, QUOTED) if space == NameSpace::Type => self.eval_expr(at, of, space),
+            Expr::Part(quoted, QUOTED) if space == NameSpace::Type => self.eval_expr(site, quoted, space),
             Expr::Part(_, QUOTED) => ExprValue::Outer("str".into(), no_args()),
-            Expr::Part(of, number) => self.eval_part(at, of, number.get()),
+            Expr::Part(whole, number) => self.eval_part(site, whole, number.get()),
         }
     }
 
-    fn eval_name(&self, at: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
-        let hits = self.lookup_name(at, name, space);
+    fn eval_name(&self, site: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
+        let hits = self.lookup_name(site, name, space);
         if hits.is_empty() {
-            return self.eval_unbound(at, facts, name, space);
+            return self.eval_unbound(site, facts, name, space);
         }
         let values = hits.iter().map(|hit| match hit.bound {
-            BindingTarget::Node(node) => self.definition_value(NodeId { file: at.file, node }),
-            BindingTarget::Import(number) => self.resolve_import(at.file, number, space),
+            BindingTarget::Node(node) => self.definition_value(NodeId { file: site.file, node }),
+            BindingTarget::Import(number) => self.resolve_import(site.file, number, space),
             BindingTarget::Value(value) => {
-                let inner = ExprPlace { file: at.file, byte: hit.at, this: at.this.clone() };
+                let inner = ExprPlace { file: site.file, byte: hit.at, this: site.this.clone() };
                 self.eval_expr(
                     &inner,
                     value,
@@ -130,26 +134,26 @@ impl CallResolver<'_> {
                 )
             }
             BindingTarget::Param(value, node) if value.is_none() => {
-                self.fixture_value(at.file, node, facts.text_of(name))
+                self.fixture_value(site.file, node, facts.text_of(name))
             }
             BindingTarget::Param(value, _) => {
-                let inner = ExprPlace { file: at.file, byte: hit.at, this: at.this.clone() };
+                let inner = ExprPlace { file: site.file, byte: hit.at, this: site.this.clone() };
                 self.eval_expr(&inner, value, NameSpace::Value)
             }
-            BindingTarget::TypeParam(bounds, number) => self.type_param(at, facts, hit.from, number, bounds),
+            BindingTarget::TypeParam(bounds, number) => self.type_param(site, facts, hit.from, number, bounds),
         });
         one_of(values)
     }
 
     /// A name that nothing in the file binds.
-    fn eval_unbound(&self, at: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
+    fn eval_unbound(&self, site: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
         let text = facts.text_of(name);
-        match self.unbound_value(at, text, space) {
+        match self.unbound_value(site, text, space) {
             ExprValue::Unknown => {}
             value => return value,
         }
         if facts.language == CodeLanguage::Rust
-            && let Some(place) = self.path_head(at, text)
+            && let Some(place) = self.path_head(site, text)
         {
             return place;
         }
@@ -169,9 +173,9 @@ impl CallResolver<'_> {
     }
 
     /// Evaluates a type parameter: its argument, or its bounds.
-    fn type_param(&self, at: &ExprPlace, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> ExprValue {
-        if let Some(ExprValue::Of(id, args) | ExprValue::Def(id, args)) = at.this.as_deref()
-            && id.file == at.file
+    fn type_param(&self, site: &ExprPlace, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> ExprValue {
+        if let Some(ExprValue::Of(id, args) | ExprValue::Def(id, args)) = site.this.as_deref()
+            && id.file == site.file
             && let Some(node) = facts.nodes.get(id.node as usize)
             && (node.span.byte == from || impl_begins(facts, from))
             && let Some(arg) = args.get(number as usize)
@@ -185,54 +189,61 @@ impl CallResolver<'_> {
         if bounds.is_none() {
             return ExprValue::Unknown;
         }
-        let inner = ExprPlace { file: at.file, byte: from, this: None };
+        let inner = ExprPlace { file: site.file, byte: from, this: None };
         ExprValue::Any(self.eval_args(&inner, facts, bounds, NameSpace::Type))
     }
 
     /// The values of a list of arguments.
-    pub(super) fn eval_args(&self, at: &ExprPlace, facts: &FileFacts, list: ExprId, space: NameSpace) -> Args {
+    pub(super) fn eval_args(&self, site: &ExprPlace, facts: &FileFacts, list: ExprId, space: NameSpace) -> Args {
         let mut out = Vec::new();
         let mut next = list;
         while let Some(Expr::Args(arg, rest)) = facts.exprs.get(next) {
             if out.len() >= 8 {
                 break;
             }
-            out.push(self.eval_expr(at, arg, space));
+            out.push(self.eval_expr(site, arg, space));
             next = rest;
         }
         out.into()
     }
 
-    fn eval_apply(&self, at: &ExprPlace, facts: &FileFacts, of: ExprId, args: ExprId, space: NameSpace) -> ExprValue {
-        let value = self.eval_expr(at, of, space);
+    fn eval_apply(
+        &self,
+        site: &ExprPlace,
+        facts: &FileFacts,
+        base: ExprId,
+        args: ExprId,
+        space: NameSpace,
+    ) -> ExprValue {
+        let value = self.eval_expr(site, base, space);
         match value {
             ExprValue::Of(..) | ExprValue::Outer(..)
-                if facts.language == CodeLanguage::Python && !is_tuple(facts, of) =>
+                if facts.language == CodeLanguage::Python && !is_tuple(facts, base) =>
             {
                 self.item_of(&value)
             }
-            ExprValue::Def(id, _) => ExprValue::Def(id, self.eval_args(at, facts, args, NameSpace::Type)),
+            ExprValue::Def(id, _) => ExprValue::Def(id, self.eval_args(site, facts, args, NameSpace::Type)),
             ExprValue::OuterType(name, _) => {
-                ExprValue::OuterType(name, self.eval_args(at, facts, args, NameSpace::Type))
+                ExprValue::OuterType(name, self.eval_args(site, facts, args, NameSpace::Type))
             }
             // A tuple, an array.
-            ExprValue::Outer(name, _) => ExprValue::Outer(name, self.eval_args(at, facts, args, space)),
+            ExprValue::Outer(name, _) => ExprValue::Outer(name, self.eval_args(site, facts, args, space)),
             other => other,
         }
     }
 
-    fn eval_part(&self, at: &ExprPlace, of: ExprId, number: u32) -> ExprValue {
-        match self.eval_expr(at, of, NameSpace::Value) {
+    fn eval_part(&self, site: &ExprPlace, whole: ExprId, number: u32) -> ExprValue {
+        match self.eval_expr(site, whole, NameSpace::Value) {
             ExprValue::Outer(_, args) | ExprValue::OuterType(_, args) => match args.get(number as usize) {
                 Some(value) => self.instance_of(value),
                 None => ExprValue::Unknown,
             },
             variant @ ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Variant) => {
-                self.find_member(at, &variant, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
+                self.find_member(site, &variant, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
             }
             class @ ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Class) => {
                 let value = self.instance_of(&class);
-                self.find_member(at, &value, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
+                self.find_member(site, &value, &number.to_string(), NameSpace::Value).unwrap_or(ExprValue::Unknown)
             }
             _ => ExprValue::Unknown,
         }
@@ -285,23 +296,23 @@ impl CallResolver<'_> {
     }
 
     /// Returns the value of `self` at a place.
-    pub(super) fn this_value(&self, at: &ExprPlace, facts: &FileFacts) -> ExprValue {
-        let own = facts.language.is_ecma().then(|| this_around(facts, at.byte)).flatten();
+    pub(super) fn this_value(&self, site: &ExprPlace, facts: &FileFacts) -> ExprValue {
+        let own = facts.language.is_ecma().then(|| this_around(facts, site.byte)).flatten();
         if own.is_some_and(|own| own.kind == NodeKind::Function) {
             return ExprValue::Unknown;
         }
         let is_class = own.is_some_and(|own| own.kind == NodeKind::Method && own.flags & flag::STATIC != 0);
-        let of = |id, args| if is_class { ExprValue::Def(id, args) } else { ExprValue::Of(id, args) };
-        if let Some(this) = &at.this {
+        let make_value = |id, args| if is_class { ExprValue::Def(id, args) } else { ExprValue::Of(id, args) };
+        if let Some(this) = &site.this {
             match &**this {
                 ExprValue::Of(..) | ExprValue::OfAny(..) if !is_class => return (**this).clone(),
                 ExprValue::Def(id, args) if self.node_kind(*id) != Some(NodeKind::Type) => {
-                    return of(*id, args.clone());
+                    return make_value(*id, args.clone());
                 }
                 _ => {}
             }
         }
-        self.class_here(at, facts).map_or(ExprValue::Unknown, |id| of(id, no_args()))
+        self.class_here(site, facts).map_or(ExprValue::Unknown, |id| make_value(id, no_args()))
     }
 
     /// Returns the result of a call.
@@ -324,7 +335,7 @@ impl CallResolver<'_> {
             }
             ExprValue::Super(id) => ExprValue::Super(*id),
             ExprValue::Giving(value) => (**value).clone(),
-            ExprValue::Function(at, given) => self.eval_expr(at, *given, NameSpace::Value),
+            ExprValue::Function(site, given) => self.eval_expr(site, *given, NameSpace::Value),
             ExprValue::OuterType(name, args) => match &**name {
                 "Some" => ExprValue::Outer("Option".into(), args.clone()),
                 "Ok" | "Err" => ExprValue::Outer("Result".into(), no_args()),
@@ -340,8 +351,8 @@ impl CallResolver<'_> {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return ExprValue::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
-            let at = ExprPlace { file: id.file, byte: given.at.get(), this: this.cloned() };
-            self.eval_expr(&at, given.value, NameSpace::Value)
+            let site = ExprPlace { file: id.file, byte: given.at.get(), this: this.cloned() };
+            self.eval_expr(&site, given.value, NameSpace::Value)
         });
         let annotated = node.flags & flag::ANNOTATED != 0;
         let value = one_of(values);
@@ -375,33 +386,33 @@ impl CallResolver<'_> {
     pub(super) fn constant_value(&self, id: NodeId) -> ExprValue {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         one_of(facts.gives_of(id.node).iter().map(|given| {
-            let at = ExprPlace::new(id.file, given.at.get());
-            self.eval_expr(&at, given.value, NameSpace::Value)
+            let site = ExprPlace::new(id.file, given.at.get());
+            self.eval_expr(&site, given.value, NameSpace::Value)
         }))
     }
 
     /// Returns an item of a container, by its index or key.
-    fn item_of(&self, of: &ExprValue) -> ExprValue {
-        match of {
-            ExprValue::Of(..) => self.special_result(of, "__getitem__").unwrap_or(ExprValue::Unknown),
-            _ => self.eval_held(outside::item_value(of)),
+    fn item_of(&self, container: &ExprValue) -> ExprValue {
+        match container {
+            ExprValue::Of(..) => self.special_result(container, "__getitem__").unwrap_or(ExprValue::Unknown),
+            _ => self.eval_held(outside::item_value(container)),
         }
     }
 
     /// Returns an item of a loop.
-    fn each_of(&self, of: &ExprValue) -> ExprValue {
-        match of {
-            ExprValue::Of(..) => match self.special_result(of, "__iter__") {
+    fn each_of(&self, iterable: &ExprValue) -> ExprValue {
+        match iterable {
+            ExprValue::Of(..) => match self.special_result(iterable, "__iter__") {
                 Some(all) => self.eval_held(outside::each_value(&all)),
-                None => self.item_of(of),
+                None => self.item_of(iterable),
             },
-            _ => self.eval_held(outside::each_value(of)),
+            _ => self.eval_held(outside::each_value(iterable)),
         }
     }
 
     /// Returns the result of a method that Python calls by itself.
-    fn special_result(&self, of: &ExprValue, name: &str) -> Option<ExprValue> {
-        match self.find_member(&ExprPlace::new(0, 0), of, name, NameSpace::Value)? {
+    fn special_result(&self, object: &ExprValue, name: &str) -> Option<ExprValue> {
+        match self.find_member(&ExprPlace::new(0, 0), object, name, NameSpace::Value)? {
             method @ ExprValue::Method(..) => Some(self.call_result(&method, CodeLanguage::Python)),
             _ => None,
         }
@@ -415,11 +426,11 @@ impl CallResolver<'_> {
     }
 
     /// Returns the value that `with` binds: the result of entering, most often the value itself.
-    fn entered_value(&self, of: &ExprValue) -> ExprValue {
-        match of {
+    fn entered_value(&self, manager: &ExprValue) -> ExprValue {
+        match manager {
             ExprValue::Of(..) => {
                 let given = ["__enter__", "__aenter__"].into_iter().filter_map(|name| {
-                    Some(match self.special_result(of, name)? {
+                    Some(match self.special_result(manager, name)? {
                         ExprValue::Outer(name, args) if &*name == "Future" => {
                             args.first().cloned().unwrap_or(ExprValue::Unknown)
                         }
@@ -469,9 +480,9 @@ pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
 }
 
 /// In which space the left side of a dot is.
-fn base_space(facts: &FileFacts, of: ExprId, space: NameSpace) -> NameSpace {
+fn base_space(facts: &FileFacts, receiver: ExprId, space: NameSpace) -> NameSpace {
     // `ns.Type` in a type begins with a name of the values.
-    match facts.exprs.get(of) {
+    match facts.exprs.get(receiver) {
         Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == NameSpace::Type => {
             NameSpace::Type
         }
@@ -480,8 +491,8 @@ fn base_space(facts: &FileFacts, of: ExprId, space: NameSpace) -> NameSpace {
 }
 
 /// Returns true if an expression begins a tuple of values, which Python writes without a name.
-fn is_tuple(facts: &FileFacts, of: ExprId) -> bool {
-    matches!(facts.exprs.get(of), Some(Expr::Literal(name)) if facts.text_of(name) == "tuple")
+fn is_tuple(facts: &FileFacts, expr: ExprId) -> bool {
+    matches!(facts.exprs.get(expr), Some(Expr::Literal(name)) if facts.text_of(name) == "tuple")
 }
 
 /// Returns true if a block of methods begins at a place.

@@ -28,8 +28,8 @@ impl CallResolver<'_> {
 
     /// Returns true if the receiver is named like the class: `response.json()` for `Response.json`.
     fn named_like_its_class(&self, facts: &FileFacts, call: &CallFact, slot: u32, node: u32) -> bool {
-        let Some(Expr::Member(of, _)) = facts.exprs.get(call.callee) else { return false };
-        let (Some(asked), Some(theirs)) = (last_name(facts, of), self.store.facts_at(slot)) else { return false };
+        let Some(Expr::Member(receiver, _)) = facts.exprs.get(call.callee) else { return false };
+        let (Some(asked), Some(theirs)) = (last_name(facts, receiver), self.store.facts_at(slot)) else { return false };
         let NodeOwner::Node(class) = super::lookup::owner_of(theirs, node) else { return false };
         let class = theirs.nodes.get(class.get() as usize).map_or("", |class| theirs.text_of(class.name));
         let plain = |name: &str| name.replace('_', "").to_lowercase();

@@ -9,13 +9,13 @@ use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
 impl CallResolver<'_> {
     /// Finds the bindings of a name around a place: the innermost, and all of them if one of several holds.
-    pub(super) fn lookup_name(&self, at: &ExprPlace, name: NameId, space: NameSpace) -> Vec<NameBinding> {
-        let Some(facts) = self.store.facts_at(at.file) else { return Vec::new() };
-        let module = module_range(facts, at.byte);
-        let method = method_start(facts, at.byte);
+    pub(super) fn lookup_name(&self, site: &ExprPlace, name: NameId, space: NameSpace) -> Vec<NameBinding> {
+        let Some(facts) = self.store.facts_at(site.file) else { return Vec::new() };
+        let module = module_range(facts, site.byte);
+        let method = method_start(facts, site.byte);
         let mut best: Vec<NameBinding> = Vec::new();
         for binding in facts.bindings_of(name) {
-            let visible = binding.from <= at.byte && at.byte < binding.to;
+            let visible = binding.from <= site.byte && site.byte < binding.to;
             let barred = module.is_some_and(|(from, _)| binding.from < from)
                 || method.is_some_and(|from| binding.from < from)
                     && matches!(binding.bound, BindingTarget::Value(_) | BindingTarget::Param(..));
@@ -30,8 +30,8 @@ impl CallResolver<'_> {
         }
         if best.len() > 1 {
             // Twins of a type count as one: blocks give their methods to all of them.
-            let fit = if space == NameSpace::Type { best } else { self.bound_together(facts, at, best) };
-            best = of_several(facts, at, fit, space);
+            let fit = if space == NameSpace::Type { best } else { self.bound_together(facts, site, best) };
+            best = of_several(facts, site, fit, space);
         }
         best
     }
@@ -39,33 +39,33 @@ impl CallResolver<'_> {
     /// Resolves a name without a binding: by the star imports and the folder of the file.
     pub(super) fn resolve_unbound(
         &self,
-        at: &ExprPlace,
+        site: &ExprPlace,
         name: &str,
         space: NameSpace,
     ) -> Option<(NodeId, EdgeCertainty)> {
-        match self.unbound_value(at, name, space) {
+        match self.unbound_value(site, name, space) {
             ExprValue::Def(id, _) => Some((id, EdgeCertainty::Imported)),
             ExprValue::Method(id, _) => Some((id, EdgeCertainty::SelfMember)),
             _ => None,
         }
     }
 
-    pub(super) fn unbound_value(&self, at: &ExprPlace, name: &str, space: NameSpace) -> ExprValue {
-        let Some(facts) = self.store.facts_at(at.file) else { return ExprValue::Unknown };
+    pub(super) fn unbound_value(&self, site: &ExprPlace, name: &str, space: NameSpace) -> ExprValue {
+        let Some(facts) = self.store.facts_at(site.file) else { return ExprValue::Unknown };
         if facts.language.implies_this()
-            && let Some(member) = self.of_class_around(at, facts, name, space)
+            && let Some(member) = self.of_class_around(site, facts, name, space)
         {
             return member;
         }
         if matches!(facts.language, CodeLanguage::C | CodeLanguage::Cpp) {
-            let linked = self.resolve_neighbour(at.file, name);
+            let linked = self.resolve_neighbour(site.file, name);
             if linked != ExprValue::Unknown {
                 return linked;
             }
         }
         if matches!(facts.language, CodeLanguage::Java | CodeLanguage::CSharp) {
             // The package comes before star imports.
-            let beside = self.resolve_neighbour(at.file, name);
+            let beside = self.resolve_neighbour(site.file, name);
             if beside != ExprValue::Unknown {
                 return beside;
             }
@@ -73,10 +73,10 @@ impl CallResolver<'_> {
         // Two star imports mean one or the other.
         let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
-            let here = import.from.get() <= at.byte && at.byte < import.to.get();
-            let barred = module_range(facts, at.byte).is_some_and(|(from, _)| import.from.get() < from);
+            let here = import.from.get() <= site.byte && site.byte < import.to.get();
+            let barred = module_range(facts, site.byte).is_some_and(|(from, _)| import.from.get() < from);
             if here && !barred && facts.text_of(import.name) == "*" && (!facts.language.is_ecma() || !import.reexport) {
-                let value = self.star_of(at.file, number, name, space);
+                let value = self.star_of(site.file, number, name, space);
                 if value != ExprValue::Unknown && !self.only_declared(&value) {
                     given.push(value);
                 }
@@ -86,8 +86,8 @@ impl CallResolver<'_> {
             return one_of(given);
         }
         match facts.language {
-            CodeLanguage::Rust if space == NameSpace::Macro => self.macro_of_crate(at.file, name),
-            CodeLanguage::Go | CodeLanguage::Php => self.resolve_neighbour(at.file, name),
+            CodeLanguage::Rust if space == NameSpace::Macro => self.macro_of_crate(site.file, name),
+            CodeLanguage::Go | CodeLanguage::Php => self.resolve_neighbour(site.file, name),
             _ => ExprValue::Unknown,
         }
     }
@@ -101,13 +101,13 @@ impl CallResolver<'_> {
     }
 
     /// A member of the class around a place, or of one around that.
-    fn of_class_around(&self, at: &ExprPlace, facts: &FileFacts, name: &str, space: NameSpace) -> Option<ExprValue> {
-        let mut class = self.class_here(at, facts)?;
+    fn of_class_around(&self, site: &ExprPlace, facts: &FileFacts, name: &str, space: NameSpace) -> Option<ExprValue> {
+        let mut class = self.class_here(site, facts)?;
         // By a base that is not known: then a method of a class further out is not meant for certain, a class there is.
         let mut may_be_inherited = false;
         for _ in 0..8 {
             let this = ExprValue::Of(class, super::no_args());
-            if let Some(member) = self.find_member(at, &this, name, space) {
+            if let Some(member) = self.find_member(site, &this, name, space) {
                 return Some(member).filter(|member| !may_be_inherited || matches!(member, ExprValue::Def(..)));
             }
             if facts.language == CodeLanguage::Ruby {
@@ -164,10 +164,10 @@ impl CallResolver<'_> {
 }
 
 /// Keeps the bindings that may hold, among several in the same scope.
-fn of_several(facts: &FileFacts, at: &ExprPlace, mut all: Vec<NameBinding>, space: NameSpace) -> Vec<NameBinding> {
+fn of_several(facts: &FileFacts, site: &ExprPlace, mut all: Vec<NameBinding>, space: NameSpace) -> Vec<NameBinding> {
     all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
     if facts.language == CodeLanguage::Python {
-        return follow_flow(facts, at, all);
+        return follow_flow(facts, site, all);
     }
     if facts.language.is_ecma() {
         if let Some(anew) =
@@ -250,20 +250,20 @@ pub(super) fn kind_fits(language: CodeLanguage, kind: NodeKind, space: NameSpace
 }
 
 /// Follows Python, which binds names as it runs: keeps the last certain binding, and all possible ones after it.
-fn follow_flow(facts: &FileFacts, at: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
+fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let Some(first) = all.first() else { return all };
     let of_file = of_file(first.from, first.to);
     let runs_later = facts.nodes.iter().any(|node| {
         node.kind != NodeKind::Class
-            && node.span.byte <= at.byte
-            && at.byte < node.span.end
+            && node.span.byte <= site.byte
+            && site.byte < node.span.end
             && (of_file || node.span.byte > first.from)
     });
     if all.iter().all(|binding| matches!(binding.bound, BindingTarget::Node(_))) {
         let whole = without_overloads(facts, all);
-        return if runs_later { left_in_the_end(whole) } else { bound_before(facts, at.byte, whole) };
+        return if runs_later { left_in_the_end(whole) } else { bound_before(facts, site.byte, whole) };
     }
-    if of_file && runs_later { all } else { bound_before(facts, at.byte, all) }
+    if of_file && runs_later { all } else { bound_before(facts, site.byte, all) }
 }
 
 /// Keeps the bindings that may hold when a statement runs; all of them if none stands before it.

@@ -186,8 +186,8 @@ impl CallResolver<'_> {
     fn imported_export(&self, file: u32, number: u32, import: &ImportFact, space: NameSpace) -> ExprValue {
         let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
         if facts.language.is_ecma() && facts.text_of(import.module).is_empty() {
-            let at = ExprPlace::new(file, u32::MAX - 1);
-            let hits = self.lookup_name(&at, import.name, space);
+            let site = ExprPlace::new(file, u32::MAX - 1);
+            let hits = self.lookup_name(&site, import.name, space);
             return one_of(hits.iter().map(|hit| match hit.bound {
                 BindingTarget::Node(node) => self.definition_value(NodeId { file, node }),
                 BindingTarget::Import(number) => self.resolve_import(file, number, space),

@@ -11,13 +11,13 @@ use super::{CallResolver, ExprValue, no_args};
 /// `x/src/main/java/a`.
 fn is_tested_from(tests: &str, main: &str) -> bool {
     let parts = |folder: &str| {
-        let at = if folder.starts_with("src/") { 0 } else { folder.find("/src/")? + 1 };
-        let (set, rest) = folder.get(at + "src/".len()..)?.split_once('/')?;
-        Some((folder.get(..at)?.to_owned(), set.to_owned(), rest.to_owned()))
+        let start = if folder.starts_with("src/") { 0 } else { folder.find("/src/")? + 1 };
+        let (set, rest) = folder.get(start + "src/".len()..)?.split_once('/')?;
+        Some((folder.get(..start)?.to_owned(), set.to_owned(), rest.to_owned()))
     };
     match (parts(tests), parts(main)) {
-        (Some((project, set, rest)), Some((of, main, below))) => {
-            project == of && rest == below && main == "main" && set != "main"
+        (Some((project, set, rest)), Some((main_project, main, below))) => {
+            project == main_project && rest == below && main == "main" && set != "main"
         }
         _ => false,
     }
@@ -57,7 +57,7 @@ impl CallResolver<'_> {
             return self.resolve_linked(file, name);
         }
         match found.as_slice() {
-            [one] => ExprValue::Def(*one, no_args()),
+            [id] => ExprValue::Def(*id, no_args()),
             _ => ExprValue::Unknown,
         }
     }
@@ -83,7 +83,7 @@ impl CallResolver<'_> {
             }
         }
         match defined.as_slice() {
-            [one] => ExprValue::Def(*one, no_args()),
+            [id] => ExprValue::Def(*id, no_args()),
             _ => ExprValue::Unknown,
         }
     }

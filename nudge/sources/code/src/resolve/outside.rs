@@ -67,15 +67,15 @@ const ECMA: &[&str] = &[
 ];
 
 /// Returns the value inside a value that has to be opened: a result, a promise.
-pub(super) fn inner_value(of: &ExprValue) -> ExprValue {
-    match of {
+pub(super) fn inner_value(value: &ExprValue) -> ExprValue {
+    match value {
         ExprValue::Outer(name, args) => match &**name {
             "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
             | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
             | "ContextManager" => {
                 // A coroutine names its result last, all others first.
-                let at = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
-                args.get(at).map_or_else(|| ExprValue::Outer("?".into(), Rc::from([])), as_value)
+                let index = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
+                args.get(index).map_or_else(|| ExprValue::Outer("?".into(), Rc::from([])), as_value)
             }
             _ => ExprValue::Outer("?".into(), Rc::from([])),
         },
@@ -84,22 +84,22 @@ pub(super) fn inner_value(of: &ExprValue) -> ExprValue {
 }
 
 /// Returns an item of a loop over a value from outside.
-pub(super) fn each_value(of: &ExprValue) -> ExprValue {
-    match of {
+pub(super) fn each_value(value: &ExprValue) -> ExprValue {
+    match value {
         ExprValue::Outer(name, args) => match &**name {
             "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "OrderedDict" => {
                 args.first().map_or(ExprValue::Unknown, as_value)
             }
             "HashMap" | "BTreeMap" | "Map" => ExprValue::Outer("tuple".into(), args.clone()),
-            _ => item_value(of),
+            _ => item_value(value),
         },
         _ => ExprValue::Unknown,
     }
 }
 
 /// Returns an item of a value from outside, by its index or key.
-pub(super) fn item_value(of: &ExprValue) -> ExprValue {
-    match of {
+pub(super) fn item_value(value: &ExprValue) -> ExprValue {
+    match value {
         ExprValue::Outer(name, args) => match &**name {
             "tuple" | "()" | "?" => ExprValue::Outer("?".into(), Rc::from([])),
             "dict" | "Dict" | "Mapping" | "MutableMapping" | "defaultdict" | "HashMap" | "BTreeMap" | "Map"
@@ -123,7 +123,7 @@ fn as_value(ty: &ExprValue) -> ExprValue {
 }
 
 /// Resolves a method of a value from outside, as far as it passes on the inner values.
-pub(super) fn member_value(language: CodeLanguage, of: &str, args: &Args, name: &str) -> Option<ExprValue> {
+pub(super) fn member_value(language: CodeLanguage, type_name: &str, args: &Args, name: &str) -> Option<ExprValue> {
     let keep = |name: &str| Some(ExprValue::OuterType(name.into(), args.clone()));
     let first = || args.first().cloned();
     match language {
@@ -133,7 +133,7 @@ pub(super) fn member_value(language: CodeLanguage, of: &str, args: &Args, name: 
             "ok" | "next" | "first" | "last" | "get" | "get_mut" | "pop" | "nth" | "find" | "first_mut"
             | "last_mut" | "peek" | "next_back" | "pop_front" | "pop_back" | "front" | "back" | "min_by_key"
             | "max_by_key" | "remove"
-                if of != "HashMap" && of != "BTreeMap" =>
+                if type_name != "HashMap" && type_name != "BTreeMap" =>
             {
                 keep("Option")
             }
@@ -148,29 +148,31 @@ pub(super) fn member_value(language: CodeLanguage, of: &str, args: &Args, name: 
             | "ok_or_else" | "iter" | "iter_mut" | "into_iter" | "rev" | "skip" | "take" | "filter" | "peekable"
             | "by_ref" | "or_else" | "or" | "drain" | "skip_while" | "take_while" | "chain" | "to_vec" | "as_slice"
             | "fuse" | "step_by" | "inspect" | "context" | "with_context" | "windows" | "to_owned" | "collect" => {
-                keep(of)
+                keep(type_name)
             }
             _ => None,
         },
         CodeLanguage::Python => match name {
             "get" | "pop" | "setdefault" | "popleft" | "__getitem__" => {
-                function_result(&item_value(&ExprValue::Outer(of.into(), args.clone())))
+                function_result(&item_value(&ExprValue::Outer(type_name.into(), args.clone())))
             }
             "values" => Some(ExprValue::OuterType("list".into(), Rc::from([args.get(1)?.clone()]))),
             "items" => {
                 let pair = ExprValue::OuterType("tuple".into(), args.clone());
                 Some(ExprValue::OuterType("list".into(), Rc::from([pair])))
             }
-            "keys" | "copy" => keep(of),
+            "keys" | "copy" => keep(type_name),
             _ => None,
         },
         _ if language.is_ecma() => match name {
-            "values" if of == "Map" => Some(ExprValue::OuterType("Iterable".into(), Rc::from([args.get(1)?.clone()]))),
+            "values" if type_name == "Map" => {
+                Some(ExprValue::OuterType("Iterable".into(), Rc::from([args.get(1)?.clone()])))
+            }
             "find" | "pop" | "shift" | "at" | "get" => {
-                function_result(&item_value(&ExprValue::Outer(of.into(), args.clone())))
+                function_result(&item_value(&ExprValue::Outer(type_name.into(), args.clone())))
             }
             "filter" | "slice" | "concat" | "reverse" | "sort" | "catch" | "finally" | "values" | "toSorted" => {
-                keep(of)
+                keep(type_name)
             }
             _ => None,
         },

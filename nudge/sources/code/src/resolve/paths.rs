@@ -88,17 +88,17 @@ impl CallResolver<'_> {
         if module.starts_with('.') {
             return self.ecma_file(&normalize_path(folder, module)?);
         }
-        let mut at = folder;
+        let mut ancestor = folder;
         loop {
             for name in ["tsconfig.json", "jsconfig.json"] {
-                if let Some(found) = self.by_tsconfig(join_path(at, name), module) {
+                if let Some(found) = self.by_tsconfig(join_path(ancestor, name), module) {
                     return Some(found);
                 }
             }
-            if at.is_empty() {
+            if ancestor.is_empty() {
                 break;
             }
-            at = folder_of(at);
+            ancestor = folder_of(ancestor);
         }
         self.package_file(module)
     }

@@ -63,8 +63,8 @@ impl CallResolver<'_> {
         let extern_ = path.starts_with("::");
         let mut parts = path.trim_start_matches("::").split("::");
         let first = parts.next()?;
-        let at = ExprPlace::new(file, byte);
-        let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&at, first) };
+        let site = ExprPlace::new(file, byte);
+        let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&site, first) };
         if value.is_none() && !extern_ {
             // A name of this module: another import, an enum.
             let here = self.place_at(file, byte);
@@ -77,7 +77,7 @@ impl CallResolver<'_> {
                 continue;
             }
             value =
-                self.find_member(&at, &value, part, if space == NameSpace::Macro { NameSpace::Type } else { space })?;
+                self.find_member(&site, &value, part, if space == NameSpace::Macro { NameSpace::Type } else { space })?;
         }
         Some(value)
     }
@@ -93,13 +93,13 @@ impl CallResolver<'_> {
     }
 
     /// Resolves the first name of a path, if it is a keyword or a crate.
-    pub(super) fn path_head(&self, at: &ExprPlace, first: &str) -> Option<ExprValue> {
-        let here = self.place_at(at.file, at.byte);
+    pub(super) fn path_head(&self, site: &ExprPlace, first: &str) -> Option<ExprValue> {
+        let here = self.place_at(site.file, site.byte);
         match first {
-            "crate" | "$crate" => self.crate_roots(at.file).first().map(|root| Self::place_of(*root)),
+            "crate" | "$crate" => self.crate_roots(site.file).first().map(|root| Self::place_of(*root)),
             "self" => Some(ExprValue::Place(here)),
             "super" => self.rust_parent(here).map(ExprValue::Place),
-            _ => self.extern_crate(at.file, first),
+            _ => self.extern_crate(site.file, first),
         }
     }
 
@@ -306,7 +306,7 @@ impl CallResolver<'_> {
         match self.methods_of(id, name) {
             (own, of_trait) if own.is_empty() && of_trait.is_empty() => self.by_trait(id, name),
             (own, of_trait) => match if own.is_empty() { of_trait } else { own }.as_slice() {
-                [one] => MethodMatch::One(*one),
+                [method] => MethodMatch::One(*method),
                 _ => MethodMatch::Several,
             },
         }
@@ -335,10 +335,10 @@ impl CallResolver<'_> {
     }
 
     /// Returns true if a value is known to be of a type itself, not of a pointer to it.
-    pub(super) fn is_plain(&self, at: &ExprPlace, facts: &FileFacts, value: ExprId) -> bool {
+    pub(super) fn is_plain(&self, site: &ExprPlace, facts: &FileFacts, value: ExprId) -> bool {
         let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
             !values.is_empty()
-                && values.iter().all(|(at, value)| self.is_plain(&ExprPlace::new(file, *at), facts, *value))
+                && values.iter().all(|(byte, value)| self.is_plain(&ExprPlace::new(file, *byte), facts, *value))
         };
         self.run_with_fuel(false, || match facts.exprs.get(value) {
             Some(Expr::This | Expr::SelfType) => true,
@@ -347,25 +347,25 @@ impl CallResolver<'_> {
                 None => matches!(facts.exprs.get(ty), Some(Expr::SelfType)),
             },
             Some(Expr::Name(name)) => {
-                let hits = self.lookup_name(at, name, NameSpace::Value);
+                let hits = self.lookup_name(site, name, NameSpace::Value);
                 !hits.is_empty()
                     && hits.iter().all(|hit| match hit.bound {
                         BindingTarget::Param(value, _) | BindingTarget::Value(value) => {
-                            all_plain(facts, at.file, &[(hit.at, value)])
+                            all_plain(facts, site.file, &[(hit.at, value)])
                         }
                         BindingTarget::Node(_) => true,
                         _ => false,
                     })
             }
-            Some(Expr::Member(of, name)) => {
-                let ExprValue::Of(class, _) = self.eval_expr(at, of, NameSpace::Value) else { return false };
+            Some(Expr::Member(receiver, name)) => {
+                let ExprValue::Of(class, _) = self.eval_expr(site, receiver, NameSpace::Value) else { return false };
                 let Some(there) = self.store.facts_at(class.file) else { return false };
                 let Some(name) = there.names.find(facts.text_of(name)) else { return false };
                 let fields = there.fields_of(name).iter().filter(|field| field.owner.get() == class.node);
                 let fields: Vec<_> = fields.map(|field| (field.at.get(), field.value)).collect();
                 all_plain(there, class.file, &fields)
             }
-            Some(Expr::Call(of)) => match self.eval_expr(at, of, NameSpace::Called) {
+            Some(Expr::Call(function)) => match self.eval_expr(site, function, NameSpace::Called) {
                 ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Class) => true,
                 ExprValue::Def(id, _) | ExprValue::Method(id, _) => self.store.facts_at(id.file).is_some_and(|there| {
                     let given: Vec<_> =

@@ -18,11 +18,16 @@ const UNIX: [&str; 10] =
 
 impl CallResolver<'_> {
     /// Keeps the bindings that can exist in the same build as the place.
-    pub(super) fn bound_together(&self, facts: &FileFacts, at: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
+    pub(super) fn bound_together(
+        &self,
+        facts: &FileFacts,
+        site: &ExprPlace,
+        all: Vec<NameBinding>,
+    ) -> Vec<NameBinding> {
         if all.len() < 2 || facts.language != CodeLanguage::Rust || facts.conditions.is_empty() {
             return all;
         }
-        let here = self.conditions_at(at.file, at.byte);
+        let here = self.conditions_at(site.file, site.byte);
         let (mut kept, mut left) = (Vec::new(), all);
         left.retain(|binding| {
             let there = match binding.bound {
@@ -86,28 +91,28 @@ fn at_line(facts: &FileFacts, line: u32) -> Vec<String> {
 }
 
 /// Returns true if two lists of conditions cannot hold together.
-fn are_exclusive(one: &[String], other: &[String]) -> bool {
-    one.iter().any(|a| other.iter().any(|b| cannot_both_hold(a, b)))
+fn are_exclusive(conditions: &[String], other: &[String]) -> bool {
+    conditions.iter().any(|a| other.iter().any(|b| cannot_both_hold(a, b)))
 }
 
 /// Returns true if two conditions cannot hold together: each alternative of one contradicts each of the other.
-fn cannot_both_hold(one: &str, other: &str) -> bool {
-    let (ones, others) = (split_alternatives(one), split_alternatives(other));
+fn cannot_both_hold(condition: &str, other: &str) -> bool {
+    let (ones, others) = (split_alternatives(condition), split_alternatives(other));
     ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
 }
 
-fn contradict(one: &str, other: &str) -> bool {
+fn contradict(atom: &str, other: &str) -> bool {
     let negated =
         |a: &str, b: &str| arguments_of(a, "not").is_some_and(|inner| inner == b || implied(b) == Some(inner));
     let family = |a: &str| implied(a).unwrap_or(if a == "unix" || a == "windows" { a } else { "" }).to_owned();
-    if negated(one, other) || negated(other, one) {
+    if negated(atom, other) || negated(other, atom) {
         return true;
     }
-    if let (Some((key, value)), Some((other_key, other_value))) = (one.split_once('='), other.split_once('=')) {
+    if let (Some((key, value)), Some((other_key, other_value))) = (atom.split_once('='), other.split_once('=')) {
         return key == other_key && value != other_value && ONE_VALUE.contains(&key);
     }
-    let (one, other) = (family(one), family(other));
-    !one.is_empty() && !other.is_empty() && one != other
+    let (system, other) = (family(atom), family(other));
+    !system.is_empty() && !other.is_empty() && system != other
 }
 
 /// The family of a system.
@@ -177,14 +182,14 @@ fn split_arguments(text: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn exclude(one: &str, other: &str) -> bool {
-        are_exclusive(&split_conjuncts(one), &split_conjuncts(other))
-            && are_exclusive(&split_conjuncts(other), &split_conjuncts(one))
+    fn exclude(condition: &str, other: &str) -> bool {
+        are_exclusive(&split_conjuncts(condition), &split_conjuncts(other))
+            && are_exclusive(&split_conjuncts(other), &split_conjuncts(condition))
     }
 
     #[test]
     fn what_cannot_hold_together() {
-        for (one, other) in [
+        for (condition, other) in [
             ("unix", "windows"),
             ("unix", "not(unix)"),
             ("feature = \"a\"", "not(feature = \"a\")"),
@@ -196,9 +201,9 @@ mod tests {
             ("any(target_os = \"linux\", target_os = \"macos\")", "windows"),
             ("not(not(unix))", "target_family = \"windows\""),
         ] {
-            assert!(exclude(one, other), "{one} and {other}");
+            assert!(exclude(condition, other), "{condition} and {other}");
         }
-        for (one, other) in [
+        for (condition, other) in [
             ("unix", "test"),
             ("feature = \"a\"", "feature = \"b\""),
             ("unix", "target_os = \"linux\""),
@@ -207,7 +212,7 @@ mod tests {
             ("", "unix"),
             ("any(", "not("),
         ] {
-            assert!(!exclude(one, other), "{one} and {other}");
+            assert!(!exclude(condition, other), "{condition} and {other}");
         }
     }
 }

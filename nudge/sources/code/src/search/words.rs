@@ -15,25 +15,27 @@ pub struct NameWords {
 impl NameWords {
     /// The words of a file: the parts of its names, and the names without case and separators.
     pub fn from_facts(facts: &FileFacts) -> Self {
-        let (mut text, mut of) = (String::new(), Vec::with_capacity(3 * facts.len()));
+        let (mut text, mut entries) = (String::new(), Vec::with_capacity(3 * facts.len()));
         for view in facts.nodes() {
-            let (from, first) = (text.len(), of.len());
-            append_words(view.name(), &mut text, |part| of.push((part, view.number())));
+            let (from, first) = (text.len(), entries.len());
+            append_words(view.name(), &mut text, |part| entries.push((part, view.number())));
             // The parts are the whole, one after the other.
-            if of.len() > first + 1 {
-                of.push((from..text.len(), view.number()));
+            if entries.len() > first + 1 {
+                entries.push((from..text.len(), view.number()));
             }
         }
         let word = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
-        of.sort_unstable_by(|(one, node), (other, of)| word(one).cmp(word(other)).then(node.cmp(of)));
-        of.dedup_by(|(one, node), (other, of)| node == of && word(one) == word(other));
-        Self { text, of }
+        entries.sort_unstable_by(|(range, node), (other, other_node)| {
+            word(range).cmp(word(other)).then(node.cmp(other_node))
+        });
+        entries.dedup_by(|(range, node), (other, other_node)| node == other_node && word(range) == word(other));
+        Self { text, of: entries }
     }
 
     /// Each word with its nodes, in the order of the alphabet.
     pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
         let word = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
-        let same = self.of.chunk_by(move |(one, _), (other, _)| word(one) == word(other));
+        let same = self.of.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
         same.filter_map(move |same| Some((word(&same.first()?.0), same.iter().map(|(_, node)| *node))))
     }
 }

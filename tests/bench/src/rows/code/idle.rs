@@ -65,11 +65,11 @@ pub fn session(scale: &Scale) -> Vec<Line> {
             copy
         });
         starts.push(interleave_processes(turns, &mut [work(|_| start(&with)), work(|_| start(&without))]));
-        for (of, nudge) in memory.iter_mut().zip([&with, &without]) {
-            of.extend(resident(nudge));
+        for (samples, nudge) in memory.iter_mut().zip([&with, &without]) {
+            samples.extend(resident(nudge));
         }
     }
-    let took = |at| median(starts.iter().map(|times| times.median(at)).collect());
+    let took = |contender| median(starts.iter().map(|times| times.median(contender)).collect());
     let ratio = median(starts.iter().map(|times| times.ratio(0, 1)).collect());
     let [with_bytes, without_bytes] = memory.map(median);
 

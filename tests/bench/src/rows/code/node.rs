@@ -75,13 +75,13 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
         .collect();
     let saved = median(took);
     let bare = parse_alone(&project.path().join("module_0.py"), scale);
-    let node = |limit, peer: &str, at| Line {
+    let node = |limit, peer: &str, contender| Line {
         what: "code: node, with callers and tests".into(),
         limit,
         unit: "x",
-        measured: Some(times.ratio(0, at)),
+        measured: Some(times.ratio(0, contender)),
         peer: peer.into(),
-        absolute: format!("{}; {} the first time", versus(times.median(0), times.median(at)), time(first)),
+        absolute: format!("{}; {} the first time", versus(times.median(0), times.median(contender)), time(first)),
     };
     vec![
         node(3.0, "nudge.get_hint and one look at a file", 1),

@@ -165,11 +165,11 @@ const TOGETHER: usize = 10;
 
 /// Each value, and the values with one character changed.
 fn changed(value: &str) -> Vec<String> {
-    let places: Vec<(usize, usize)> = value.char_indices().map(|(at, c)| (at, at + c.len_utf8())).collect();
+    let places: Vec<(usize, usize)> = value.char_indices().map(|(start, c)| (start, start + c.len_utf8())).collect();
     let instead = ["", "7", "e", "X", "-", " ", "/", "=", ".", ":", "$", "<", "("];
-    let with = |at: &(usize, usize), new: &str| [&value[..at.0], new, &value[at.1..]].concat();
+    let with = |place: &(usize, usize), new: &str| [&value[..place.0], new, &value[place.1..]].concat();
     let mut all = vec![value.to_owned()];
-    all.extend(instead.iter().flat_map(|new| places.iter().map(|at| with(at, new))));
+    all.extend(instead.iter().flat_map(|new| places.iter().map(|place| with(place, new))));
     all.extend(["7", "e", "-", "=", ":", "("].map(|end| format!("{value}{end}")));
     all
 }
@@ -186,7 +186,7 @@ fn each_judgement_stands() {
         }
     }
     for (kind, value) in TEXTS {
-        let ends: Vec<usize> = value.char_indices().map(|(at, _)| at).skip(1).collect();
+        let ends: Vec<usize> = value.char_indices().map(|(i, _)| i).skip(1).collect();
         for (name, judge) in OF_VALUES.iter().chain(OF_MIXTURES) {
             writeln!(lines, "{name}, of {kind}: {}", row(ends.iter().map(|end| judge(&value[..*end])))).unwrap();
         }
@@ -196,11 +196,11 @@ fn each_judgement_stands() {
             writeln!(lines, "{name}, of {kind}: {}", row(values.iter().map(|value| judge(value)))).unwrap();
         }
     }
-    for (at, some) in values().chunks(TOGETHER).enumerate() {
+    for (index, some) in values().chunks(TOGETHER).enumerate() {
         let all: Vec<String> = some.iter().flat_map(|value| changed(value)).collect();
         for (name, judge) in OF_VALUES.iter().chain(OF_MIXTURES) {
             let said = row(all.iter().map(|value| judge(value)));
-            writeln!(lines, "{name}, of values from {}: {said}", at * TOGETHER).unwrap();
+            writeln!(lines, "{name}, of values from {}: {said}", index * TOGETHER).unwrap();
         }
     }
     compare("judged.txt", &lines);

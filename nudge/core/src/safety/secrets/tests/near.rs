@@ -146,8 +146,8 @@ fn digest(line: &str) -> String {
 fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
     let rules = rules();
     let letter = |found| {
-        let at = rules.binary_search(&found).unwrap_or_else(|_| panic!("{found} is not among the rules"));
-        LETTERS.chars().nth(at).expect("a letter for each rule")
+        let index = rules.binary_search(&found).unwrap_or_else(|_| panic!("{found} is not among the rules"));
+        LETTERS.chars().nth(index).expect("a letter for each rule")
     };
     row(verdicts.map(|verdict| verdict.map_or('.', letter)))
 }
@@ -189,7 +189,7 @@ fn values_of_every_length_are_judged_as_they_were() {
     for (kind, value) in &kinds {
         let starts: Vec<&str> = (1..=LONGEST)
             .chain(BEYOND)
-            .filter_map(|length| value.char_indices().map(|(at, _)| at).nth(length))
+            .filter_map(|length| value.char_indices().map(|(i, _)| i).nth(length))
             .map(|end| &value[..end])
             .collect();
         let named = ["password", "api_key", "session", "Authorization", "Cookie", "seed_phrase", "digest"];
@@ -262,7 +262,7 @@ fn the_neighbours_of_every_case_are_judged_as_they_were() {
         if text.len() > 400 || !known.insert(skeleton(&text)) {
             continue;
         }
-        let places: Vec<(usize, usize)> = text.char_indices().map(|(at, c)| (at, at + c.len_utf8())).collect();
+        let places: Vec<(usize, usize)> = text.char_indices().map(|(start, c)| (start, start + c.len_utf8())).collect();
         let shown: String = skeleton(&text).chars().take(60).flat_map(char::escape_default).collect();
         write!(lines, "{shown}:").unwrap();
         for instead in ["", "7", "e", "X", "-", " ", "/", "=", "$"] {
@@ -271,11 +271,11 @@ fn the_neighbours_of_every_case_are_judged_as_they_were() {
             write!(lines, " {verdicts} |").unwrap();
         }
         let words: Vec<&str> = text.split_inclusive(' ').collect();
-        let but = |at: usize, times: usize| {
-            [words[..at].concat(), words[at].repeat(times), words[at + 1..].concat()].concat()
+        let but = |index: usize, times: usize| {
+            [words[..index].concat(), words[index].repeat(times), words[index + 1..].concat()].concat()
         };
         for times in [0, 2] {
-            let verdicts = line((0..words.len()).map(|at| rule(&but(at, times))));
+            let verdicts = line((0..words.len()).map(|index| rule(&but(index, times))));
             write!(lines, " {verdicts} |").unwrap();
         }
         let cut = line(places.iter().map(|(from, _)| rule(&text[..*from])));
