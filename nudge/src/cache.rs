@@ -423,12 +423,12 @@ pub(crate) struct WriteAct<'a> {
 }
 
 impl<'a> WriteAct<'a> {
-    pub fn new(verb: &'static str, by: Caller<'a>) -> Self {
-        Self { verb, by, adds: false }
+    pub fn new(verb: &'static str, caller: Caller<'a>) -> Self {
+        Self { verb, by: caller, adds: false }
     }
 
-    pub fn new_adding(verb: &'static str, by: Caller<'a>) -> Self {
-        Self { verb, by, adds: true }
+    pub fn new_adding(verb: &'static str, caller: Caller<'a>) -> Self {
+        Self { verb, by: caller, adds: true }
     }
 }
 

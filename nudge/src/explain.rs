@@ -20,8 +20,8 @@ pub(crate) fn collect_reasons(
     if hint.scope().is_empty() {
         out.push("no scope: applies everywhere".into());
     }
-    if let (Some(at), true) = (hint.last_used_at(), hint.use_count() > 0) {
-        let minutes = now.saturating_sub(at).max(0) / 60_000;
+    if let (Some(used), true) = (hint.last_used_at(), hint.use_count() > 0) {
+        let minutes = now.saturating_sub(used).max(0) / 60_000;
         out.push(if minutes < 60 {
             format!("recently used ({minutes}m ago)")
         } else {

@@ -405,8 +405,8 @@ impl Hint {
         map.serialize_entry("version", &self.version)?;
         map.serialize_entry("created_at", &rfc3339::TimeText::from_millis(self.created_at))?;
         map.serialize_entry("updated_at", &rfc3339::TimeText::from_millis(self.updated_at))?;
-        if let Some(at) = self.last_used_at() {
-            map.serialize_entry("last_used_at", &rfc3339::TimeText::from_millis(at))?;
+        if let Some(used) = self.last_used_at() {
+            map.serialize_entry("last_used_at", &rfc3339::TimeText::from_millis(used))?;
         }
         if self.use_count > 0 {
             map.serialize_entry("use_count", &self.use_count)?;
@@ -414,8 +414,8 @@ impl Hint {
         if self.failure_count() > 0 {
             map.serialize_entry("failure_count", &self.failure_count())?;
         }
-        if let Some(at) = self.last_failed_at() {
-            map.serialize_entry("last_failed_at", &rfc3339::TimeText::from_millis(at))?;
+        if let Some(failed) = self.last_failed_at() {
+            map.serialize_entry("last_failed_at", &rfc3339::TimeText::from_millis(failed))?;
         }
         Ok(())
     }

@@ -41,9 +41,9 @@ impl<'a> RanCommand<'a> {
         let line = shell::parse(outcome.command);
         let mut places = vec![outcome.context.clone()];
         let mut folders: Vec<(&str, Option<usize>)> = Vec::new();
-        let mut at = Vec::new();
+        let mut folder_places = Vec::new();
         for command in line.iter().flat_map(|line| &line.commands) {
-            at.push(match &command.folder {
+            folder_places.push(match &command.folder {
                 Folder::Here => Some(0),
                 Folder::Unknown => None,
                 Folder::At(folder) => {
@@ -61,7 +61,7 @@ impl<'a> RanCommand<'a> {
             });
         }
         let needles = line.iter().flat_map(Line::heads).map(make_needles).collect();
-        Ok(Self { outcome, line, at, places, needles })
+        Ok(Self { outcome, line, at: folder_places, places, needles })
     }
 
     /// The contexts of the commands.
@@ -87,8 +87,9 @@ impl<'a> RanCommand<'a> {
         let Some(only) = hint.only() else {
             return Ok((!background && hint.commands.len() > 1 && line.is_same(&hint)).then_some(whole));
         };
-        Ok(line.commands.iter().zip(&self.at).find_map(|(command, at)| {
-            let here = if only.folder == Folder::Here { *at } else { (only.folder == command.folder).then_some(0) };
+        Ok(line.commands.iter().zip(&self.at).find_map(|(command, folder_place)| {
+            let here =
+                if only.folder == Folder::Here { *folder_place } else { (only.folder == command.folder).then_some(0) };
             let (ok, exit_code) = command.ended(ok, exit_code)?;
             let place = here.filter(|_| !command.piped && command.is_same(only))?;
             Some(CommandEnd { ok, exit_code, place })

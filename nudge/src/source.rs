@@ -167,11 +167,11 @@ fn to_events(applied: &AppliedWrite<'_>) -> Vec<ChangeEvent> {
     let gone = if applied.verb == "expire" { "expire" } else { "delete" };
     let put = applied.list_put().map(|hint| (applied.verb, hint, new_count(hint)));
     let told: Vec<_> = put.chain(applied.list_gone().map(|hint| (gone, hint, true))).collect();
-    let at = rfc3339::format_time(applied.at);
+    let time = rfc3339::format_time(applied.at);
     let event = |what, touched, detail| ChangeEvent {
         source: NAME,
         what,
-        at: at.clone(),
+        at: time.clone(),
         by: applied.by.name.into(),
         touched,
         detail,
@@ -240,16 +240,16 @@ impl Source for Nudge {
         })
     }
 
-    fn note_outcome(&self, by: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
+    fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
         let mut counted = OutcomeEffect::default();
-        let mut count = |by: Caller<'_>| {
-            let done = self.count_outcome(by, ran)?;
+        let mut count = |caller: Caller<'_>| {
+            let done = self.count_outcome(caller, ran)?;
             counted.ids = done.to_ids();
             serialize_result(&done)
         };
-        let done = match (by.key, by.call) {
-            (Some(key), Some(call)) => self.calls.make_once(key, call, &mut |made| count(by.with_made(made)))?,
-            _ => count(by)?,
+        let done = match (caller.key, caller.call) {
+            (Some(key), Some(call)) => self.calls.make_once(key, call, &mut |made| count(caller.with_made(made)))?,
+            _ => count(caller)?,
         };
         let done: Option<OutcomeReply> = serde_json::from_str(done.get()).ok();
         counted.matched = done.map(|done| done.matched).unwrap_or_default();

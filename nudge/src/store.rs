@@ -337,8 +337,8 @@ fn delete_hint(map: &mut HintMap, rows: &mut HintRows, hint: &Arc<Hint>) -> Opti
     let hash = map.hash(&hint.component, &hint.key);
     let mut entry = map.table.find_entry(hash, |slots| is_key(slots, &hint.component, &hint.key)).ok()?;
     let slots = entry.get_mut();
-    let at = slots.iter().position(|slot| slot.hint.variant() == hint.variant())?;
-    let slot = slots.remove(at);
+    let index = slots.iter().position(|slot| slot.hint.variant() == hint.variant())?;
+    let slot = slots.remove(index);
     rows.remove(slot.row);
     if slots.is_empty() {
         entry.remove();
@@ -358,8 +358,8 @@ pub(crate) struct VerdictMemo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 impl VerdictMemo {
     /// Returns the verdict on a scope number, if it is cached.
     pub fn find_cached(&self, epoch: u64, scope: u32) -> Option<bool> {
-        let at = scope as usize;
-        let word = self.0.get(at / PIECE)?.get()?[at % PIECE].load(Ordering::Relaxed);
+        let index = scope as usize;
+        let word = self.0.get(index / PIECE)?.get()?[index % PIECE].load(Ordering::Relaxed);
         // From the lowest bit: the verdict, a flag that is set when there is one, the epoch.
         (word >> 1 == (epoch << 1 | 1)).then_some(word & 1 == 1)
     }
@@ -368,10 +368,10 @@ impl VerdictMemo {
     pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
         self.find_cached(epoch, scope.number()).unwrap_or_else(|| {
             let verdict = scope.matches(context);
-            let at = scope.number() as usize;
-            if let Some(piece) = self.0.get(at / PIECE) {
+            let index = scope.number() as usize;
+            if let Some(piece) = self.0.get(index / PIECE) {
                 let piece = piece.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PIECE]));
-                piece[at % PIECE].store(epoch << 2 | 2 | u64::from(verdict), Ordering::Relaxed);
+                piece[index % PIECE].store(epoch << 2 | 2 | u64::from(verdict), Ordering::Relaxed);
             }
             verdict
         })
@@ -394,8 +394,8 @@ mod tests {
         let context = ContextSpec::default().branch("dev").build().unwrap();
         let memo = VerdictMemo::default();
         let last = u32::try_from(PIECE * PIECES).unwrap() - 1;
-        for (at, number) in [0, 1, 255, 256, 511, 512, last].into_iter().enumerate() {
-            let (scope, verdict) = if at % 2 == 0 { (&fits, true) } else { (&fails, false) };
+        for (index, number) in [0, 1, 255, 256, 511, 512, last].into_iter().enumerate() {
+            let (scope, verdict) = if index % 2 == 0 { (&fits, true) } else { (&fails, false) };
             assert_eq!(memo.find_cached(7, number), None);
             assert_eq!(memo.allows(7, &scope.with_number(number), &context), verdict);
             assert_eq!(memo.find_cached(7, number), Some(verdict), "{number}");
@@ -427,11 +427,11 @@ mod tests {
         }
         assert_eq!(sizes(), empty);
         store.set(SetHint::new("b", "k", "make it")).unwrap();
-        let one = sizes();
-        assert_eq!(one[..2], [1, 1]);
+        let first = sizes();
+        assert_eq!(first[..2], [1, 1]);
         store.set(SetHint::new("b", "k", "make it ".repeat(50))).unwrap();
-        assert!(sizes()[2..].iter().zip(&one[2..]).all(|(now, before)| now > before));
+        assert!(sizes()[2..].iter().zip(&first[2..]).all(|(now, before)| now > before));
         store.set(SetHint::new("b", "k", "make it")).unwrap();
-        assert_eq!(sizes(), one);
+        assert_eq!(sizes(), first);
     }
 }

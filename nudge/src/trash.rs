@@ -89,8 +89,8 @@ impl HintTrash {
             (DeletionKind::Replaced, applied.list_replaced().cloned().collect()),
         ] {
             if !hints.is_empty() {
-                let (at, by) = (applied.at, applied.by.name.into());
-                self.restore_entry(TrashEntry { id: self.last_id + 1, at, by, what, hints });
+                let (time, deleter) = (applied.at, applied.by.name.into());
+                self.restore_entry(TrashEntry { id: self.last_id + 1, at: time, by: deleter, what, hints });
             }
         }
     }
@@ -125,8 +125,8 @@ impl HintTrash {
         self.deletions.iter().take(but_last).position(TrashEntry::is_minor).unwrap_or(0)
     }
 
-    fn forget_entry(&mut self, at: usize) {
-        if let Some(gone) = self.deletions.remove(at) {
+    fn forget_entry(&mut self, index: usize) {
+        if let Some(gone) = self.deletions.remove(index) {
             self.bytes -= gone.count_bytes();
             self.held -= gone.held_bytes();
             self.minor -= usize::from(gone.is_minor());
@@ -156,12 +156,12 @@ impl HintTrash {
 
     /// Finds the hint that `stands` replaced, and the id of that deletion.
     pub fn replaced_by(&self, stands: &Hint) -> Option<(u64, Arc<Hint>)> {
-        let of = |hint: &&Arc<Hint>| {
+        let is_same_hint = |hint: &&Arc<Hint>| {
             hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
         };
         self.iter()
             .filter(|deleted| deleted.what == DeletionKind::Replaced && deleted.at == stands.updated_at())
-            .find_map(|deleted| deleted.hints.iter().find(of).map(|hint| (deleted.id, Arc::clone(hint))))
+            .find_map(|deleted| deleted.hints.iter().find(is_same_hint).map(|hint| (deleted.id, Arc::clone(hint))))
     }
 
     /// Returns the deletions, newest first.
@@ -181,13 +181,13 @@ impl HintTrash {
         };
         let Some(first) = applied.list_put().next() else { return };
         let held = |deleted: &TrashEntry| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
-        let Some(at) = self.deletions.iter().rposition(held) else { return };
-        let mut rest = self.deletions[at].clone();
+        let Some(index) = self.deletions.iter().rposition(held) else { return };
+        let mut rest = self.deletions[index].clone();
         rest.hints.retain(|hint| !applied.list_put().any(|back| same(rest.what, hint, back)));
-        self.forget_entry(at);
+        self.forget_entry(index);
         if !rest.hints.is_empty() {
             self.count_entry(&rest);
-            self.deletions.insert(at, rest);
+            self.deletions.insert(index, rest);
         }
     }
 }

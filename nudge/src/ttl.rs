@@ -99,13 +99,13 @@ fn duration_ms(text: &str) -> Result<Millis, &'static str> {
         if unit == 'Y' || (unit == 'M' && !in_time) {
             return Err("years and months have no fixed length, use days (P30D)");
         }
-        let at =
+        let index =
             UNITS.iter().position(|&(time, name, _)| time == in_time && name == unit).ok_or("a unit is unknown")?;
-        if at < next_unit {
+        if index < next_unit {
             return Err("units must stand in the order W, D, T, H, M, S, each once");
         }
-        next_unit = at + 1;
-        total += number.parse::<f64>().map_err(|_| "a number cannot be read")? * UNITS[at].2;
+        next_unit = index + 1;
+        total += number.parse::<f64>().map_err(|_| "a number cannot be read")? * UNITS[index].2;
         rest = &tail[1..];
     }
     if total <= 0.0 {

@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn a_component_counts_as_long_as_it_has_a_hint() {
         let (short, long) = ("a".repeat(10), "b".repeat(210));
-        let one = least(|store| set(store, &short, "k"));
-        assert_eq!(least(|store| set(store, &long, "k")), one + 200, "its name counts");
+        let least_short = least(|store| set(store, &short, "k"));
+        assert_eq!(least(|store| set(store, &long, "k")), least_short + 200, "its name counts");
         // The second hint of a component takes what it takes, and no component more.
         let two = least(|store| set(store, &short, "k").and_then(|()| set(store, &short, "j")));
         let apart = least(|store| set(store, &short, "k").and_then(|()| set(store, &"c".repeat(10), "j")));

@@ -27,7 +27,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .frequent()
         .inferred_if_given()
         .quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.bump_by(by, params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.bump_by(caller, params)),
 };
 
 /// Params of [`Nudge::bump`].
@@ -76,7 +76,7 @@ impl Nudge {
         self.bump_by(Caller::default(), params)
     }
 
-    fn bump_by(&self, by: Caller<'_>, params: BumpHint) -> Result<BumpResult> {
+    fn bump_by(&self, caller: Caller<'_>, params: BumpHint) -> Result<BumpResult> {
         let BumpHint { component, key, delta, context, variant } = params;
         check_name("component", &component)?;
         check_name("key", &key)?;
@@ -87,39 +87,40 @@ impl Nudge {
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
         let candidates = || if chooses { self.store.find_variants(&component, &key).1 } else { Variants::new() };
-        let (mut steps, mut unfit, mut unknown) = (by.allowed_steps(), None, false);
-        let written = self.write_judged(WriteAct::new("bump", by), &context, &mut steps, candidates, |plan, judged| {
-            let hints = plan.find_variants(&component, &key);
-            let chosen = match variant.as_deref() {
-                Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),
-                None if context.is_empty() && hints.len() > 1 => {
-                    return Err(Error::invalid(
-                        "The key has several variants; pass the context used for get, or `variant`.",
-                    ));
-                }
-                None if context.is_empty() => hints.first().cloned(),
-                None => {
-                    let found = pick_variant(&hints, &context, plan.now, judged)?;
-                    if found.is_none() {
-                        unfit = Some((hints.clone(), plan.now));
+        let (mut steps, mut unfit, mut unknown) = (caller.allowed_steps(), None, false);
+        let written =
+            self.write_judged(WriteAct::new("bump", caller), &context, &mut steps, candidates, |plan, judged| {
+                let hints = plan.find_variants(&component, &key);
+                let chosen = match variant.as_deref() {
+                    Some(variant) => hints.iter().find(|hint| hint.variant() == variant).cloned(),
+                    None if context.is_empty() && hints.len() > 1 => {
+                        return Err(Error::invalid(
+                            "The key has several variants; pass the context used for get, or `variant`.",
+                        ));
                     }
-                    found.map(|found| Arc::clone(found.hint()))
+                    None if context.is_empty() => hints.first().cloned(),
+                    None => {
+                        let found = pick_variant(&hints, &context, plan.now, judged)?;
+                        if found.is_none() {
+                            unfit = Some((hints.clone(), plan.now));
+                        }
+                        found.map(|found| Arc::clone(found.hint()))
+                    }
+                };
+                // When a call about a lost secret is repeated, its use counts for no other hint.
+                let counts = |hint: &Arc<Hint>| match caller.made {
+                    Some(EarlierCall::Lost(version)) => hint.is_secret() && hint.version() == version,
+                    Some(EarlierCall::Dropped) | None => true,
+                };
+                let chosen = chosen.filter(counts).ok_or_else(|| {
+                    unknown = unfit.is_none();
+                    no_such_variant()
+                })?;
+                if caller.made == Some(EarlierCall::Dropped) {
+                    return Ok(BumpResult { hint: chosen });
                 }
-            };
-            // When a call about a lost secret is repeated, its use counts for no other hint.
-            let counts = |hint: &Arc<Hint>| match by.made {
-                Some(EarlierCall::Lost(version)) => hint.is_secret() && hint.version() == version,
-                Some(EarlierCall::Dropped) | None => true,
-            };
-            let chosen = chosen.filter(counts).ok_or_else(|| {
-                unknown = unfit.is_none();
-                no_such_variant()
-            })?;
-            if by.made == Some(EarlierCall::Dropped) {
-                return Ok(BumpResult { hint: chosen });
-            }
-            Ok(BumpResult { hint: plan.put_hint(add_uses(&chosen, delta, plan.now)) })
-        });
+                Ok(BumpResult { hint: plan.put_hint(add_uses(&chosen, delta, plan.now)) })
+            });
         match unfit {
             // The reason, and the key that was meant, are found when others can write again.
             Some((hints, now)) if !hints.is_empty() => Err(none_fits(&hints, &context, now, &mut steps)?),

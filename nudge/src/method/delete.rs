@@ -26,7 +26,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .tool()
         .destructive()
         .quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.delete_by(by, &params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.delete_by(caller, &params)),
 };
 
 /// Params of [`Nudge::delete`].
@@ -79,7 +79,7 @@ impl Nudge {
         self.delete_by(Caller::default(), params)
     }
 
-    fn delete_by(&self, by: Caller<'_>, params: &DeleteHint) -> Result<DeleteResult> {
+    fn delete_by(&self, caller: Caller<'_>, params: &DeleteHint) -> Result<DeleteResult> {
         let DeleteHint { component, key, variant, all } = params;
         check_name("component", component)?;
         check_name("key", key)?;
@@ -87,7 +87,7 @@ impl Nudge {
             return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
         }
         let mut unknown = false;
-        let written = self.write(WriteAct::new("delete", by), |plan| {
+        let written = self.write(WriteAct::new("delete", caller), |plan| {
             let now = plan.now;
             let mut hints = plan.find_variants(component, key);
             if variant.is_none() && !all && hints.len() > 1 {

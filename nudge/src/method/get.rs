@@ -35,7 +35,9 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.get_hint_with(params, &mut by.allowed_steps())),
+    run: |nudge, caller, params| {
+        answer_typed(params, |params| nudge.get_hint_with(params, &mut caller.allowed_steps()))
+    },
 };
 
 /// Params of [`Nudge::get_hint`].

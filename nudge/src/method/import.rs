@@ -35,7 +35,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .tool()
         .destructive()
         .quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.import_by(by, &params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.import_by(caller, &params)),
 };
 
 /// Params of [`Nudge::import`].
@@ -156,12 +156,12 @@ impl PayloadReader for IncomingHints<'_> {
             };
         let Self { hints, places, hasher, .. } = self;
         let hash = hasher.hash_one((&*hint.component, &*hint.key, hint.variant()));
-        let is_same = |(_, at): &(u64, usize)| {
-            let there = &hints[*at].0;
+        let is_same = |(_, index): &(u64, usize)| {
+            let there = &hints[*index].0;
             there.key == hint.key && there.component == hint.component && there.variant() == hint.variant()
         };
-        if let Some((_, at)) = places.find(hash, is_same) {
-            hints[*at] = (hint, dated);
+        if let Some((_, index)) = places.find(hash, is_same) {
+            hints[*index] = (hint, dated);
         } else {
             places.insert_unique(hash, (hash, hints.len()), |(hash, _)| *hash);
             hints.push((hint, dated));
@@ -183,13 +183,13 @@ impl Nudge {
         self.import_by(Caller::default(), params)
     }
 
-    fn import_by(&self, by: Caller<'_>, params: &ImportHints) -> Result<ImportResult> {
-        let mut incoming = IncomingHints::new(self, params.allow_secret, by.agent);
+    fn import_by(&self, caller: Caller<'_>, params: &ImportHints) -> Result<ImportResult> {
+        let mut incoming = IncomingHints::new(self, params.allow_secret, caller.agent);
         let extra = snapshot::read(&params.payload, &mut incoming)?;
         if self.config().secret_guard && !params.allow_secret {
             check_extra(&extra)?;
         }
-        self.write(WriteAct::new_adding("import", by), |plan| {
+        self.write(WriteAct::new_adding("import", caller), |plan| {
             let replace = params.mode == ImportMode::Replace;
             let removed = replace.then(|| {
                 let all = plan.list_live();

@@ -26,7 +26,7 @@ const CANNOT_RUN: u32 = 3;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: OUTCOME.quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.outcome_by(by, params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.outcome_by(caller, params)),
 };
 
 /// Result of [`Nudge::outcome`].
@@ -57,10 +57,10 @@ impl Nudge {
         self.outcome_by(Caller::default(), params)
     }
 
-    fn outcome_by(&self, by: Caller<'_>, params: OutcomeParams) -> Result<OutcomeMatches> {
+    fn outcome_by(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<OutcomeMatches> {
         let (context, params) = params.into_checked()?;
         let ran = params.to_outcome(&context);
-        let done = self.count_outcome(by, &ran)?;
+        let done = self.count_outcome(caller, &ran)?;
         if let Some(session) = &params.client_session {
             self.suggester.count_ended(session, NAME, &done.to_ids(), params.ok, self.now());
         }
@@ -69,9 +69,9 @@ impl Nudge {
 
     /// Counts an outcome for the eligible hints of which it says something. Lines are read and scopes judged before it
     /// is this writer's turn, so that no other waits meanwhile.
-    pub(crate) fn count_outcome(&self, by: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<OutcomeMatches> {
-        let found = self.find_concerned(outcome, &mut by.allowed_steps())?;
-        self.write(WriteAct::new("outcome", by), |plan| {
+    pub(crate) fn count_outcome(&self, caller: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<OutcomeMatches> {
+        let found = self.find_concerned(outcome, &mut caller.allowed_steps())?;
+        self.write(WriteAct::new("outcome", caller), |plan| {
             let mut matched = Vec::with_capacity(found.len());
             for (hint, ended) in &found {
                 // It may have been changed meanwhile. With another value it is another command, or not yet tried.

@@ -45,7 +45,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .slow_if(searches_texts),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.query_with(params, by.allowed_steps())),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.query_with(params, caller.allowed_steps())),
 };
 
 /// Returns true when the params may have a regex or words, which are tried on every text. Searching the raw JSON errs on
@@ -205,8 +205,8 @@ impl Nudge {
             return Err(Error::invalid("`regex` may have 1 KiB at most."));
         }
         let mut cached = self.regexes.lock();
-        if let Some(at) = cached.iter().position(|regex| regex.as_str() == pattern) {
-            let regex = cached.remove(at);
+        if let Some(index) = cached.iter().position(|regex| regex.as_str() == pattern) {
+            let regex = cached.remove(index);
             cached.push(regex.clone());
             return Ok(regex);
         }

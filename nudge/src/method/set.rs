@@ -26,7 +26,7 @@ const MAX_SIGNATURE: usize = 64;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.set_hint", "Store a hint", ABOUT, build_schema::<SetHint>).frequent().quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.set_by(by, params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.set_by(caller, params)),
 };
 
 /// Params of [`Nudge::set`].
@@ -119,11 +119,11 @@ fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Re
 }
 
 /// Returns the signature of a hint whose writer gave none: a reader of an agent's hint wants to know the author.
-fn make_signature(by: Caller<'_>) -> Option<String> {
+fn make_signature(caller: Caller<'_>) -> Option<String> {
     // Without its version.
-    let name = by.name.split('/').next().unwrap_or_default();
+    let name = caller.name.split('/').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
-    let is_one = by.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
+    let is_one = caller.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
     is_one.then(|| format!("agent:{name}"))
 }
 
@@ -151,32 +151,32 @@ impl Nudge {
         self.set_by(Caller::default(), params)
     }
 
-    fn set_by(&self, by: Caller<'_>, mut params: SetHint) -> Result<SetResult> {
+    fn set_by(&self, caller: Caller<'_>, mut params: SetHint) -> Result<SetResult> {
         if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
             return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
         }
         if params.reach.is_some() && (params.variant.is_some() || params.meta.scope != ScopeSpec::default()) {
             return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
         }
-        check_source(by.agent, &params.meta)?;
+        check_source(caller.agent, &params.meta)?;
         if params.meta.added_by.is_none() {
-            params.meta.added_by = make_signature(by);
+            params.meta.added_by = make_signature(caller);
         }
         let scope =
             self.check_input(&params.component, &params.key, &mut params.value, &mut params.meta, params.allow_secret)?;
         let SetHint { component, key, value, meta, if_match_version, variant, .. } = params;
-        self.write(WriteAct::new_adding("set", by), |plan| {
+        self.write(WriteAct::new_adding("set", caller), |plan| {
             let variants = plan.find_variants(&component, &key);
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
-            if let (Some(_), Some(stands)) = (by.made, old) {
+            if let (Some(_), Some(stands)) = (caller.made, old) {
                 // A repeated call finds the hint that it stored, or a later one.
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
                 let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(*id));
                 return Ok(SetResult { hint, variants, unchanged: false, previous: kept.map(|(_, old)| old), note });
             }
-            let lost = match by.made {
+            let lost = match caller.made {
                 Some(EarlierCall::Lost(version)) => Some(version),
                 Some(EarlierCall::Dropped) => {
                     return Err(Error::not_found("This call stored it before; it is gone since."));

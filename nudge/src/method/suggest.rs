@@ -228,7 +228,7 @@ mod tests {
                 hint.meta.priority = Some(priority);
                 store.set(hint).unwrap();
             };
-            (0..long).for_each(|at| set(&format!("k{at}"), &"make it ".repeat(30), 9));
+            (0..long).for_each(|number| set(&format!("k{number}"), &"make it ".repeat(30), 9));
             set("short", "make", 8);
             let mut start = SuggestParams::at_event(SuggestEvent::Start);
             // One of the long ones has room, and the short one beside it.

@@ -33,7 +33,7 @@ const ABOUT: &str = "Brings back what was deleted or replaced: the last, or what
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.undo", "Undo a deletion", ABOUT, build_schema::<UndoDeletion>).quick(),
-    run: |nudge, by, params| answer_typed(params, |params| nudge.undo_by(by, params)),
+    run: |nudge, caller, params| answer_typed(params, |params| nudge.undo_by(caller, params)),
 };
 
 /// Params of [`Nudge::undo`].
@@ -124,8 +124,8 @@ impl Nudge {
         self.undo_by(Caller::default(), params)
     }
 
-    fn undo_by(&self, by: Caller<'_>, params: UndoDeletion) -> Result<UndoResult> {
-        self.write(WriteAct::new_adding("undo", by), |plan| {
+    fn undo_by(&self, caller: Caller<'_>, params: UndoDeletion) -> Result<UndoResult> {
+        self.write(WriteAct::new_adding("undo", caller), |plan| {
             let wanted = |deleted: &&TrashEntry| params.id.is_none_or(|id| deleted.id == id);
             let deleted = plan.trash().iter().find(wanted).cloned().ok_or_else(nothing_error)?;
             let now = plan.now;

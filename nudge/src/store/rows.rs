@@ -277,19 +277,19 @@ pub(crate) fn component_held(name: &str) -> usize {
 /// Converts a row's index to 32 bits, which cannot overflow: quotas are far lower, and 4 billion hints without
 /// quotas would need terabytes.
 #[allow(clippy::cast_possible_truncation)]
-fn index(at: usize) -> u32 {
-    at as u32
+fn index(row: usize) -> u32 {
+    row as u32
 }
 
 /// Adds a row to an ascending list.
 fn add_ascending(list: &mut Vec<u32>, id: u32) {
-    if let Err(at) = list.binary_search(&id) {
-        list.insert(at, id);
+    if let Err(index) = list.binary_search(&id) {
+        list.insert(index, id);
     }
 }
 
 fn drop_from(list: &mut Vec<u32>, id: u32) {
-    if let Ok(at) = list.binary_search(&id) {
-        list.remove(at);
+    if let Ok(index) = list.binary_search(&id) {
+        list.remove(index);
     }
 }

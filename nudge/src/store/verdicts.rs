@@ -96,18 +96,18 @@ impl SearchVerdicts {
     /// [`SearchVerdicts::settle_undecided`]. Every call must pass the same context.
     #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
-        let at = scope.number() as usize;
-        if at >= self.by_scope.len() {
-            self.by_scope.resize(at + 1, None);
+        let index = scope.number() as usize;
+        if index >= self.by_scope.len() {
+            self.by_scope.resize(index + 1, None);
         }
-        if self.by_scope[at].is_none() {
+        if self.by_scope[index].is_none() {
             let verdict = self.judged.get_verdict(scope).or_else(|| scope.judge(context, &mut self.under_lock).ok());
-            self.by_scope[at] = verdict;
+            self.by_scope[index] = verdict;
             if verdict.is_none() && self.undecided.is_none() {
                 self.asked.entry(scope.number()).or_insert_with(|| Arc::clone(scope));
             }
         }
-        self.by_scope[at]
+        self.by_scope[index]
     }
 
     /// Judges the scopes that were left. Returns true when there were any: then the search must run again.
@@ -116,8 +116,8 @@ impl SearchVerdicts {
     /// When the steps do not suffice.
     pub fn settle_undecided(&mut self, context: &Context) -> Result<bool, TooMany> {
         let asked = std::mem::take(&mut self.asked);
-        for (at, scope) in &asked {
-            self.by_scope[*at as usize] = Some(self.judged.judge_scope(scope, context, &mut self.steps)?);
+        for (index, scope) in &asked {
+            self.by_scope[*index as usize] = Some(self.judged.judge_scope(scope, context, &mut self.steps)?);
         }
         Ok(!asked.is_empty())
     }

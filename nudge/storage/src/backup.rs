@@ -84,8 +84,8 @@ pub(crate) fn keep_copy(
 ///
 /// Processes that begin at once may each have made the copy of a day or of a version. The last one stays.
 fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
-    let is_made_again = |at: usize| {
-        copies[at + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[at].date, copies[at].version))
+    let is_made_again = |index: usize| {
+        copies[index + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[index].date, copies[index].version))
     };
     let again: Vec<_> = (0..copies.len()).map(is_made_again).collect();
     let (again, copies): (Vec<_>, Vec<_>) = copies.into_iter().zip(again).partition(|(_, again)| *again);
@@ -123,8 +123,8 @@ fn keep_apart(
     let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
     // No colon: not every file system takes it in a name.
     let time = rfc3339::format_time(now)[..SECOND_BYTES].replace(':', "-");
-    let mut names = (1..).map(|at: u32| {
-        let again = if at == 1 { String::new() } else { format!(".{at}") };
+    let mut names = (1..).map(|number: u32| {
+        let again = if number == 1 { String::new() } else { format!(".{number}") };
         format!("{}-{time}-{what}{again}.db", place.name)
     });
     // The empty file holds the name until the copy is whole.

@@ -168,14 +168,14 @@ impl ForeignDatabase {
     ) -> Result<(), UnfitDatabase> {
         self.check_table(table)?;
         let names: Vec<_> = columns.iter().map(|name| quote_name(name)).collect();
-        let of = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quote_name(column)));
-        let sql = format!("SELECT {} FROM {}{of}", names.join(", "), quote_name(table));
+        let condition = only.map_or_else(String::new, |(column, _)| format!(" WHERE {} = ?1", quote_name(column)));
+        let sql = format!("SELECT {} FROM {}{condition}", names.join(", "), quote_name(table));
         let mut statement = self.connection.prepare_cached(&sql).map_err(UnfitDatabase::from)?;
         let values: Vec<_> = only.iter().map(|(_, value)| *value).collect();
         let mut rows = statement.query(values.as_slice()).map_err(UnfitDatabase::from)?;
         while let Some(row) = rows.next().map_err(UnfitDatabase::from)? {
-            for at in 0..columns.len() {
-                let value = row.get_ref(at).map_err(UnfitDatabase::from)?;
+            for index in 0..columns.len() {
+                let value = row.get_ref(index).map_err(UnfitDatabase::from)?;
                 let bytes = value.as_bytes_or_null().ok().flatten().map_or(8, |bytes| bytes.len() as u64);
                 let left = self.left_bytes.get().checked_sub(bytes).ok_or(UnfitDatabase::TooMuch)?;
                 self.left_bytes.set(left);
@@ -256,7 +256,7 @@ fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
     let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(UnfitDatabase::from)?;
     let mut rows = statement.query([]).map_err(UnfitDatabase::from)?;
     while let Some(row) = rows.next().map_err(UnfitDatabase::from)? {
-        let text = |at: usize| row.get_ref(at).ok().and_then(|value| value.as_str_or_null().ok());
+        let text = |index: usize| row.get_ref(index).ok().and_then(|value| value.as_str_or_null().ok());
         let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
             return Err(UnfitDatabase::NotADatabase);
         };
@@ -329,8 +329,8 @@ fn read_header(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result
 fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<Connection, UnfitDatabase> {
     let OpenedForeign { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
     // Bytes have no log beside them.
-    for at in JOURNAL_MODES {
-        header.get_mut(at).into_iter().for_each(|mode| *mode = NO_LOG);
+    for offset in JOURNAL_MODES {
+        header.get_mut(offset).into_iter().for_each(|mode| *mode = NO_LOG);
     }
     let mut c = Connection::open_in_memory().map_err(UnfitDatabase::from)?;
     let size = usize::try_from(bytes).map_err(|_| UnfitDatabase::TooMuch)?;
@@ -360,7 +360,7 @@ fn open_with_log(
             file.read_exact(&mut first).is_ok() && first != [0]
         });
         if !is_changing {
-            let has_log = JOURNAL_MODES.iter().any(|at| before.header.get(*at) == Some(&HAS_LOG));
+            let has_log = JOURNAL_MODES.iter().any(|offset| before.header.get(*offset) == Some(&HAS_LOG));
             let log = beside("-wal");
             let log = Some(log).filter(|log| has_log && log.symlink_metadata().is_ok_and(|meta| meta.len() > 0));
             let opened = match log {

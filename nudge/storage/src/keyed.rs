@@ -94,20 +94,20 @@ impl Db {
     /// ```
     pub fn write_once<T: Serialize>(
         &self,
-        by: Caller<'_>,
+        caller: Caller<'_>,
         mut write: impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
     ) -> Result<KeyedAnswer> {
         let now = self.clock.now();
         self.write(|tx| {
-            if let Some(key) = by.key
-                && let Some(result) = find_known(tx, key, by.call, now)?
+            if let Some(key) = caller.key
+                && let Some(result) = find_known(tx, key, caller.call, now)?
             {
                 return Ok(KeyedAnswer { result, again: true });
             }
             let result = to_raw_value(&write(tx)?)
                 .map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))?;
-            if let Some(key) = by.key {
-                note_answer(tx, key, by.call, now, &result)?;
+            if let Some(key) = caller.key {
+                note_answer(tx, key, caller.call, now, &result)?;
             }
             Ok(KeyedAnswer { result, again: false })
         })

@@ -195,8 +195,8 @@ fn copy_rows(tx: &Connection, from: &ForeignDatabase, table: &str) -> Result<(),
     let mut failed = None;
     let read = from.for_each_row(table, &columns, None, &mut |row| {
         let mut put = || -> rusqlite::Result<()> {
-            for at in 0..columns.len() {
-                insert.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(row.get_ref(at)?))?;
+            for index in 0..columns.len() {
+                insert.raw_bind_parameter(index + 1, ToSqlOutput::Borrowed(row.get_ref(index)?))?;
             }
             insert.raw_execute().map(|_| ())
         };

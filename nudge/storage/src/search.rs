@@ -81,7 +81,7 @@ impl FoundTexts {
     /// The words that a text holds, as they were asked with.
     pub fn words_of<'a>(&'a self, held: &HeldWords) -> impl Iterator<Item = &'a str> {
         let bits = held.words;
-        let held = self.words.iter().enumerate().filter(move |(at, _)| bits & 1 << at != 0);
+        let held = self.words.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
         held.map(|(_, asked)| asked.word.as_str())
     }
 
@@ -90,9 +90,9 @@ impl FoundTexts {
     ///
     /// # Errors
     /// SQLite's errors.
-    pub fn weigh_all(&mut self, c: &Connection, of: &FullText, known: &TextIndexCache) -> rusqlite::Result<()> {
+    pub fn weigh_all(&mut self, c: &Connection, full_text: &FullText, known: &TextIndexCache) -> rusqlite::Result<()> {
         for asked in self.words.iter().filter(|asked| asked.texts > 0) {
-            for (row, weight) in known.find_weights(c, of, &asked.to_query())?.iter() {
+            for (row, weight) in known.find_weights(c, full_text, &asked.to_query())?.iter() {
                 self.rows.entry(*row).or_default().bm25 += asked.compute_worth() * weight;
             }
         }

@@ -165,7 +165,8 @@ impl<'a> ChunkEvidence<'a> {
         let BrainQuestion { memory, thought, known, .. } = *question;
         let mut found = search(c, &FULL_TEXT, question.words, known)?;
         let thought = thought.filter(|thought| thought.understood > 0.0);
-        let understood = thought.map_or(0.0, |it| if it.understood >= MOSTLY { 1.0 } else { it.understood });
+        let understood =
+            thought.map_or(0.0, |thought| if thought.understood >= MOSTLY { 1.0 } else { thought.understood });
         // When meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
         let is_by_meaning =
             question.fusion == RankFusion::Relevance && memory.count_without_vector() == 0 && understood >= 1.0;
@@ -200,7 +201,7 @@ impl<'a> ChunkEvidence<'a> {
     fn build_candidate(&self, chunk: i64, unit: i64) -> ChunkCandidate {
         let cosine = |chunk: i64| self.cosines.as_ref()?.get_best(chunk).map(f64::from);
         let held = self.found.rows.get(&chunk).copied().unwrap_or_default();
-        let of = MatchEvidence {
+        let evidence = MatchEvidence {
             bm25: held.bm25,
             coverage: if self.by_share { held.coverage } else { 0.0 },
             cosine: cosine(chunk),
@@ -208,7 +209,7 @@ impl<'a> ChunkEvidence<'a> {
             ..MatchEvidence::default()
         };
         let first = self.memory.firsts.get(&unit).and_then(|first| cosine(*first));
-        ChunkCandidate { chunk, unit, of, coverage: held.coverage, first }
+        ChunkCandidate { chunk, unit, of: evidence, coverage: held.coverage, first }
     }
 
     /// How relevant units are, whether or not they were found.
@@ -220,10 +221,10 @@ impl<'a> ChunkEvidence<'a> {
 }
 
 /// Why a unit was found, in words.
-pub fn format_reason(best: &ChunkCandidate, words: &[String], of: usize) -> String {
+pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize) -> String {
     let near = best.of.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!words.is_empty() || near.is_none())
-        .then(|| format!("holds {} of {of} words: {}", words.len(), words.join(", ")));
+        .then(|| format!("holds {} of {word_count} words: {}", words.len(), words.join(", ")));
     near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
 }
 

@@ -159,8 +159,8 @@ fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, 
     let mut known = c.prepare_cached("SELECT by, target, kind, weight FROM relation WHERE src = ?1 ORDER BY ord")?;
     let known = known.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let known: Vec<(String, String, String, f64)> = known.collect::<Result<_, _>>()?;
-    let is_same = |(relation, (by, target, kind, weight)): (&ParsedRelation, &(String, String, String, f64))| {
-        (relation.target.kind_name(), relation.target.as_str(), &*relation.kind) == (by, target, kind)
+    let is_same = |(relation, (named_by, target, kind, weight)): (&ParsedRelation, &(String, String, String, f64))| {
+        (relation.target.kind_name(), relation.target.as_str(), &*relation.kind) == (named_by, target, kind)
             && relation.weight.total_cmp(weight).is_eq()
     };
     if known.len() == unit.relations.len() && unit.relations.iter().zip(&known).all(is_same) {
@@ -342,12 +342,12 @@ fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), Transact
     let mut found: Vec<(i64, i64, Option<i64>)> = Vec::new();
     while let Some(row) = rows.next()? {
         let (src, ord, dst): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(4)?);
-        let (by, target): (String, String) = (row.get(2)?, row.get(3)?);
+        let (named_by, target): (String, String) = (row.get(2)?, row.get(3)?);
         let target = target.as_str();
         let folder = folders.get(&src).copied().unwrap_or_default();
         let by_path = || join_path(folder, target).and_then(|path| paths.find_owner(without_ending(&path)));
         let from_top = || join_path("", target).and_then(|path| paths.find_owner(without_ending(&path)));
-        let unit = match &*by {
+        let unit = match &*named_by {
             "id" => ids.find_owner(target),
             "path" => by_path(),
             _ => from_top()

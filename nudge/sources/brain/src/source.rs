@@ -129,7 +129,7 @@ impl BrainSource {
     pub(crate) fn index(&self, root: &Path) -> Result<Arc<BrainIndex>> {
         let folder = BrainFolder::open(root)?;
         let mut open = self.open.lock();
-        let known = open.iter().position(|index| index.folder == folder).map(|at| open.remove(at));
+        let known = open.iter().position(|index| index.folder == folder).map(|index| open.remove(index));
         let last = || BrainIndex::open(folder.clone(), &self.cache, &self.clock, &self.fence);
         let index = match known {
             Some(index) if index.is_overdue() => last().map_or(index, Arc::new),
@@ -224,13 +224,13 @@ impl BrainSource {
     }
 
     /// Reports a file that was written.
-    pub(crate) fn tell_change(&self, by: Caller<'_>, what: &'static str, id: &str) {
+    pub(crate) fn tell_change(&self, caller: Caller<'_>, what: &'static str, id: &str) {
         self.work_on();
         self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what,
             at: rfc3339::format_time(self.clock.now()),
-            by: by.name.into(),
+            by: caller.name.into(),
             touched: Vec::new(),
             detail: Map::from_iter([("id".to_owned(), id.into())]),
         }]);

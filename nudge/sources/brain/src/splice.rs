@@ -126,11 +126,11 @@ struct FieldLines<'a> {
 /// Finds a field: from its name in column 0 to the next name there. Blank lines and comments in column 0 that stand
 /// before that belong to it.
 fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
-    let mut at = 0;
+    let mut offset = 0;
     let mut found: Option<FieldLines<'a>> = None;
     for line in yaml.split_inclusive('\n') {
-        let begin = at;
-        at += line.len();
+        let begin = offset;
+        offset += line.len();
         let text = line.trim_end();
         if let Some(field) = &mut found {
             if begins_field(text) {
@@ -138,12 +138,12 @@ fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
             }
             // A blank line or a comment may be followed by more of the value.
             if !text.is_empty() && !text.starts_with('#') {
-                field.range.end = at;
+                field.range.end = offset;
                 field.comment = "";
             }
         } else if let Some(colon) = colon_of(text, name) {
             let comment = find_comment(&line.trim_end_matches(['\r', '\n'])[colon + 1..]);
-            found = Some(FieldLines { range: begin..at, first: text, colon, comment, end: "" });
+            found = Some(FieldLines { range: begin..offset, first: text, colon, comment, end: "" });
         }
     }
     let mut found = found?;
@@ -176,34 +176,34 @@ fn find_comment(value: &str) -> &str {
     let closing = match trimmed.chars().next() {
         Some('|' | '>' | '&' | '*') => return "",
         Some('[' | '{') => {
-            let Some(at) = closing_bracket(trimmed) else { return "" };
-            Some(at)
+            let Some(index) = closing_bracket(trimmed) else { return "" };
+            Some(index)
         }
         _ => find_closing_quote(trimmed),
     };
     // A quoted text ends at its quote, a list at its bracket; in any other, a comment begins after a blank.
-    let from = closing.map_or(0, |at| value.len() - trimmed.len() + at + 1);
-    let begin = value[from..].match_indices('#').map(|(at, _)| from + at);
-    let mut begin = begin.filter(|at| value[..*at].ends_with([' ', '\t']));
-    begin.next().map_or("", |at| &value[value[..at].trim_end().len()..])
+    let from = closing.map_or(0, |index| value.len() - trimmed.len() + index + 1);
+    let begin = value[from..].match_indices('#').map(|(offset, _)| from + offset);
+    let mut begin = begin.filter(|offset| value[..*offset].ends_with([' ', '\t']));
+    begin.next().map_or("", |offset| &value[value[..offset].trim_end().len()..])
 }
 
 /// Finds the bracket that ends a list or mapping at the start of the text; `None` when that goes on in another line, or
 /// has a comment within.
 fn closing_bracket(text: &str) -> Option<usize> {
-    let (mut depth, mut is_at_start, mut at) = (0_usize, true, 0);
-    while let Some(sign) = text[at..].chars().next() {
+    let (mut depth, mut is_at_start, mut offset) = (0_usize, true, 0);
+    while let Some(sign) = text[offset..].chars().next() {
         match sign {
             '[' | '{' => depth += 1,
-            ']' | '}' if depth == 1 => return Some(at),
+            ']' | '}' if depth == 1 => return Some(offset),
             ']' | '}' => depth -= 1,
-            '"' | '\'' if is_at_start => at += find_closing_quote(&text[at..])?,
-            '#' if text[..at].ends_with([' ', '\t']) => return None,
+            '"' | '\'' if is_at_start => offset += find_closing_quote(&text[offset..])?,
+            '#' if text[..offset].ends_with([' ', '\t']) => return None,
             _ => {}
         }
         // Within a word a quote is a sign like others.
         is_at_start = matches!(sign, '[' | '{' | ',' | ':') || is_at_start && matches!(sign, ' ' | '\t');
-        at += text[at..].chars().next()?.len_utf8();
+        offset += text[offset..].chars().next()?.len_utf8();
     }
     None
 }
@@ -212,12 +212,12 @@ fn closing_bracket(text: &str) -> Option<usize> {
 fn find_closing_quote(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     let mut signs = text.char_indices().skip(1).peekable();
-    while let Some((at, sign)) = signs.next() {
+    while let Some((offset, sign)) = signs.next() {
         if sign == '\\' && quote == '"' {
             signs.next();
         } else if sign == quote {
             if quote == '"' || signs.peek().is_none_or(|(_, next)| *next != quote) {
-                return Some(at);
+                return Some(offset);
             }
             signs.next();
         }

@@ -155,8 +155,8 @@ impl KnowledgeUnit {
 
 /// A path without the ending of a markdown file.
 pub fn without_ending(path: &str) -> &str {
-    let ending = path.rfind('.').filter(|at| path[*at..].eq_ignore_ascii_case(".md"));
-    ending.map_or(path, |at| &path[..at])
+    let ending = path.rfind('.').filter(|dot| path[*dot..].eq_ignore_ascii_case(".md"));
+    ending.map_or(path, |dot| &path[..dot])
 }
 
 /// The folder below `domains`, else the first one.
@@ -266,7 +266,8 @@ mod tests {
         let text = "---\nrelated:\n- {id: b, type: uses}\n- c\n- \"[[D|d]]\"\n- [[Other note]]\nup: \"[[Index]]\"\n\
                     seen: plain\n---\n[[D]] [[D]] [md](../x%20y.md)\n## Relations\n- part_of [[E]]\n";
         let relations = KnowledgeUnit::read("a/b.md", text).relations;
-        let relations: Vec<_> = relations.iter().map(|one| (one.target.as_str(), &*one.kind, one.weight)).collect();
+        let relations: Vec<_> =
+            relations.iter().map(|relation| (relation.target.as_str(), &*relation.kind, relation.weight)).collect();
         assert_eq!(
             relations,
             [
@@ -281,7 +282,7 @@ mod tests {
             ]
         );
         let unquoted = KnowledgeUnit::read("a.md", "---\nrelated: [[Other note]]\nup: [[A]]\n---\n").relations;
-        let targets: Vec<_> = unquoted.iter().map(|one| one.target.as_str()).collect();
+        let targets: Vec<_> = unquoted.iter().map(|relation| relation.target.as_str()).collect();
         assert_eq!(targets, ["Other note", "A"]);
     }
 

@@ -108,13 +108,13 @@ impl BrainSource {
         Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default(), is_yours })
     }
 
-    pub(crate) fn add_unit(&self, by: Caller<'_>, params: &UnitAddParams) -> Result<Box<RawValue>> {
+    pub(crate) fn add_unit(&self, caller: Caller<'_>, params: &UnitAddParams) -> Result<Box<RawValue>> {
         params.check_params()?;
         let now = self.clock().now();
         let index = open_refreshed(self, params.context.clone())?;
         let (id, text) = params.render_file(now)?;
         let path = params.choose_path(index.folder.path().join("domains").is_dir());
-        let answer = index.db.write_once(by, |tx| {
+        let answer = index.db.write_once(caller, |tx| {
             let similar = find_similar(tx, &index.known, &params.title)?;
             let known: Option<String> = tx
                 .prepare_cached("SELECT uid FROM unit WHERE path = ?1")?
@@ -128,12 +128,12 @@ impl BrainSource {
             Ok(AddedUnit { id: id.clone(), path: path.clone(), created: true, similar })
         })?;
         if !answer.again {
-            self.tell_change(by, "add", &id);
+            self.tell_change(caller, "add", &id);
         }
         Ok(answer.result)
     }
 
-    pub(crate) fn set_field(&self, by: Caller<'_>, params: SetField) -> Result<Box<RawValue>> {
+    pub(crate) fn set_field(&self, caller: Caller<'_>, params: SetField) -> Result<Box<RawValue>> {
         let SetField { id, field, value, if_hash, context } = params;
         refusal::check_json("value", &value)?;
         refusal::check_text(Some(&field), &value.to_string(), "value")?;
@@ -146,7 +146,7 @@ impl BrainSource {
                 .unwrap_or(value),
             _ => value,
         };
-        let answer = index.db.write_once(by, |tx| {
+        let answer = index.db.write_once(caller, |tx| {
             let (_, path) = unit_of(tx, &id)?;
             let gone = |error: std::io::Error| Error::not_found(format!("{path} cannot be read: {error}."));
             let read = index.folder.read(&path).map_err(gone)?;
@@ -162,7 +162,7 @@ impl BrainSource {
             Ok(json!({"id": id, "path": path, "diff": set.diff}))
         })?;
         if !answer.again {
-            self.tell_change(by, "set_field", &id);
+            self.tell_change(caller, "set_field", &id);
         }
         Ok(answer.result)
     }
@@ -193,7 +193,7 @@ impl UnitAddParams {
     /// The id and the text of the file.
     fn render_file(&self, now: Millis) -> Result<(String, String)> {
         let id = new_id(now);
-        let at = rfc3339::format_time(now);
+        let now_text = rfc3339::format_time(now);
         let mut fields = vec![("id", json!(id)), ("title", json!(self.title.trim()))];
         let some = |name, text: &Option<String>| text.as_ref().map(|text| (name, json!(text)));
         fields.extend(some("type", &self.kind));
@@ -201,7 +201,7 @@ impl UnitAddParams {
         let list = |name, list: &[String]| (!list.is_empty()).then(|| (name, json!(list)));
         fields.extend(list("tags", &self.tags));
         fields.extend(list("related", &self.related));
-        fields.extend([("created", json!(at)), ("last_modified", json!(at))]);
+        fields.extend([("created", json!(now_text)), ("last_modified", json!(now_text))]);
         Ok((id, file_of(&self.body, fields)?))
     }
 }
@@ -250,9 +250,9 @@ fn find_similar(
     let mut unit =
         c.prepare_cached("SELECT u.uid, u.title FROM chunk c JOIN unit u ON u.id = c.unit WHERE c.id = ?1")?;
     for (chunk, _) in chunks {
-        let one = unit.query_row([chunk], |row| Ok(SimilarUnit { id: row.get(0)?, title: row.get(1)? }))?;
-        if similar.len() < MAX_SIMILAR && similar.iter().all(|known| known.id != one.id) {
-            similar.push(one);
+        let neighbour = unit.query_row([chunk], |row| Ok(SimilarUnit { id: row.get(0)?, title: row.get(1)? }))?;
+        if similar.len() < MAX_SIMILAR && similar.iter().all(|known| known.id != neighbour.id) {
+            similar.push(neighbour);
         }
     }
     Ok(similar)

@@ -16,12 +16,12 @@ const MODIFIED: &str = "last_modified: 2026-11-22T13:43:29Z\n";
 /// Some notes, each with relations to others.
 fn notes(desk: &Desk, count: usize) {
     desk.write("brain.yaml", "brain: 1\n");
-    for at in 0..count {
-        let [next, far] = [(at + 1) % count, (at * 7 + 3) % count];
-        let word = ["retry", "cache", "linen", "queue", "token"][at % 5];
+    for number in 0..count {
+        let [next, far] = [(number + 1) % count, (number * 7 + 3) % count];
+        let word = ["retry", "cache", "linen", "queue", "token"][number % 5];
         desk.write(
-            &format!("domains/d{}/n{at}.md", at % 3),
-            format!("---\nid: n{at}\n{MODIFIED}related: [{{id: n{next}, type: uses}}]\n---\n# Note {at}\n\nA {word} of {at}. [[n{far}]]\n"),
+            &format!("domains/d{}/n{number}.md", number % 3),
+            format!("---\nid: n{number}\n{MODIFIED}related: [{{id: n{next}, type: uses}}]\n---\n# Note {number}\n\nA {word} of {number}. [[n{far}]]\n"),
         );
     }
 }

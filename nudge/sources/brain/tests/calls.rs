@@ -76,8 +76,8 @@ fn among_a_few_notes_the_share_of_the_words_counts() {
 #[test]
 fn of_what_is_related_alike_the_more_relevant_comes_first() {
     let desk = Desk::new();
-    for at in 0..6 {
-        desk.write(&format!("f{at}.md"), format!("# Kiln {at}\n\nA kiln is fired slowly, glaze {at}.\n"));
+    for number in 0..6 {
+        desk.write(&format!("f{number}.md"), format!("# Kiln {number}\n\nA kiln is fired slowly, glaze {number}.\n"));
     }
     desk.write("top.md", "# Kiln and glaze\n\nKiln kiln, glaze glaze: [[Early]], [[Late]].\n");
     desk.write("early.md", "# Early\n\nNothing of the kind.\n");
@@ -135,14 +135,14 @@ fn a_unit_and_its_neighbours() {
 fn a_unit_is_added_once_and_found_at_once() {
     let desk = desk();
     let params = json!({"title": "Circuit breakers: half open", "body": "One try passes.", "type": "concept", "domain": "coding", "tags": ["net"], "related": ["retry"]});
-    let mut by = Caller::with_name("test").with_key(Some("k1"));
-    by.call = None;
-    let added = desk.by(by, "add", &params).unwrap();
+    let mut caller = Caller::with_name("test").with_key(Some("k1"));
+    caller.call = None;
+    let added = desk.by(caller, "add", &params).unwrap();
     assert_eq!(
         (&added["path"], &added["created"]),
         (&json!("domains/coding/circuit-breakers-half-open.md"), &json!(true))
     );
-    assert_eq!(desk.by(by, "add", &params).unwrap(), added, "made once by key");
+    assert_eq!(desk.by(caller, "add", &params).unwrap(), added, "made once by key");
     assert_eq!(desk.refused("add", &params).reason(), "E_CONFLICT");
     let mut again = params.clone();
     again["if_absent"] = json!(true);
@@ -224,7 +224,7 @@ fn what_is_wrong_is_told_and_nothing_is_changed() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| (one["path"].as_str().unwrap(), one["kind"].as_str().unwrap()))
+        .map(|file| (file["path"].as_str().unwrap(), file["kind"].as_str().unwrap()))
         .collect();
     assert_eq!(
         told,

@@ -126,8 +126,8 @@ fn setting_a_field_changes_its_lines_or_nothing() {
         let path = format!("{name}.md");
         let before = fs::read(desk.path(&path)).unwrap();
         let params = json!({"id": path, "field": "confidence", "value": 0.9});
-        let by = nudge_core::service::Caller::with_name("test");
-        let set = desk.by(by, "set_field", &params);
+        let caller = nudge_core::service::Caller::with_name("test");
+        let set = desk.by(caller, "set_field", &params);
         let after = fs::read(desk.path(&path)).unwrap();
         assert_eq!(set.is_err(), REFUSED.contains(name), "{name}: {set:?}");
         let Ok(set) = set else {
@@ -142,7 +142,7 @@ fn setting_a_field_changes_its_lines_or_nothing() {
             for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                 let text = String::from_utf8_lossy(line);
                 match gone.iter().position(|own| *own == text.trim_end_matches(['\r', '\n'])) {
-                    Some(at) => drop(gone.remove(at)),
+                    Some(index) => drop(gone.remove(index)),
                     None => kept.extend_from_slice(line),
                 }
             }

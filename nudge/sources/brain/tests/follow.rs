@@ -44,8 +44,8 @@ fn what_is_of_no_interest_is_passed_over() {
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
     // Files that are no units come and go, and are never read; the one that is comes after them.
-    for at in 0..50 {
-        desk.write(".obsidian/x.md", format!("# {at}\n"));
+    for round in 0..50 {
+        desk.write(".obsidian/x.md", format!("# {round}\n"));
         desk.write("picture.png", [0, 1, 2]);
         desk.write(".a.md.swp", "x");
         fs::remove_file(desk.path(".a.md.swp")).unwrap();
@@ -70,8 +70,8 @@ fn fresh(desk: &Desk, question: &str) -> Vec<String> {
 #[test]
 fn what_was_saved_a_moment_ago_is_in_the_answer() {
     let desk = Desk::new();
-    for at in 0..20 {
-        desk.write(&format!("f{}/n{at}.md", at % 3), format!("# Note {at}\n"));
+    for number in 0..20 {
+        desk.write(&format!("f{}/n{number}.md", number % 3), format!("# Note {number}\n"));
     }
     let _working = desk.working();
     desk.wait_for("all of them", |stands| stands["units"] == 20);

@@ -19,9 +19,9 @@ fn what_stands_at_the_end_of_a_long_section_is_found_by_meaning() {
     let desk = Desk::with(Arc::new(LoadedModel(Arc::new(model))));
     let tail = "Descale the espresso machine with citric acid twice a month.";
     // What no language has is many tokens to a model.
-    let letter = |at: usize| char::from(b"bcdfghjkmnpqrstvwxz"[at % 19]);
-    let word = |at: usize| (1..7).map(|part| letter(at * part + at / 19 + part)).collect::<String>();
-    let names: String = (0..420).map(|at| word(at) + if at % 30 == 29 { "\n\n" } else { " " }).collect();
+    let letter = |number: usize| char::from(b"bcdfghjkmnpqrstvwxz"[number % 19]);
+    let word = |number: usize| (1..7).map(|part| letter(number * part + number / 19 + part)).collect::<String>();
+    let names: String = (0..420).map(|number| word(number) + if number % 30 == 29 { "\n\n" } else { " " }).collect();
     desk.write("long.md", format!("# Notes\n\n{names}{tail}\n"));
     desk.write("alone.md", format!("# Notes\n\n{tail}\n"));
     desk.work();

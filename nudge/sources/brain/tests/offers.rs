@@ -25,7 +25,12 @@ fn drawn(desk: &Desk, models: &dyn ModelProvider, prompt: &str, context: Context
     };
     let told = Suggester::new(100).answer_suggest(event, || desk.clock.now(), offer).unwrap();
     let told: Value = serde_json::to_value(&told).unwrap();
-    told["suggestions"].as_array().unwrap().iter().map(|one| one["line"].as_str().unwrap().to_owned()).collect()
+    told["suggestions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suggestion| suggestion["line"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]

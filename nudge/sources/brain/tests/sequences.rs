@@ -102,22 +102,22 @@ impl Unit {
 impl Plain {
     /// The units that a unit is related to, in either direction: a link leads to the one unit of its title, never to one of
     /// several.
-    fn related(&self, of: At) -> Vec<At> {
-        let mut named = self.units.iter().filter(|(_, unit)| unit.title == LINKED).map(|(at, _)| *at);
+    fn related(&self, key: At) -> Vec<At> {
+        let mut named = self.units.iter().filter(|(_, unit)| unit.title == LINKED).map(|(key, _)| *key);
         let Some(target) = named.next().filter(|_| named.next().is_none()) else { return Vec::new() };
-        let links = |at: &At| self.units[at].body == Some(LINKING) && *at != target;
-        if of == target {
+        let links = |key: &At| self.units[key].body == Some(LINKING) && *key != target;
+        if key == target {
             return self.units.keys().copied().filter(links).collect();
         }
-        links(&of).then_some(target).into_iter().collect()
+        links(&key).then_some(target).into_iter().collect()
     }
 
     /// Those that so many steps lead to, with the fewest.
     fn reached(&self, from: &BTreeSet<At>, hops: usize) -> BTreeMap<At, usize> {
-        let mut reached: BTreeMap<_, _> = from.iter().map(|at| (*at, 0)).collect();
+        let mut reached: BTreeMap<_, _> = from.iter().map(|key| (*key, 0)).collect();
         for hop in 1..=hops {
-            for at in reached.keys().copied().collect::<Vec<_>>() {
-                for next in self.related(at) {
+            for key in reached.keys().copied().collect::<Vec<_>>() {
+                for next in self.related(key) {
                     reached.entry(next).or_insert(hop);
                 }
             }
@@ -138,15 +138,15 @@ impl ReferenceStateMachine for Semantics {
     }
 
     fn transitions(_: &Plain) -> BoxedStrategy<Step> {
-        let at = || (0..DOMAINS.len(), 0..TITLES.len());
+        let any_key = || (0..DOMAINS.len(), 0..TITLES.len());
         let title = || 0..TITLES.len();
         prop_oneof![
-            6 => (at(), 0..BODIES.len()).prop_map(|(at, body)| Step::Add { at, body }),
-            3 => (at(), title()).prop_map(|(at, title)| Step::SetTitle { at, title }),
-            3 => (at(), 0..CONFIDENCES.len()).prop_map(|(at, confidence)| Step::SetConfidence { at, confidence }),
-            2 => (at(), title()).prop_map(|(at, title)| Step::Write { at, title }),
-            3 => at().prop_map(|at| Step::Remove { at }),
-            3 => at().prop_map(|at| Step::Get { at }),
+            6 => (any_key(), 0..BODIES.len()).prop_map(|(at, body)| Step::Add { at, body }),
+            3 => (any_key(), title()).prop_map(|(at, title)| Step::SetTitle { at, title }),
+            3 => (any_key(), 0..CONFIDENCES.len()).prop_map(|(at, confidence)| Step::SetConfidence { at, confidence }),
+            2 => (any_key(), title()).prop_map(|(at, title)| Step::Write { at, title }),
+            3 => any_key().prop_map(|at| Step::Remove { at }),
+            3 => any_key().prop_map(|at| Step::Get { at }),
             3 => prop::option::of(0..DOMAINS.len()).prop_map(|domain| Step::List { domain }),
             6 => (title(), prop::option::of(0..DOMAINS.len()), 0..3_usize).prop_map(|(title, domain, hops)| Step::Ask { title, domain, hops }),
             1 => Just(Step::AskNothing),
@@ -160,27 +160,27 @@ impl ReferenceStateMachine for Semantics {
     fn apply(mut plain: Plain, step: &Step) -> Plain {
         plain.refused = None;
         match *step {
-            Step::Add { at, body } => {
-                let new = Unit { title: at.1, confidence: None, body: Some(body) };
-                match plain.units.entry(at) {
+            Step::Add { at: key, body } => {
+                let new = Unit { title: key.1, confidence: None, body: Some(body) };
+                match plain.units.entry(key) {
                     Entry::Occupied(_) => plain.refused = Some("E_CONFLICT"),
                     Entry::Vacant(place) => _ = place.insert(new),
                 }
             }
-            Step::SetTitle { at, title } => match plain.units.get_mut(&at) {
+            Step::SetTitle { at: key, title } => match plain.units.get_mut(&key) {
                 Some(unit) => unit.title = title,
                 None => plain.refused = Some("E_NOT_FOUND"),
             },
-            Step::SetConfidence { at, confidence } => match plain.units.get_mut(&at) {
+            Step::SetConfidence { at: key, confidence } => match plain.units.get_mut(&key) {
                 Some(unit) => unit.confidence = Some(confidence),
                 None => plain.refused = Some("E_NOT_FOUND"),
             },
-            Step::Write { at, title } => {
-                plain.units.insert(at, Unit { title, confidence: None, body: None });
+            Step::Write { at: key, title } => {
+                plain.units.insert(key, Unit { title, confidence: None, body: None });
             }
-            Step::Remove { at } => drop(plain.units.remove(&at)),
+            Step::Remove { at: key } => drop(plain.units.remove(&key)),
             Step::AskNothing => plain.refused = Some("E_INVALID"),
-            Step::Get { at } if !plain.units.contains_key(&at) => plain.refused = Some("E_NOT_FOUND"),
+            Step::Get { at: key } if !plain.units.contains_key(&key) => plain.refused = Some("E_NOT_FOUND"),
             _ => {}
         }
         plain
@@ -223,8 +223,8 @@ impl Run {
         let mut wanted: Vec<_> = plain
             .units
             .iter()
-            .filter(|(at, _)| domain.is_none_or(|domain| domain == at.0))
-            .map(|(at, unit)| (path(*at), TITLES[unit.title].0.to_owned()))
+            .filter(|(key, _)| domain.is_none_or(|domain| domain == key.0))
+            .map(|(key, unit)| (path(*key), TITLES[unit.title].0.to_owned()))
             .collect();
         wanted.sort();
         assert_eq!(listed, wanted, "{params}");
@@ -234,39 +234,40 @@ impl Run {
     fn ask(&self, plain: &Plain, title: usize, domain: Option<usize>, hops: usize) {
         let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|at| DOMAINS[at]), "hops": hops, "limit": 20});
         let answer = self.desk.call("context", &question);
-        let at = |unit: &Value| {
-            let known = plain.units.keys().find(|at| unit["path"] == path(**at));
-            let at = *known.unwrap_or_else(|| panic!("{unit} is no unit"));
-            assert_eq!(unit["title"], TITLES[plain.units[&at].title].0, "{unit}");
-            at
+        let key_of = |unit: &Value| {
+            let known = plain.units.keys().find(|key| unit["path"] == path(**key));
+            let key = *known.unwrap_or_else(|| panic!("{unit} is no unit"));
+            assert_eq!(unit["title"], TITLES[plain.units[&key].title].0, "{unit}");
+            key
         };
-        let is_asked = |at: &At| domain.is_none_or(|domain| domain == at.0);
+        let is_asked = |key: &At| domain.is_none_or(|domain| domain == key.0);
         let asked = words(TITLES[title].0);
-        let holds = |(at, unit): &(&At, &Unit)| is_asked(at) && !unit.words().is_disjoint(&asked);
-        let wanted: BTreeSet<_> = plain.units.iter().filter(holds).map(|(at, _)| *at).collect();
+        let holds = |(key, unit): &(&At, &Unit)| is_asked(key) && !unit.words().is_disjoint(&asked);
+        let wanted: BTreeSet<_> = plain.units.iter().filter(holds).map(|(key, _)| *key).collect();
         let units = answer["units"].as_array().unwrap();
-        let found: BTreeSet<_> = units.iter().map(at).collect();
+        let found: BTreeSet<_> = units.iter().map(key_of).collect();
         assert_eq!((&found, units.len()), (&wanted, wanted.len()), "{question}: {answer}");
         let scores: Vec<_> = units.iter().map(|unit| unit["score"].as_f64().unwrap()).collect();
         assert!(
             scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| (0.0..=1.0).contains(score)),
             "{answer}"
         );
-        if plain.units.iter().any(|(at, unit)| is_asked(at) && unit.title == title) {
+        if plain.units.iter().any(|(key, unit)| is_asked(key) && unit.title == title) {
             assert_eq!(answer["weak"], false, "{question}: {answer}");
         }
         let mut reached = plain.reached(&found, hops);
-        reached.retain(|at, _| is_asked(at) && !found.contains(at));
+        reached.retain(|key, _| is_asked(key) && !found.contains(key));
         let related = answer["related"].as_array().unwrap();
         // What is related to something that is hardly relevant itself need not be told.
         let is_good = |unit: &&Value| unit["score"].as_f64().is_some_and(|score| score >= GOOD);
-        let of_good = plain.reached(&units.iter().filter(is_good).map(at).collect(), hops.min(1));
-        let told: BTreeSet<_> = related.iter().map(at).collect();
+        let of_good = plain.reached(&units.iter().filter(is_good).map(key_of).collect(), hops.min(1));
+        let told: BTreeSet<_> = related.iter().map(key_of).collect();
         assert!(reached.keys().all(|at| told.contains(at) || !of_good.contains_key(at)), "{question}: {answer}");
         assert_eq!(told.len(), related.len(), "each once: {answer}");
         for unit in related {
             let hop = unit["hop"].as_u64().and_then(|hop| usize::try_from(hop).ok()).unwrap();
-            let least = reached.get(&at(unit)).copied().unwrap_or_else(|| panic!("{unit} is not related: {question}"));
+            let least =
+                reached.get(&key_of(unit)).copied().unwrap_or_else(|| panic!("{unit} is not related: {question}"));
             assert!((least..=hops).contains(&hop) && unit["relation"] == "links_to", "{question}: {answer}");
         }
         for (unit, section) in
@@ -299,30 +300,32 @@ impl StateMachineTest for Run {
     }
 
     fn apply(mut run: Self, plain: &Plain, step: Step) -> Self {
-        let set = |at: At, field: &str, value: Value| json!({"id": path(at), "field": field, "value": value});
+        let set = |key: At, field: &str, value: Value| json!({"id": path(key), "field": field, "value": value});
         match step {
-            Step::Add { at, body } => {
-                let params = json!({"title": TITLES[at.1].0, "domain": DOMAINS[at.0], "body": BODIES[body]});
+            Step::Add { at: key, body } => {
+                let params = json!({"title": TITLES[key.1].0, "domain": DOMAINS[key.0], "body": BODIES[body]});
                 run.change(plain, "add", params);
             }
-            Step::SetTitle { at, title } => run.change(plain, "set_field", set(at, "title", json!(TITLES[title].0))),
-            Step::SetConfidence { at, confidence } => {
-                let value: f64 = CONFIDENCES[confidence].parse().unwrap();
-                run.change(plain, "set_field", set(at, "confidence", json!(value)));
+            Step::SetTitle { at: key, title } => {
+                run.change(plain, "set_field", set(key, "title", json!(TITLES[title].0)))
             }
-            Step::Write { at, title } => {
+            Step::SetConfidence { at: key, confidence } => {
+                let value: f64 = CONFIDENCES[confidence].parse().unwrap();
+                run.change(plain, "set_field", set(key, "confidence", json!(value)));
+            }
+            Step::Write { at: key, title } => {
                 run.desk.write(
-                    &path(at),
+                    &path(key),
                     format!("---\ntitle: \"{}\"\nmine: kept\n---\nwritten by hand\n", TITLES[title].0),
                 );
             }
-            Step::Remove { at } => drop(fs::remove_file(run.desk.path(&path(at)))),
-            Step::Get { at } => match run.desk.by(Caller::with_name("test"), "get", &json!({"id": path(at)})) {
+            Step::Remove { at: key } => drop(fs::remove_file(run.desk.path(&path(key)))),
+            Step::Get { at: key } => match run.desk.by(Caller::with_name("test"), "get", &json!({"id": path(key)})) {
                 Ok(unit) => {
-                    let wanted = &plain.units[&at];
+                    let wanted = &plain.units[&key];
                     assert_eq!(
                         (&unit["unit"]["path"], &unit["unit"]["title"]),
-                        (&json!(path(at)), &json!(TITLES[wanted.title].0))
+                        (&json!(path(key)), &json!(TITLES[wanted.title].0))
                     );
                 }
                 Err(error) => assert_eq!(Some(error.reason()), plain.refused),
@@ -349,8 +352,8 @@ impl StateMachineTest for Run {
         run.list(plain, None);
         let files = run.desk.bytes();
         assert_eq!(files.len(), plain.units.len(), "{:?}", files.keys());
-        for (at, unit) in &plain.units {
-            let text = String::from_utf8(files[&run.desk.path(&path(*at))].clone()).unwrap();
+        for (key, unit) in &plain.units {
+            let text = String::from_utf8(files[&run.desk.path(&path(*key))].clone()).unwrap();
             match unit.body {
                 Some(body) => assert!(text.trim_end().ends_with(BODIES[body].trim_end()), "{text}"),
                 None => {

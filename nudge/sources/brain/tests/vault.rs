@@ -18,8 +18,8 @@ const WORDS: [&str; 8] = ["anchor", "barley", "cobalt", "dahlia", "ember", "fjor
 /// Everything that stood in each file, the last one as it is.
 type Versions = Mutex<HashMap<String, Vec<String>>>;
 
-fn word(of: usize) -> &'static str {
-    WORDS[of % WORDS.len()]
+fn word(number: usize) -> &'static str {
+    WORDS[number % WORDS.len()]
 }
 
 /// Writes a file: first what may be told of it, then the file.
@@ -34,27 +34,29 @@ fn write(desk: &Desk, versions: &Versions, path: &str, text: String, in_place: b
     fs::rename(desk.path(".new"), desk.path(path)).unwrap();
 }
 
-fn note(at: usize, version: usize) -> String {
-    let (one, two) = (word(at), word(at / WORDS.len() + version));
+fn note(number: usize, version: usize) -> String {
+    let (first, two) = (word(number), word(number / WORDS.len() + version));
     format!(
-        "---\ntags: [t{at}]\n---\n# Note {at}\n\nThe {one} of version {version}.\n\n## Part\n\nA {two}, note{at}.\n"
+        "---\ntags: [t{number}]\n---\n# Note {number}\n\nThe {first} of version {version}.\n\n## Part\n\nA {two}, note{number}.\n"
     )
 }
 
 /// Changes files in every way in which people do, the same each time.
-fn change(desk: &Desk, versions: &Versions, paths: &[String], at: usize) {
-    let path = &paths[at * 7919 % paths.len()];
+fn change(desk: &Desk, versions: &Versions, paths: &[String], step: usize) {
+    let path = &paths[step * 7919 % paths.len()];
     let old = versions.lock().unwrap().get(path).and_then(|all| all.last().cloned()).unwrap_or_default();
-    match at % 5 {
-        0 | 1 => write(desk, versions, path, format!("{old}\n\nChange {at}: {}.\n", word(at)), at.is_multiple_of(2)),
-        2 => write(desk, versions, &format!("new{}/note{at}.md", at % 13), note(at, at), true),
+    match step % 5 {
+        0 | 1 => {
+            write(desk, versions, path, format!("{old}\n\nChange {step}: {}.\n", word(step)), step.is_multiple_of(2))
+        }
+        2 => write(desk, versions, &format!("new{}/note{step}.md", step % 13), note(step, step), true),
         3 => {
-            let to = format!("moved/{at}.md");
+            let to = format!("moved/{step}.md");
             versions.lock().unwrap().entry(to.clone()).or_default().push(old);
             fs::create_dir_all(desk.path("moved")).unwrap();
             fs::rename(desk.path(path), desk.path(&to)).unwrap();
             versions.lock().unwrap().get_mut(path).unwrap().push(String::new());
-            write(desk, versions, path, format!("# Again {at}\n\n{}\n", word(at)), false);
+            write(desk, versions, path, format!("# Again {step}\n\n{}\n", word(step)), false);
         }
         _ => {
             // Half written, then whole.
@@ -80,7 +82,8 @@ fn quoted(versions: &Versions, answer: &Value) -> usize {
             if text.starts_with("[withheld: ") {
                 continue;
             }
-            let stood = versions.lock().unwrap().get(path).is_some_and(|all| all.iter().any(|one| one.contains(text)));
+            let stood =
+                versions.lock().unwrap().get(path).is_some_and(|all| all.iter().any(|version| version.contains(text)));
             assert!(stood, "{path} never said {text:?}");
             count += 1;
         }
@@ -93,8 +96,14 @@ fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
     let desk = Desk::new();
     let versions = Versions::default();
     if desk.copy_real() == 0 {
-        for at in 0..NOTES {
-            write(&desk, &versions, &format!("f{}/g{}/note{at}.md", at % 20, at % 3), note(at, 0), true);
+        for number in 0..NOTES {
+            write(
+                &desk,
+                &versions,
+                &format!("f{}/g{}/note{number}.md", number % 20, number % 3),
+                note(number, 0),
+                true,
+            );
         }
     }
     let root = desk.path("");
@@ -112,8 +121,8 @@ fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
                 let (desk, versions, told) = (&desk, &versions, told.clone());
                 scope.spawn(move || {
                     let mut sections = 0;
-                    for at in asker.. {
-                        let question = format!("{} {} change", word(at), word(at * 3));
+                    for round in asker.. {
+                        let question = format!("{} {} change", word(round), word(round * 3));
                         let answer = desk.call("context", &json!({"task_description": question, "limit": 20}));
                         sections += quoted(versions, &answer);
                         if told.send(()).is_err() {
@@ -124,10 +133,10 @@ fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
                 })
             })
             .collect();
-        for at in 0..CHANGES {
-            change(&desk, &versions, &paths, at);
+        for step in 0..CHANGES {
+            change(&desk, &versions, &paths, step);
             // Some changes between two answers, in the midst of others.
-            if at % 4 == 3 {
+            if step % 4 == 3 {
                 answers.recv().unwrap();
             }
         }

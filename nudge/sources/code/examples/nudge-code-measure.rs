@@ -47,8 +47,8 @@ fn calls(source: &dyn Source, project: &Path) -> Result<(), Failed> {
             }
         }
         took.sort_by(f64::total_cmp);
-        let at = |part: usize| took.get(took.len() * part / 100).copied().unwrap_or_default();
-        println!("{name:<22} {:>9.3} p50 {:>9.3} p99", at(50), at(99));
+        let percentile = |part: usize| took.get(took.len() * part / 100).copied().unwrap_or_default();
+        println!("{name:<22} {:>9.3} p50 {:>9.3} p99", percentile(50), percentile(99));
         Ok(())
     };
     let queries = ["get", "parse", "test", "read file", "http server handler", "x", "set_value", "GetItem", "zzzz"];

@@ -83,7 +83,7 @@ impl CoverageReader {
     /// Returns true if there may be any.
     pub fn is_there(&self, root: &ProjectRoot) -> bool {
         let mut found_none = self.found_none.lock();
-        if found_none.is_some_and(|at| at.elapsed() < NONE_FOR) {
+        if found_none.is_some_and(|moment| moment.elapsed() < NONE_FOR) {
             return false;
         }
         let mut all = [DATABASE].into_iter().chain(JSON).chain(LCOV);
@@ -251,10 +251,10 @@ impl CoverageReports {
     fn read_lcov(&self, root: &ProjectRoot, lines: &CoverageRange) -> Option<RangeCoverage> {
         let file = LCOV.iter().find_map(|name| find_newer(root, name, &lines.path, MAX_BYTES))?;
         let text = self.lcov.get_or_init(|| foreign::read_text(&file, LinkPolicy::Refused, MAX_BYTES).ok()).as_ref()?;
-        let (mut ran, mut by, mut is_ours) = (RangeCoverage::default(), "", false);
+        let (mut ran, mut program, mut is_ours) = (RangeCoverage::default(), "", false);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("TN:") {
-                by = name.trim();
+                program = name.trim();
             } else if let Some(file) = line.strip_prefix("SF:") {
                 is_ours = is_same(root, file.trim(), &lines.path);
             } else if let Some((line, count)) =
@@ -262,7 +262,7 @@ impl CoverageReports {
             {
                 let has_run = count.split(',').next().is_some_and(|count| count.trim() != "0");
                 if line.parse().is_ok_and(|line| lines.contains_line(line)) {
-                    ran.add_run(by, has_run);
+                    ran.add_run(program, has_run);
                 }
             }
         }
@@ -312,10 +312,10 @@ mod tests {
 
     fn project() -> (tempfile::TempDir, ProjectRoot) {
         let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().canonicalize().unwrap();
-        fs::write(at.join("setup.py"), "").unwrap();
-        fs::write(at.join("a.py"), "def f():\n    return 1\n\n\ndef g():\n    return 2\n").unwrap();
-        let root = ProjectRoot::find_root(&at, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
+        let project_folder = folder.path().canonicalize().unwrap();
+        fs::write(project_folder.join("setup.py"), "").unwrap();
+        fs::write(project_folder.join("a.py"), "def f():\n    return 1\n\n\ndef g():\n    return 2\n").unwrap();
+        let root = ProjectRoot::find_root(&project_folder, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
         (folder, root)
     }
 

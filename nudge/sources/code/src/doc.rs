@@ -100,7 +100,7 @@ fn stated_default(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let rest = ["defaults to ", "default is ", "default: ", "default = ", "default="]
         .iter()
-        .find_map(|mark| lower.find(mark).and_then(|at| text.get(at + mark.len()..)))?;
+        .find_map(|mark| lower.find(mark).and_then(|start| text.get(start + mark.len()..)))?;
     let rest = rest.trim_start_matches(['`', '*', ':']);
     let end = match rest.chars().next()? {
         quote @ ('"' | '\'') => rest.get(1..)?.find(quote)? + 2,

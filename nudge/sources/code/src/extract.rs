@@ -128,7 +128,7 @@ fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
     let bytes = src.as_bytes();
-    let mut rest = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();
+    let mut rest = |offset: usize, _: Point| bytes.get(offset..).unwrap_or_default();
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 

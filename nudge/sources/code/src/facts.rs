@@ -243,15 +243,15 @@ pub(crate) enum BindingTarget<N = u32> {
 impl<N: Copy> NameBinding<N> {
     /// The same in another kind of numbers.
     pub fn into_of<M: From<N>>(self) -> NameBinding<M> {
-        let Self { name, from, to, at, sure, bound } = self;
+        let Self { name, from, to, at: offset, sure, bound } = self;
         let bound = match bound {
             BindingTarget::Node(node) => BindingTarget::Node(node.into()),
             BindingTarget::Import(import) => BindingTarget::Import(import.into()),
             BindingTarget::Value(value) => BindingTarget::Value(value),
-            BindingTarget::Param(value, of) => BindingTarget::Param(value, of.into()),
+            BindingTarget::Param(value, owner) => BindingTarget::Param(value, owner.into()),
             BindingTarget::TypeParam(bounds, place) => BindingTarget::TypeParam(bounds, place.into()),
         };
-        NameBinding { name, from: from.into(), to: to.into(), at: at.into(), sure: sure.into(), bound }
+        NameBinding { name, from: from.into(), to: to.into(), at: offset.into(), sure: sure.into(), bound }
     }
 }
 

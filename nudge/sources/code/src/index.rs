@@ -238,8 +238,9 @@ impl CodeIndex {
     pub fn by_id(&self, id: &str) -> NodeLookup {
         let id = id.strip_prefix("node:").unwrap_or(id);
         // A path may hold a colon, and so may the title of a test.
-        let at = id.match_indices(':').map(|(at, _)| at).find(|at| self.store.slot_of(&id[..*at]).is_some());
-        at.map_or(NodeLookup::Unknown, |at| self.by_name(&id[..at], &id[at + 1..]))
+        let colon =
+            id.match_indices(':').map(|(offset, _)| offset).find(|offset| self.store.slot_of(&id[..*offset]).is_some());
+        colon.map_or(NodeLookup::Unknown, |colon| self.by_name(&id[..colon], &id[colon + 1..]))
     }
 
     /// A node by its file and its name, qualified or not.
@@ -261,7 +262,7 @@ impl CodeIndex {
         }
         match found.as_slice() {
             [] => NodeLookup::Unknown,
-            [one] => NodeLookup::One(*one),
+            [node] => NodeLookup::One(*node),
             _ => NodeLookup::Ambiguous(found),
         }
     }

@@ -155,7 +155,8 @@ mod tests {
         for specs in specs() {
             let grammars: Vec<_> = specs.iter().map(|spec| (spec.parser)()).collect();
             let spec = &specs[0];
-            let is_there = |kind: &str, named: bool| grammars.iter().any(|one| one.id_for_node_kind(kind, named) != 0);
+            let is_there =
+                |kind: &str, named: bool| grammars.iter().any(|grammar| grammar.id_for_node_kind(kind, named) != 0);
             let kinds =
                 spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
             let missing: Vec<_> = kinds.filter(|kind| !is_there(kind, true)).collect();
@@ -169,10 +170,10 @@ mod tests {
                 .collect();
             all_missing.push(format!("{missing:?}"));
             let fields = spec.shapes.iter().flat_map(|(_, shape)| match *shape {
-                SyntaxShape::Member(one, other)
-                | SyntaxShape::Static(one, other)
-                | SyntaxShape::Invoke(one, other)
-                | SyntaxShape::Either(one, other) => vec![one, other],
+                SyntaxShape::Member(field, other)
+                | SyntaxShape::Static(field, other)
+                | SyntaxShape::Invoke(field, other)
+                | SyntaxShape::Either(field, other) => vec![field, other],
                 SyntaxShape::Call(field)
                 | SyntaxShape::CallOr(field, _)
                 | SyntaxShape::Of(field)
@@ -182,8 +183,9 @@ mod tests {
                 | SyntaxShape::Apply(field, _) => vec![field],
                 _ => Vec::new(),
             });
-            let has =
-                |field: &&str| field.is_empty() || grammars.iter().any(|one| one.field_id_for_name(field).is_some());
+            let has = |field: &&str| {
+                field.is_empty() || grammars.iter().any(|grammar| grammar.field_id_for_name(field).is_some())
+            };
             let missing: Vec<_> = fields.filter(|field| !has(field)).collect();
             all_missing.push(format!("{missing:?}"));
         }

@@ -56,7 +56,7 @@ impl NodeRef {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
                 // A name may hold colons, and a path, too; a path of ours is one that is there.
-                let mut splits = bare.match_indices(':').map(|(at, _)| (&bare[..at], &bare[at + 1..]));
+                let mut splits = bare.match_indices(':').map(|(colon, _)| (&bare[..colon], &bare[colon + 1..]));
                 let split = splits
                     .clone()
                     .find_map(|(path, name)| Some((asked(path).filter(|path| is_known(live, path))?, name)))
@@ -140,8 +140,8 @@ impl NodeRef {
             Some((path, facts)) => {
                 let name = find_nearest(&self.name, facts.nodes().map(|node| node.qual()))
                     .or_else(|| find_nearest(last, facts.nodes().map(|node| node.name())));
-                let of = |name| facts.nodes().find(|node| node.qual() == name || node.name() == name);
-                name.and_then(of).map(|node| shown::to_node_id(path, &node)).into_iter().collect()
+                let find_node = |name| facts.nodes().find(|node| node.qual() == name || node.name() == name);
+                name.and_then(find_node).map(|node| shown::to_node_id(path, &node)).into_iter().collect()
             }
             None => Vec::new(),
         };

@@ -78,7 +78,7 @@ fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandi
     let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
     for hit in hits.into_iter().filter(|hit| hit.score >= RECALLED) {
         let crate::index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
-        if !found.iter().any(|one| one.id == id) {
+        if !found.iter().any(|candidate| candidate.id == id) {
             found.push(NodeCandidate {
                 id,
                 score: hit.score,

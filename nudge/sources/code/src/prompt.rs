@@ -86,8 +86,8 @@ pub fn find_candidates(
     let text = text.get(from..).unwrap_or_default();
     let mut finder = PromptFinder { live, state, found: HashMap::default() };
     let tokens: Vec<_> = text.split(is_between).filter(|token| !token.is_empty()).take(MAX_TOKENS).collect();
-    for (at, token) in tokens.iter().enumerate() {
-        if !finder.take_place(token, tokens.get(at + 1..).unwrap_or_default(), wanted) {
+    for (index, token) in tokens.iter().enumerate() {
+        if !finder.take_place(token, tokens.get(index + 1..).unwrap_or_default(), wanted) {
             finder.name(token);
         }
     }

@@ -34,8 +34,8 @@ pub fn report_saved(answer: &Value) -> AnswerReport {
         (false, false) => format!("✔ changed record {id} in {project} (v{version})"),
     };
     let similar = answer["similar"].as_array().into_iter().flatten();
-    let similar =
-        similar.map(|one| format!("similar: record {}, {}", format_value(&one["id"]), format_value(&one["title"])));
+    let similar = similar
+        .map(|record| format!("similar: record {}, {}", format_value(&record["id"]), format_value(&record["title"])));
     let degraded = answer["degraded"].as_array().into_iter().flatten().map(format_value);
     AnswerReport { notes: similar.chain(degraded).collect(), ..AnswerReport::from_line(line) }
 }
@@ -75,8 +75,8 @@ pub fn report_found(answer: &Value) -> AnswerReport {
 
 /// Reports a list.
 pub fn report_list(answer: &Value) -> AnswerReport {
-    let listed = build_rows(&answer["records"], |one| {
-        ["id", "title", "kind", "status", "updated_at", "project"].map(|name| format_value(&one[name])).into()
+    let listed = build_rows(&answer["records"], |record| {
+        ["id", "title", "kind", "status", "updated_at", "project"].map(|name| format_value(&record[name])).into()
     });
     if listed.is_empty() {
         return AnswerReport::from_line(explain_nothing(
@@ -139,7 +139,8 @@ pub fn report_joined(answer: &Value) -> AnswerReport {
 pub fn report_imported(answer: &Value) -> AnswerReport {
     let [imported, skipped, refused] =
         ["imported", "skipped", "refused"].map(|name| answer[name].as_u64().unwrap_or_default());
-    let named = build_rows(&answer["errors"], |one| vec![format_value(&one["at"]), format_value(&one["reason"])]);
+    let named =
+        build_rows(&answer["errors"], |refusal| vec![format_value(&refusal["at"]), format_value(&refusal["reason"])]);
     let mut said = vec![format!("{} imported {imported}", if imported > 0 { "✔" } else { "-" })];
     if skipped > 0 {
         said.push(format!("{skipped} were there already, with the same text"));

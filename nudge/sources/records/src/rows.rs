@@ -150,9 +150,9 @@ pub fn list_records(
     let total: i64 = c
         .prepare_cached(&format!("SELECT count(*) {FROM} WHERE {}", wheres.join(" AND ")))?
         .query_row(&values[..], |row| row.get(0))?;
-    if let Some((at, id)) = &before {
+    if let Some((time, id)) = &before {
         wheres.push("(r.updated_at, r.id) < (?, ?)");
-        values.extend([at as &dyn ToSql, id]);
+        values.extend([time as &dyn ToSql, id]);
     }
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     values.push(&limit);
@@ -214,13 +214,13 @@ pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
     )?;
     let same = same::of_record(title, body);
-    let RecordAuthor { by, origin, now } = author;
-    Ok(statement.insert(params![project, kind, title, body, same, status, by, origin, now, next_seq(c)?])?)
+    let RecordAuthor { by: author_name, origin, now } = author;
+    Ok(statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?)
 }
 
 /// Sets when a record was made, for one that was made elsewhere.
-pub fn set_created(c: &Connection, id: i64, at: &str) -> Result<(), TransactionFailure> {
-    c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, at])?;
+pub fn set_created(c: &Connection, id: i64, time: &str) -> Result<(), TransactionFailure> {
+    c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, time])?;
     Ok(())
 }
 
@@ -323,10 +323,10 @@ pub fn revive_record(
     c: &Connection,
     id: i64,
     project: i64,
-    of: &RecordRevision,
+    revision: &RecordRevision,
     author: &RecordAuthor,
 ) -> Result<(), TransactionFailure> {
-    let RecordRevision { version, kind, title, body, status, .. } = of;
+    let RecordRevision { version, kind, title, body, status, .. } = revision;
     // A version number is never used twice, even when the record becomes again as it was.
     let (origin, created_at, last): (Origin, String, i64) = c
         .prepare_cached(

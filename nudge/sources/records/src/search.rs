@@ -132,12 +132,12 @@ impl RecordQuery<'_> {
 pub fn find_records(
     c: &Connection,
     query: &RecordQuery<'_>,
-    by: Option<QuestionMeaning<'_>>,
+    meaning: Option<QuestionMeaning<'_>>,
 ) -> Result<(Vec<RecordHit>, usize), TransactionFailure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
     // When meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long
     // as the rest.
-    let is_by_meaning = by.is_some_and(|by| by.asked.understood >= 1.0 && !by.memory.is_partial());
+    let is_by_meaning = meaning.is_some_and(|meaning| meaning.asked.understood >= 1.0 && !meaning.memory.is_partial());
     let mut grams = Vec::new();
     if !is_by_meaning {
         found.weigh_all(c, &FULL_TEXT, query.known)?;
@@ -148,10 +148,11 @@ pub fn find_records(
         ProjectChoice::All | ProjectChoice::None(_) => HashSet::default(),
     };
     let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
-    let near = by.map(|by| by.memory.compare_vector(&by.asked.vector));
+    let near = meaning.map(|meaning| meaning.memory.compare_vector(&meaning.asked.vector));
     // A meaning that counts for nothing finds nothing.
-    if let (Some(by), Some(near)) = (by.filter(|by| by.asked.understood > 0.0), &near) {
-        let fits = |id: i64| by.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
+    if let (Some(meaning), Some(near)) = (meaning.filter(|meaning| meaning.asked.understood > 0.0), &near) {
+        let fits =
+            |id: i64| meaning.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
         ids.extend(near.find_nearest(NEAREST, fits));
     }
     ids.sort_unstable();
@@ -160,19 +161,19 @@ pub fn find_records(
     let mut grams = grams.into_iter().peekable();
     for id in ids {
         let held = found.rows.get(&id).copied().unwrap_or_default();
-        let of = MatchEvidence {
+        let evidence = MatchEvidence {
             bm25: held.bm25,
             coverage: held.coverage,
             names: held.names,
             // Both are in the order of the rows.
             trigrams: grams.next_if(|(row, _)| *row == id).map_or(0.0, |(_, weight)| weight),
             cosine: near.as_ref().and_then(|near| near.best_cosine(id)),
-            understood: by.map_or(0.0, |by| by.asked.understood),
+            understood: meaning.map_or(0.0, |meaning| meaning.asked.understood),
             is_here: is_here.contains(&id),
         };
-        let score = of.sum();
+        let score = evidence.sum();
         if score >= query.cut {
-            candidates.push(RecordCandidate { id, of, score });
+            candidates.push(RecordCandidate { id, of: evidence, score });
         }
     }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
@@ -180,32 +181,34 @@ pub fn find_records(
     let mut over_the_cut = candidates.len();
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
-    for one in candidates {
+    for candidate in candidates {
         // Later candidates count all the same, unless only some are asked for.
         if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
             break;
         }
         // The memory may know of one that was deleted a moment ago.
-        let stands = look.query_row([one.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let stands = look.query_row([candidate.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
             None => over_the_cut -= 1,
-            Some((_, Status::Archived)) => archived.push(RecordCandidate { score: one.score - ARCHIVED, ..one }),
-            Some(_) => best.push(one),
+            Some((_, Status::Archived)) => {
+                archived.push(RecordCandidate { score: candidate.score - ARCHIVED, ..candidate })
+            }
+            Some(_) => best.push(candidate),
         }
     }
     best.extend(archived);
     best.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
     best.truncate(limit);
     let more = over_the_cut.saturating_sub(query.limit);
-    let hits = best.into_iter().map(|one| {
-        let words = words_of(&found, one.id);
-        let TextRelevance { score, parts } = one.of.relevance();
-        let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: one.of };
+    let hits = best.into_iter().map(|candidate| {
+        let words = words_of(&found, candidate.id);
+        let TextRelevance { score, parts } = candidate.of.relevance();
+        let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: candidate.of };
         Ok(RecordHit {
-            record: rows::get_record(c, one.id)?,
-            similarity: one.of.cosine.map(round_number),
+            record: rows::get_record(c, candidate.id)?,
+            similarity: candidate.of.cosine.map(round_number),
             relevance: score,
-            elsewhere: !one.of.is_here && query.project != ProjectChoice::All,
+            elsewhere: !candidate.of.is_here && query.project != ProjectChoice::All,
             cut: false,
             explain: Some(explain),
         })

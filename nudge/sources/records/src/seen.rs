@@ -93,20 +93,20 @@ impl RecordSource {
             return Ok(all);
         };
         self.make_up_alone(db, &*model)?;
-        let moved = batch.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
-        for (at, one) in moved {
+        let moved = batch.iter().enumerate().filter_map(|(index, result)| Some((index, result.as_ref().ok()?)));
+        for (index, record) in moved {
             if made.is_over() {
                 break;
             }
-            let (kind, title, body) = (one.kind, one.to_title(), &one.body);
+            let (kind, title, body) = (record.kind, record.to_title(), &record.body);
             let project = db.read(|c| {
-                let Some(project) = project::by_name(c, &one.project)? else { return Ok(None) };
+                let Some(project) = project::by_name(c, &record.project)? else { return Ok(None) };
                 Ok(rows::find_same(c, project, kind, &title, body)?.is_none().then_some(project))
             })?;
             let Some(project) = project.filter(|_| meaning::is_understood(&title, body, &*model)) else { continue };
             let Ok(vectors) = embed_parts(&title, body, &*model) else { continue };
             let seen = SeenText { vectors: Some((model.id().to_owned(), vectors)), ..SeenText::default() };
-            all.insert(at, self.with_near(seen, db, &*model, project, kind)?);
+            all.insert(index, self.with_near(seen, db, &*model, project, kind)?);
             made.0 += 1;
         }
         Ok(all)
@@ -123,7 +123,7 @@ impl RecordSource {
     ) -> Result<SeenText> {
         let (near, is_partial) = self.meanings().with_memory(db, model, |memory| {
             let is_of_it =
-                |id: i64| memory.about.get(&id).is_some_and(|one| one.project == project && one.kind == kind);
+                |id: i64| memory.about.get(&id).is_some_and(|record| record.project == project && record.kind == kind);
             let first = seen.vectors.as_ref().and_then(|(_, vectors)| vectors.first());
             let near = first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default();
             (near, memory.is_partial())

@@ -266,19 +266,19 @@ impl RecordSource {
     /// Makes a change once, and tells of it.
     fn make_change<T: Serialize>(
         &self,
-        by: Caller<'_>,
+        caller: Caller<'_>,
         what: &'static str,
         mut write: impl FnMut(&Transaction<'_>) -> Result<(T, Map<String, Value>), TransactionFailure>,
     ) -> Result<Box<RawValue>> {
         let mut detail = Map::new();
-        let answer = self.open_db()?.write_once(by, |tx| {
+        let answer = self.open_db()?.write_once(caller, |tx| {
             let (result, told) = write(tx)?;
             detail = told;
             Ok(result)
         })?;
         if !answer.again {
             self.note_written();
-            self.tell_change(by, what, detail);
+            self.tell_change(caller, what, detail);
         }
         Ok(answer.result)
     }
@@ -294,18 +294,18 @@ impl RecordSource {
         WriteRules { author, clock: self.clock(), room: self.room }
     }
 
-    pub(crate) fn tell_change(&self, by: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
+    pub(crate) fn tell_change(&self, caller: Caller<'_>, what: &'static str, detail: Map<String, Value>) {
         self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what,
             at: rfc3339::format_time(self.clock.now()),
-            by: by.name.into(),
+            by: caller.name.into(),
             touched: Vec::new(),
             detail,
         }]);
     }
 
-    pub(crate) fn upsert_record(&self, by: Caller<'_>, params: RecordUpsertParams) -> Result<Box<RawValue>> {
+    pub(crate) fn upsert_record(&self, caller: Caller<'_>, params: RecordUpsertParams) -> Result<Box<RawValue>> {
         let mut ready = params.into_checked()?;
         if ready.params.id.is_some() {
             self.with_a_record()?;
@@ -317,8 +317,8 @@ impl RecordSource {
             }
             ready = ready.into_change_of(*nearest);
         }
-        let author = to_author(by, self.clock());
-        self.make_change(by, "upsert", |tx| {
+        let author = to_author(caller, self.clock());
+        self.make_change(caller, "upsert", |tx| {
             let done = ready.write(tx, &seen, &self.new_rules(&author))?;
             let detail = to_detail(&json!({"id": done.record.id, "project": done.record.project}));
             Ok((done, detail))
@@ -338,7 +338,7 @@ impl RecordSource {
     }
 
     /// Puts a backup in the place of the database, which may be damaged.
-    pub(crate) fn recover_db(&self, by: Caller<'_>, params: RecordRecoverParams) -> Result<RecordRecovery> {
+    pub(crate) fn recover_db(&self, caller: Caller<'_>, params: RecordRecoverParams) -> Result<RecordRecovery> {
         let file = transfer::resolve_path(&params.file, params.context)?;
         let mut replaced = None;
         self.fence.commit(&mut || {
@@ -352,16 +352,16 @@ impl RecordSource {
             Ok(c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
         })?;
         self.work_on();
-        self.tell_change(by, "recover", to_detail(&json!({"records": records})));
+        self.tell_change(caller, "recover", to_detail(&json!({"records": records})));
         let replaced = replaced.map(|path| path.display().to_string());
         Ok(RecordRecovery { file: file.display().to_string(), records, newest, replaced })
     }
 
-    pub(crate) fn delete_record(&self, by: Caller<'_>, params: &RecordDeleteParams) -> Result<Box<RawValue>> {
+    pub(crate) fn delete_record(&self, caller: Caller<'_>, params: &RecordDeleteParams) -> Result<Box<RawValue>> {
         self.with_a_record()?;
-        let author = to_author(by, self.clock());
-        let done =
-            self.make_change(by, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(&json!({"id": params.id})))));
+        let author = to_author(caller, self.clock());
+        let done = self
+            .make_change(caller, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(&json!({"id": params.id})))));
         // A refused call also compacts: it says that nothing is left of the record.
         let is_pending = params.forever && self.compact_now()?;
         if is_pending && done.is_ok() {
@@ -400,31 +400,31 @@ impl RecordSource {
         db.compact().map(|()| true)
     }
 
-    pub(crate) fn restore_record(&self, by: Caller<'_>, params: &RecordRestoreParams) -> Result<Box<RawValue>> {
+    pub(crate) fn restore_record(&self, caller: Caller<'_>, params: &RecordRestoreParams) -> Result<Box<RawValue>> {
         self.with_a_record()?;
-        let author = to_author(by, self.clock());
-        self.make_change(by, "restore", |tx| {
+        let author = to_author(caller, self.clock());
+        self.make_change(caller, "restore", |tx| {
             let record = params.write(tx, &self.new_rules(&author))?;
             let detail = to_detail(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
     }
 
-    pub(crate) fn join_projects(&self, by: Caller<'_>, mut params: ProjectJoinParams) -> Result<Box<RawValue>> {
+    pub(crate) fn join_projects(&self, caller: Caller<'_>, mut params: ProjectJoinParams) -> Result<Box<RawValue>> {
         let here = ProjectLocation::from_context(&std::mem::take(&mut params.context).build()?);
         self.find_db()?.ok_or_else(|| Error::not_found("There is no record yet, so there is no project."))?;
-        self.make_change(by, "join", |tx| {
+        self.make_change(caller, "join", |tx| {
             let done = params.write(tx, here.as_ref(), self.clock())?;
             let detail = to_detail(&json!({"project": done.project}));
             Ok((done, detail))
         })
     }
 
-    pub(crate) fn merge_records(&self, by: Caller<'_>, params: &RecordMergeParams) -> Result<Box<RawValue>> {
+    pub(crate) fn merge_records(&self, caller: Caller<'_>, params: &RecordMergeParams) -> Result<Box<RawValue>> {
         params.list_others()?;
         self.with_a_record()?;
-        let author = to_author(by, self.clock());
-        self.make_change(by, "merge", |tx| {
+        let author = to_author(caller, self.clock());
+        self.make_change(caller, "merge", |tx| {
             let record = params.write(tx, &self.new_rules(&author))?;
             let detail = to_detail(&json!({"id": record.id, "project": record.project}));
             Ok((record, detail))

@@ -332,12 +332,12 @@ impl MovedRecord {
 /// `E_QUOTA`, which ends the import.
 fn import_one(
     tx: &Transaction<'_>,
-    one: &MovedRecord,
+    moved: &MovedRecord,
     rules: &WriteRules<'_>,
 ) -> Result<Result<Option<(i64, RecordDraft)>>, TransactionFailure> {
-    let WriteRules { author: RecordAuthor { by, now, .. }, room, .. } = rules;
-    let MovedRecord { project, kind, body, status, created_at, updated_at, .. } = one;
-    let title = one.to_title();
+    let WriteRules { author: RecordAuthor { by: author_name, now, .. }, room, .. } = rules;
+    let MovedRecord { project, kind, body, status, created_at, updated_at, .. } = moved;
+    let title = moved.to_title();
     if let Err(error) = record::check_texts(&title, body).and_then(|()| project::check_name(project).map(drop)) {
         return Ok(Err(error));
     }
@@ -352,10 +352,11 @@ fn import_one(
         return Ok(Err(Error::invalid("Its project has 10,000 records, which is the most.")));
     }
     room.require_room(tx, title.len() + body.len())?;
-    let at = |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
-    let time = |text: &str| at(text).map_or_else(|| now.clone(), rfc3339::format_time);
+    let parse_time =
+        |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
+    let time = |text: &str| parse_time(text).map_or_else(|| now.clone(), rfc3339::format_time);
     let draft = RecordDraft { project: id, kind: *kind, title, body: body.clone(), status: *status };
-    let author = RecordAuthor { by: by.clone(), origin: Origin::Import, now: time(updated_at) };
+    let author = RecordAuthor { by: author_name.clone(), origin: Origin::Import, now: time(updated_at) };
     let new = rows::insert_record(tx, &draft, &author)?;
     rows::set_created(tx, new, &time(created_at))?;
     Ok(Ok(Some((new, draft))))

@@ -212,14 +212,14 @@ pub struct RecordMergeParams {
 }
 
 /// Describes the caller, with the time.
-pub fn to_author(by: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
-    let origin = match by.name {
-        _ if by.agent => Origin::Tool,
+pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
+    let origin = match caller.name {
+        _ if caller.agent => Origin::Tool,
         name if name.starts_with(PAGE) => Origin::Web,
         name if name.starts_with(HOOK) => Origin::Hook,
         _ => Origin::Cli,
     };
-    RecordAuthor { by: by.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
+    RecordAuthor { by: caller.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
 }
 
 /// The circumstances of a change: its author, the time, and the room that there is.
@@ -476,7 +476,7 @@ impl RecordRestoreParams {
             return Err(Error::invalid(message).into());
         }
         let revisions = rows::read_revisions(tx, self.id)?;
-        let wanted = revisions.iter().find(|one| self.version.is_none_or(|version| version == one.version));
+        let wanted = revisions.iter().find(|revision| self.version.is_none_or(|version| version == revision.version));
         let Some(wanted) = wanted else {
             // Says where it went, or that it never was.
             let there = there.map_or_else(|| rows::get_record(tx, self.id), Ok)?;

@@ -69,9 +69,9 @@ fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     let id = desk.save(SHOP, "issue", "Uploads fail", "nginx");
     let params = json!({"id": id, "forever": true});
     let delete = || {
-        let mut by = Caller::with_name("test").with_key(Some("4f0c"));
-        by.call = Some(CallIdentity::new("nudge.records.delete", &params.to_string()));
-        desk.by(by, "delete", &params).unwrap()
+        let mut caller = Caller::with_name("test").with_key(Some("4f0c"));
+        caller.call = Some(CallIdentity::new("nudge.records.delete", &params.to_string()));
+        desk.by(caller, "delete", &params).unwrap()
     };
     let first = delete();
     let file = desk.folder.path().join("data/records.db");
@@ -117,11 +117,11 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     for number in 0..20 {
         desk.save(SHOP, "issue", &format!("Uploads fail {number}"), "The zyzzy of the proxy is too small.");
     }
-    let mut by = Caller::with_name("test").with_key(Some("4f0c"));
+    let mut caller = Caller::with_name("test").with_key(Some("4f0c"));
     let params =
         json!({"kind": "issue", "title": "Zyzzyvatron", "body": "zyzzyvatron is secret", "context": {"repo": SHOP}});
-    by.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
-    let id = desk.by(by, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
+    caller.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
+    let id = desk.by(caller, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
     desk.call("upsert", &json!({"id": id, "body": "The zyzzyvatron was here before."}));
     // FTS5 and this search agree on small letters; FTS5 leaves out what a word has in common with the one before it.
     let holds = || {
@@ -132,7 +132,7 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     assert!(holds() > 0);
     desk.call("delete", &json!({"id": id, "forever": true}));
     assert_eq!(holds(), 0);
-    let refused = desk.by(by, "upsert", &params).unwrap_err();
+    let refused = desk.by(caller, "upsert", &params).unwrap_err();
     assert!(refused.message().ends_with("use a new key."), "{refused}");
 }
 
@@ -180,8 +180,12 @@ fn a_change_keeps_what_is_not_given_and_what_was() {
     // The same again changes nothing.
     assert_eq!(desk.call("upsert", &json!({"id": id, "status": "resolved"}))["record"]["version"], 2);
     let got = desk.call("get", &json!({"id": id, "revisions": true}));
-    let revisions: Vec<_> =
-        got["revisions"].as_array().unwrap().iter().map(|one| (&one["version"], &one["status"], &one["why"])).collect();
+    let revisions: Vec<_> = got["revisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|revision| (&revision["version"], &revision["status"], &revision["why"]))
+        .collect();
     assert_eq!(revisions, [(&json!(1), &json!("open"), &json!("update"))]);
     assert_eq!(desk.call("restore", &json!({"id": id, "version": 1}))["status"], "open");
     assert_eq!(desk.refused("restore", &json!({"id": id, "version": 9})).kind(), ErrorKind::NotFound);
@@ -322,7 +326,7 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| one["name"].clone())
+        .map(|project| project["name"].clone())
         .collect();
     assert_eq!(names.len(), 4);
 }
@@ -332,9 +336,9 @@ fn a_call_that_is_sent_twice_is_made_once_also_by_the_next_process() {
     let mut desk = Desk::new();
     let params = json!({"kind": "issue", "title": "Once", "distinct": true, "context": {"repo": SHOP}});
     let call = |desk: &Desk, params: &Value| {
-        let mut by = Caller::with_name("claude-code").by_agent().with_key(Some("4f0c"));
-        by.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
-        desk.by(by, "upsert", params)
+        let mut caller = Caller::with_name("claude-code").by_agent().with_key(Some("4f0c"));
+        caller.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
+        desk.by(caller, "upsert", params)
     };
     let first = call(&desk, &params).unwrap();
     assert_eq!(
@@ -380,8 +384,12 @@ fn a_list_is_narrowed_and_goes_on() {
     }
     let titles = |params: &Value| {
         let listed = desk.call("list", params);
-        let titles: Vec<_> =
-            listed["records"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect();
+        let titles: Vec<_> = listed["records"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record["title"].as_str().unwrap().to_owned())
+            .collect();
         (titles, listed["total"].as_i64().unwrap(), listed["next"].clone())
     };
     let (first, total, next) = titles(&json!({"limit": 2, "context": {"repo": SHOP}}));
@@ -508,7 +516,8 @@ fn the_upstreams_file_is_only_read() {
     let before = std::fs::read(&file).unwrap();
     let done = desk.call("import", &json!({"file": file}));
     assert_eq!((&done["imported"], &done["skipped"]), (&json!(1), &json!(0)));
-    let errors: Vec<_> = done["errors"].as_array().unwrap().iter().map(|one| one["at"].as_u64().unwrap()).collect();
+    let errors: Vec<_> =
+        done["errors"].as_array().unwrap().iter().map(|refusal| refusal["at"].as_u64().unwrap()).collect();
     assert_eq!(errors, [2, 3]);
     assert!(!done.to_string().contains(&token));
     let got = desk.call("get", &json!({"id": 1}));
@@ -579,7 +588,7 @@ fn archived_ones_come_last_and_the_rest_is_counted() {
         let mut all = json!({"query": "uploads through nginx", "context": {"repo": SHOP}});
         all.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
         let found = desk.call("search", &all);
-        let ids = found["results"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap());
+        let ids = found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap());
         (ids.collect::<Vec<_>>(), found["omitted"].as_i64().unwrap_or_default())
     };
     assert_eq!(found(json!({})), (vec![second, first, third], 0));

@@ -31,7 +31,7 @@ impl TextEmbedder for Words {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let of = |text: &&str| {
+        let embed = |text: &&str| {
             let mut counts = vec![0.0_f32; 64];
             for word in text.split_whitespace() {
                 counts[word.bytes().map(usize::from).sum::<usize>() % 64] += 1.0;
@@ -39,7 +39,7 @@ impl TextEmbedder for Words {
             let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt();
             counts.into_iter().map(|count| count / length).collect()
         };
-        Ok(texts.iter().map(of).collect())
+        Ok(texts.iter().map(embed).collect())
     }
 }
 

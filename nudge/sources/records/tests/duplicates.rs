@@ -17,7 +17,7 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
         let params = json!({"kind": kind, "title": title, "distinct": true, "context": {"repo": repo}});
         desk.call("upsert", &params)["record"]["id"].as_i64().unwrap()
     };
-    let [one, two, three] =
+    let [base, two, three] =
         ["listen here", "silent here", "listen there"].map(|title| save(&desk, SHOP, "issue", title));
     for (repo, kind, title) in
         [(SHOP, "spec", "enlist here"), ("github.com/acme/docs", "issue", "tinsel here"), (SHOP, "issue", "zzz")]
@@ -26,7 +26,7 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
     }
     let found = desk.call("duplicates", &json!({"context": {"repo": SHOP}}));
     let pairs: Vec<_> = found["duplicates"].as_array().unwrap().iter().map(|pair| &pair["ids"]).collect();
-    assert_eq!(pairs, [&json!([one, two]), &json!([two, three]), &json!([one, three])], "{found}");
+    assert_eq!(pairs, [&json!([base, two]), &json!([two, three]), &json!([base, three])], "{found}");
     assert_eq!(
         (&found["duplicates"][0]["distance"], &found["omitted"], &found["uncompared"]),
         (&json!(0.0), &json!(0), &json!(0))
@@ -41,7 +41,7 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
         assert_eq!(desk.refused("duplicates", &bad).kind(), ErrorKind::Invalid, "{bad}");
     }
     // A merged pair is none, and without a model it says so.
-    desk.call("merge", &json!({"into": one, "ids": [two]}));
+    desk.call("merge", &json!({"into": base, "ids": [two]}));
     assert!(
         desk.call("duplicates", &json!({"project": "*", "max_distance": 0.001}))["duplicates"]
             .as_array()

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 const STORE: &str = "github.com/acme/store";
 
-fn list(desk: &Desk, of: &Value) -> Value {
-    desk.call("list", of)["total"].clone()
+fn list(desk: &Desk, params: &Value) -> Value {
+    desk.call("list", params)["total"].clone()
 }
 
 #[test]
@@ -23,13 +23,13 @@ fn a_project_that_was_renamed_is_one_again() {
     let params = json!({"from": "acme/shop", "into": "acme/store", "context": {"repo": STORE}});
     assert_eq!(desk.call("join_projects", &params), json!({"project": "acme/store", "moved": 2}));
     desk.again();
-    for of in [
+    for params in [
         json!({"context": {"repo": STORE}}),
         json!({"context": {"repo": SHOP}}),
         json!({"project": "acme/shop"}),
         json!({"project": "acme/store"}),
     ] {
-        assert_eq!(list(&desk, &of), 2, "{of}");
+        assert_eq!(list(&desk, &params), 2, "{params}");
     }
     assert_eq!(desk.call("projects", &json!({}))["projects"].as_array().unwrap().len(), 1);
     // An old clone goes on in it, and so does what a record was before.

@@ -38,7 +38,7 @@ impl TextEmbedder for Subjects {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let of = |text: &str| {
+        let embed = |text: &str| {
             let mut sums = vec![0.0, 0.0, 0.0, 0.01];
             for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
                 let subject = SUBJECTS.iter().position(|words| words.contains(&word));
@@ -47,7 +47,7 @@ impl TextEmbedder for Subjects {
             let length = sums.iter().map(|x| x * x).sum::<f32>().sqrt();
             sums.into_iter().map(|x| x / length).collect()
         };
-        Ok(texts.iter().map(|text| of(text)).collect())
+        Ok(texts.iter().map(|text| embed(text)).collect())
     }
 }
 
@@ -148,8 +148,8 @@ impl Desk {
         let desk = Self::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(models));
         desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
         desk.save("Upload of a large file", "nginx answered 413.");
-        for at in 0..20 {
-            desk.save(&format!("Note {at}"), &format!("thing{at}"));
+        for number in 0..20 {
+            desk.save(&format!("Note {number}"), &format!("thing{number}"));
         }
         desk
     }
@@ -196,7 +196,11 @@ impl Desk {
         let told = Suggester::new(100).answer_suggest(event, || SystemClock.now(), offer).unwrap();
         let told = serde_json::to_value(&told).unwrap();
         let told = told["suggestions"].as_array().unwrap().clone();
-        told.iter().map(|one| format!("{}: {}", one["line"].as_str().unwrap(), one["why"].as_str().unwrap())).collect()
+        told.iter()
+            .map(|suggestion| {
+                format!("{}: {}", suggestion["line"].as_str().unwrap(), suggestion["why"].as_str().unwrap())
+            })
+            .collect()
     }
 }
 

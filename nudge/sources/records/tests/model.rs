@@ -63,18 +63,19 @@ fn list(answer: &Value) -> &Vec<Value> {
 }
 
 impl Run {
-    fn id(&self, at: At) -> i64 {
-        self.ids.get(&at).copied().unwrap_or_else(|| 4_711 + i64::try_from(at).unwrap())
+    fn id(&self, number: At) -> i64 {
+        self.ids.get(&number).copied().unwrap_or_else(|| 4_711 + i64::try_from(number).unwrap())
     }
 
     fn at(&self, id: &Value, plain: &Plain) -> At {
-        let here = |(at, its): (&At, &i64)| (*id == *its && plain.stored.here(*at).is_some()).then_some(*at);
+        let here =
+            |(number, its): (&At, &i64)| (*id == *its && plain.stored.here(*number).is_some()).then_some(*number);
         self.ids.iter().find_map(here).unwrap_or_else(|| panic!("{id} is no record"))
     }
 
-    fn number(&mut self, at: At, id: i64) {
+    fn number(&mut self, model_number: At, id: i64) {
         assert!(self.used.insert(id), "a number of another record: {id}");
-        self.ids.insert(at, id);
+        self.ids.insert(model_number, id);
     }
 
     fn change(&mut self, verb: &'static str, params: Value) -> Result<Value, String> {
@@ -118,15 +119,19 @@ impl Run {
                 });
                 self.change("upsert", params)
             }
-            Step::Change { at, title, body, status, expect } => {
+            Step::Change { at: number, title, body, status, expect } => {
                 let params = json!({
-                    "id": self.id(at), "title": title.map(|at| TITLES[at]), "body": body.map(|at| BODIES[at]),
+                    "id": self.id(number), "title": title.map(|at| TITLES[at]), "body": body.map(|at| BODIES[at]),
                     "status": status.map(|at| STATUSES[at]), "if_match_version": expect,
                 });
                 self.change("upsert", params)
             }
-            Step::Delete { at, forever } => self.change("delete", json!({"id": self.id(at), "forever": forever})),
-            Step::Restore { at, version } => self.change("restore", json!({"id": self.id(at), "version": version})),
+            Step::Delete { at: number, forever } => {
+                self.change("delete", json!({"id": self.id(number), "forever": forever}))
+            }
+            Step::Restore { at: number, version } => {
+                self.change("restore", json!({"id": self.id(number), "version": version}))
+            }
             Step::Merge { into, ids } => {
                 self.change("merge", json!({"into": self.id(into), "ids": ids.map(|at| self.id(at))}))
             }
@@ -144,7 +149,7 @@ impl Run {
                 answer.inspect(|_| self.files.push(file))
             }
             Step::Import(ref records) => {
-                let record = |one: &Moved| match one.record(plain.now) {
+                let record = |entry: &Moved| match entry.record(plain.now) {
                     Some(record) => moved(&record),
                     None => {
                         json!({"project": PROJECTS[0], "kind": "issue", "title": "", "status": "open", "created_at": "", "updated_at": ""})
@@ -184,14 +189,14 @@ impl Run {
     fn pairs(&self, plain: &Plain, project: Option<usize>, answer: &Value) {
         let all: Vec<_> = plain.stored.all().collect();
         let (mut sure, mut perhaps) = (0, BTreeMap::new());
-        for (at, (one, record)) in all.iter().enumerate() {
-            for (other, next) in &all[at + 1..] {
+        for (index, (entry, record)) in all.iter().enumerate() {
+            for (other, next) in &all[index + 1..] {
                 let (a, b) = (record.now(), next.now());
                 let is_of_it = project.is_none_or(|name| plain.stored.project(name) == a.project);
                 let distance = a.distance(b);
                 if is_of_it && (a.project, a.kind) == (b.project, b.kind) && distance <= ALIKE + 0.001 {
                     sure += usize::from(distance <= ALIKE - 0.001);
-                    perhaps.insert((*one, *other), distance);
+                    perhaps.insert((*entry, *other), distance);
                 }
             }
         }
@@ -213,21 +218,21 @@ impl Run {
         match (answer, &plain.answer) {
             (Err(reason), Answer::Refused(expected)) => assert_eq!(reason, *expected),
             (Ok(_), Answer::Nothing) => {}
-            (Ok(answer), Answer::Record(at)) => {
+            (Ok(answer), Answer::Record(number)) => {
                 let record = answer.get("record").unwrap_or(&answer);
                 let id = record["id"].as_i64().unwrap();
-                if !self.ids.contains_key(at) {
-                    self.number(*at, id);
-                    self.similar(plain, *at, step, &answer);
+                if !self.ids.contains_key(number) {
+                    self.number(*number, id);
+                    self.similar(plain, *number, step, &answer);
                 }
-                assert_eq!((id, found(record)), (self.ids[at], told(&plain.stored.records[at])));
+                assert_eq!((id, found(record)), (self.ids[number], told(&plain.stored.records[number])));
             }
             (Ok(answer), Answer::Near(near)) => {
                 // It is asked anew when it comes again.
                 self.last = None;
                 assert_eq!(answer["written"], false, "{answer}");
                 let mut named: Vec<_> = list(&answer["near"]).iter().map(|near| near["record"]["id"].clone()).collect();
-                let mut wanted: Vec<_> = near.iter().map(|at| json!(self.ids[at])).collect();
+                let mut wanted: Vec<_> = near.iter().map(|number| json!(self.ids[number])).collect();
                 let by_id = |id: &Value| id.as_i64();
                 assert_eq!(named.len(), wanted.len().min(5), "{answer}");
                 named.sort_by_key(by_id);
@@ -238,19 +243,19 @@ impl Run {
                 let counts = [&answer["imported"], &answer["skipped"], &answer["refused"]];
                 assert_eq!(json!(counts), json!([new.len(), skipped, refused]), "{answer}");
                 let listed = self.desk.call("list", &json!({"project": "*", "limit": 1000}));
-                let mut ids: Vec<_> = list(&listed["records"]).iter().map(|one| one["id"].as_i64().unwrap()).collect();
-                ids.retain(|id| !plain.stored.all().any(|(at, _)| self.ids.get(&at) == Some(id)));
+                let mut ids: Vec<_> = list(&listed["records"]).iter().map(|row| row["id"].as_i64().unwrap()).collect();
+                ids.retain(|id| !plain.stored.all().any(|(number, _)| self.ids.get(&number) == Some(id)));
                 ids.sort_unstable();
                 assert_eq!(ids.len(), new.len(), "{answer}");
-                new.iter().zip(ids).for_each(|(at, id)| self.number(*at, id));
+                new.iter().zip(ids).for_each(|(number, id)| self.number(*number, id));
                 let named = list(&answer["similar"]);
                 if plain.is_meant {
-                    let is_near = |one: &Value| one["like"]["distance"].as_f64().is_none_or(|far| far <= ALIKE);
+                    let is_near = |row: &Value| row["like"]["distance"].as_f64().is_none_or(|far| far <= ALIKE);
                     assert!(similar.len() <= named.len() && named.iter().all(is_near), "{answer}");
                 } else {
-                    let pair = |one: &Value| json!([one["id"], one["like"]["id"]]);
+                    let pair = |row: &Value| json!([row["id"], row["like"]["id"]]);
                     let wanted: Vec<_> =
-                        similar.iter().map(|(at, like)| json!([self.ids[at], self.ids[like]])).collect();
+                        similar.iter().map(|(number, like)| json!([self.ids[number], self.ids[like]])).collect();
                     assert_eq!(named.iter().map(pair).collect::<Vec<_>>(), wanted, "{answer}");
                 }
             }
@@ -262,11 +267,11 @@ impl Run {
     }
 
     /// What is like a new record is named, unless its caller said that it is another matter.
-    fn similar(&self, plain: &Plain, at: At, step: &Step, answer: &Value) {
+    fn similar(&self, plain: &Plain, number: At, step: &Step, answer: &Value) {
         let Step::Save { distinct: false, .. } = step else { return };
         let mut like =
-            if plain.is_meant { plain.stored.near(plain.stored.records[&at].now(), ALIKE) } else { Vec::new() };
-        like.retain(|(_, other)| *other != at);
+            if plain.is_meant { plain.stored.near(plain.stored.records[&number].now(), ALIKE) } else { Vec::new() };
+        like.retain(|(_, other)| *other != number);
         assert!(like.iter().all(|(distance, _)| *distance > NEARLY));
         let named: Vec<_> = answer.get("similar").map(|similar| list(similar).clone()).unwrap_or_default();
         assert_eq!(named.len(), like.len().min(5), "{answer}");
@@ -275,10 +280,10 @@ impl Run {
     }
 
     /// A record says what it should, and knows what it said.
-    fn check(&self, plain: &Plain, at: At) {
-        let Some(id) = self.ids.get(&at) else { panic!("no number of {at}") };
+    fn check(&self, plain: &Plain, number: At) {
+        let Some(id) = self.ids.get(&number) else { panic!("no number of {number}") };
         let params = json!({"id": id, "revisions": true});
-        let Some(record) = plain.stored.here(at) else {
+        let Some(record) = plain.stored.here(number) else {
             assert_eq!(self.desk.refused("get", &params).reason(), "E_NOT_FOUND");
             return;
         };
@@ -297,18 +302,18 @@ impl Run {
         let mut params =
             json!({"kind": kind.map(|at| KINDS[at]), "status": status.map(|at| STATUSES[at]), "limit": 1000});
         match project {
-            Some(at) if here => params["context"] = repo(at),
+            Some(number) if here => params["context"] = repo(number),
             _ => params["project"] = json!(project.map_or("*", |at| PROJECTS[at])),
         }
         let answer = self.desk.call("list", &params);
-        let listed: Vec<_> = list(&answer["records"]).iter().map(|one| one["id"].as_i64().unwrap()).collect();
+        let listed: Vec<_> = list(&answer["records"]).iter().map(|row| row["id"].as_i64().unwrap()).collect();
         let is = |text: &Text| {
-            project.is_none_or(|one| plain.stored.project(one) == text.project)
-                && kind.is_none_or(|one| one == text.kind)
-                && status.is_none_or(|one| one == text.status)
+            project.is_none_or(|wanted_project| plain.stored.project(wanted_project) == text.project)
+                && kind.is_none_or(|wanted_kind| wanted_kind == text.kind)
+                && status.is_none_or(|wanted_status| wanted_status == text.status)
         };
         let mut wanted: Vec<_> = plain.stored.all().filter(|(_, record)| is(record.now())).collect();
-        wanted.sort_by_key(|(at, record)| std::cmp::Reverse((record.changed, *at)));
+        wanted.sort_by_key(|(number, record)| std::cmp::Reverse((record.changed, *number)));
         assert_eq!(listed, wanted.iter().map(|(at, _)| self.ids[at]).collect::<Vec<_>>(), "{params}");
         assert_eq!(answer["total"], wanted.len());
     }
@@ -354,8 +359,8 @@ impl StateMachineTest for Run {
             Step::Search { title } => {
                 let answer = run.desk.call("search", &json!({"query": TITLES[title], "limit": 50, "whole": true}));
                 for hit in list(&answer["results"]) {
-                    let at = run.at(&hit["id"], plain);
-                    assert_eq!(found(hit), told(plain.stored.here(at).unwrap()));
+                    let number = run.at(&hit["id"], plain);
+                    assert_eq!(found(hit), told(plain.stored.here(number).unwrap()));
                 }
             }
             Step::Wait { days } => {
@@ -378,22 +383,24 @@ impl StateMachineTest for Run {
     fn check_invariants(run: &Self, plain: &Plain) {
         run.list(plain, &Step::List { project: None, here: false, kind: None, status: None });
         match plain.answer {
-            Answer::Record(at) => run.check(plain, at),
-            Answer::Joined { .. } | Answer::Imported { .. } => run.ids.keys().for_each(|at| run.check(plain, *at)),
+            Answer::Record(number) => run.check(plain, number),
+            Answer::Joined { .. } | Answer::Imported { .. } => {
+                run.ids.keys().for_each(|number| run.check(plain, *number))
+            }
             _ => {}
         }
     }
 
     fn teardown(run: Self, plain: Plain) {
         assert_eq!(run.ids.len(), plain.made);
-        for (at, record) in &plain.stored.records {
-            run.check(&plain, *at);
+        for (number, record) in &plain.stored.records {
+            run.check(&plain, *number);
             if record.stands == Stands::Gone {
-                assert_eq!(run.desk.refused("restore", &json!({"id": run.ids[at]})).reason(), "E_NOT_FOUND");
+                assert_eq!(run.desk.refused("restore", &json!({"id": run.ids[number]})).reason(), "E_NOT_FOUND");
             }
         }
-        for at in (0..plain.made).filter(|at| !plain.stored.records.contains_key(at)) {
-            run.check(&plain, at);
+        for number in (0..plain.made).filter(|number| !plain.stored.records.contains_key(number)) {
+            run.check(&plain, number);
         }
     }
 }

@@ -40,7 +40,7 @@ fn a_bad_row_of_the_upstreams_keeps_no_other_out() {
     );
     let done = import(&desk, &file);
     assert_eq!((&done["imported"], &done["refused"]), (&json!(1), &json!(5)), "{done}");
-    let reasons: Vec<_> = done["errors"].as_array().unwrap().iter().map(|one| one["reason"].clone()).collect();
+    let reasons: Vec<_> = done["errors"].as_array().unwrap().iter().map(|refusal| refusal["reason"].clone()).collect();
     let title = json!("its title is no text");
     assert_eq!(
         reasons,
@@ -69,7 +69,7 @@ fn what_comes_in_beside_one_of_the_same_title_is_told() {
     let there = desk.save(SHOP, "issue", "Uploads fail", "nginx");
     desk.save(SHOP, "arch", "Logins loop", "");
     let rows: Vec<_> =
-        (1..=120).map(|at| format!("({at}, 1, 'issue', 'uploads FAIL.', 'case {at}', 'open', '', '')")).collect();
+        (1..=120).map(|id| format!("({id}, 1, 'issue', 'uploads FAIL.', 'case {id}', 'open', '', '')")).collect();
     let other = "(200, 1, 'issue', 'Logins loop', '', 'open', '', '')";
     let done = import(&desk, &upstream(&desk, &format!("{},{other}", rows.join(","))));
     let similar = done["similar"].as_array().unwrap();

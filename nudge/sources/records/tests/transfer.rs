@@ -118,8 +118,8 @@ fn an_import_without_room_says_what_is_in_and_goes_on() {
     let count = 250;
     let file = export_file(&desk, count, &body);
     desk.set(&[("records.max_bytes", &(6 << 20).to_string())]);
-    let by = Caller::with_name("test").with_key(Some("import-1"));
-    let refused = desk.by(by, "import", &json!({"file": file})).unwrap_err();
+    let caller = Caller::with_name("test").with_key(Some("import-1"));
+    let refused = desk.by(caller, "import", &json!({"file": file})).unwrap_err();
     let imported = total(&desk);
     assert_eq!((refused.kind(), &refused.data()["imported"]), (ErrorKind::Quota, &imported), "{refused}");
     assert!(imported.as_u64().unwrap() > 100, "the batch without room for all is written up to there: {refused}");
@@ -128,10 +128,10 @@ fn an_import_without_room_says_what_is_in_and_goes_on() {
     assert!(refused.message().ends_with(&said) && refused.message().contains("records.max_bytes"), "{refused}");
     desk.set(&[]);
     let rest = json!(count as u64 - imported.as_u64().unwrap());
-    let done = desk.by(by, "import", &json!({"file": file})).unwrap();
+    let done = desk.by(caller, "import", &json!({"file": file})).unwrap();
     assert_eq!((&done["imported"], &done["skipped"]), (&rest, &imported), "{done}");
     assert_eq!(total(&desk), count);
-    assert_eq!(desk.by(by, "import", &json!({"file": file})).unwrap(), done, "made once");
+    assert_eq!(desk.by(caller, "import", &json!({"file": file})).unwrap(), done, "made once");
 }
 
 /// Promise (sources): An import of records ends soon after its caller has gone.

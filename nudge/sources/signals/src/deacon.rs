@@ -89,7 +89,7 @@ impl Deacon {
             let watched = match self.agents.entry(agent.clone()) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
-                    let quiet_since = active.last_activity.filter(|at| *at <= now).unwrap_or(now);
+                    let quiet_since = active.last_activity.filter(|time| *time <= now).unwrap_or(now);
                     let (answer, work) = (answer.cloned(), active.work.clone());
                     let active_at = Some(quiet_since);
                     entry.insert(WatchedAgent {
@@ -163,14 +163,14 @@ impl Deacon {
 
     /// Moves all times that the deacon waits from, after the clock jumped or the machine slept: no agent is late by
     /// that.
-    pub fn shift_times(&mut self, by: Millis) {
+    pub fn shift_times(&mut self, shift: Millis) {
         for watched in self.agents.values_mut() {
-            watched.quiet_since += by;
+            watched.quiet_since += shift;
             // A signal keeps the time that it came by. When the clock was set back, a signal too many may count as
             // later.
-            watched.active_at = watched.active_at.map(|at| at + by.min(0));
+            watched.active_at = watched.active_at.map(|time| time + shift.min(0));
             if let Some(question) = &mut watched.question {
-                question.asked_at += by;
+                question.asked_at += shift;
             }
         }
     }
@@ -178,7 +178,7 @@ impl Deacon {
     /// Takes times that are ahead of the clock, or before 1970, for `now` or 1970: an earlier deacon had another clock, or
     /// another program wrote the file. Nothing would be due before them, and a mail would be dated by them.
     pub fn drop_times_ahead(&mut self, now: Millis) {
-        let bound = |at: &mut Millis| *at = (*at).min(now).max(0);
+        let bound = |time: &mut Millis| *time = (*time).min(now).max(0);
         for watched in self.agents.values_mut() {
             bound(&mut watched.quiet_since);
             watched.active_at.iter_mut().for_each(bound);

@@ -37,9 +37,9 @@ pub struct EscalationMail {
 
 impl EscalationMail {
     /// Says that `agent` was asked by `from` and showed nothing.
-    pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, at: Millis) -> Self {
+    pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, sent: Millis) -> Self {
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
-        let (asked, timestamp) = (rfc3339::format_time(asked), rfc3339::format_time(at));
+        let (asked, timestamp) = (rfc3339::format_time(asked), rfc3339::format_time(sent));
         Self {
             body: format!(
                 "{agent} has active work{work}, was asked at {asked} whether it is working, and has neither answered nor \

@@ -40,7 +40,7 @@ pub static TABLE: MethodTable<SignalsSource> = MethodTable(&[
         .tool()
         .destructive()
         .inferred(),
-        run: |signals, by, params| answer_typed(params, |params| signals.send(by, params)),
+        run: |signals, caller, params| answer_typed(params, |params| signals.send(caller, params)),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -64,7 +64,7 @@ pub static TABLE: MethodTable<SignalsSource> = MethodTable(&[
         .tool()
         .destructive()
         .inferred(),
-        run: |signals, by, params| answer_typed(params, |params| signals.respond(by, params)),
+        run: |signals, caller, params| answer_typed(params, |params| signals.respond(caller, params)),
     },
     &TableRow {
         method: MethodSpec::new(
@@ -267,7 +267,7 @@ impl SignalListParams {
         hooks.retain(|_, hook| matches!(hook, AgentHook::Active(_)));
         let mut questions: BTreeMap<_, _> = patrol::read_questions(&state)?
             .into_iter()
-            .map(|(agent, at, is_reported)| (agent, (rfc3339::format_time(at), is_reported)))
+            .map(|(agent, asked_at, is_reported)| (agent, (rfc3339::format_time(asked_at), is_reported)))
             .collect();
         agents.extend(hooks.keys().cloned());
         agents.sort();
@@ -280,13 +280,13 @@ impl SignalListParams {
             };
             let work = hooks
                 .remove(&agent)
-                .and_then(|hook| if let AgentHook::Active(one) = hook { Some(one.work) } else { None });
+                .and_then(|hook| if let AgentHook::Active(active) = hook { Some(active.work) } else { None });
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
         // The folder stays when the agent's signal is removed.
-        let has_any = |one: &ListedAgent| {
-            one.signal.is_some() || one.problem.is_some() || one.work.is_some() || one.asked_at.is_some()
+        let has_any = |listed: &ListedAgent| {
+            listed.signal.is_some() || listed.problem.is_some() || listed.work.is_some() || listed.asked_at.is_some()
         };
         let agents = agents.into_iter().map(told).filter(has_any).collect();
         Ok(SignalList { state_dir: state.path().to_string_lossy().into_owned(), agents, omitted })
@@ -302,11 +302,11 @@ fn split_read(read: Option<Result<Signal, String>>) -> (Option<Signal>, Option<S
 }
 
 impl SignalsSource {
-    fn send(&self, by: Caller<'_>, params: SignalSendParams) -> Result<SentSignal> {
-        self.deliver(by, params.prepare_signal()?)
+    fn send(&self, caller: Caller<'_>, params: SignalSendParams) -> Result<SentSignal> {
+        self.deliver(caller, params.prepare_signal()?)
     }
 
-    fn respond(&self, by: Caller<'_>, params: SignalRespondParams) -> Result<SentSignal> {
-        self.deliver(by, params.prepare_answer()?)
+    fn respond(&self, caller: Caller<'_>, params: SignalRespondParams) -> Result<SentSignal> {
+        self.deliver(caller, params.prepare_answer()?)
     }
 }

@@ -39,18 +39,18 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
     };
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
     // A signal that is dated ahead would be the newest for ever.
-    let Some(at) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
-    let offer = make_offer(&agent, &signal, at, request.now);
+    let Some(sent) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
+    let offer = make_offer(&agent, &signal, sent, request.now);
     // After a failure, lines that were told before may be told again, but no signal is told twice.
     let is_told =
         request.is_needless(SOURCE.name, &offer.id) || request.told_offers(SOURCE.name).any(|(id, _)| *id == *offer.id);
-    if is_told || request.now.saturating_sub(at) > MAX_AGE_MS {
+    if is_told || request.now.saturating_sub(sent) > MAX_AGE_MS {
         return (none(), true);
     }
     (SourceOffers { offers: vec![offer], ..none() }, true)
 }
 
-fn make_offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offer {
+fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Offer {
     // Senders that do not look at the file before may give two signals one time.
     let stamp = FixedState::default().hash_one((
         &signal.timestamp,
@@ -63,7 +63,7 @@ fn make_offer(agent: &AgentId, signal: &Signal, at: Millis, now: Millis) -> Offe
     Offer {
         id: format!("{agent} {stamp:016x}").into(),
         name: format!("{} for {agent}", signal.kind.as_str()),
-        line: format_line(signal, at, now),
+        line: format_line(signal, sent, now),
         stamp,
         must: true,
         paths: Vec::new(),
@@ -90,14 +90,14 @@ pub fn guard_signal(signal: &Signal) -> Signal {
 }
 
 /// Formats the line that the model reads. It says that these are words of another agent, not of the user.
-fn format_line(signal: &Signal, at: Millis, now: Millis) -> String {
+fn format_line(signal: &Signal, sent: Millis, now: Millis) -> String {
     let answer = match signal.kind {
         SignalType::NudgeResponse => "",
         _ if signal.requires_response => "; it waits for your answer by nudge_signals_respond",
         _ => "",
     };
     let said = one_line(guard_message(signal), MAX_MESSAGE_CHARS);
-    let (kind, from, when) = (signal.kind.as_str(), &signal.from, format_ago(at, now));
+    let (kind, from, when) = (signal.kind.as_str(), &signal.from, format_ago(sent, now));
     format!("signal {kind} from agent {from}, {when}, in its words: \"{said}\"{answer}")
 }
 

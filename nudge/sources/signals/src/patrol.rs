@@ -67,8 +67,8 @@ struct PatrolIntervals {
 
 impl PatrolIntervals {
     fn new(usual: Option<&str>, own: &[String]) -> Result<Self> {
-        let own = own.iter().map(|one| {
-            let (agent, interval) = one
+        let own = own.iter().map(|entry| {
+            let (agent, interval) = entry
                 .split_once('=')
                 .ok_or_else(|| Error::invalid("`agent_interval` must be AGENT=INTERVAL, such as polecat-alpha=5m."))?;
             Ok((AgentId::new("agent_interval", agent)?, interval_ms("agent_interval", interval)?))
@@ -315,7 +315,7 @@ fn is_order_since(signal: &Signal, active_at: Millis, now: Millis) -> bool {
         Abort | PriorityChange | SyncRequest => true,
         HealthCheck | StallWarning | NudgeResponse => false,
     };
-    is_order && stamp::parse_past(&signal.timestamp, now).is_some_and(|at| at > active_at)
+    is_order && stamp::parse_past(&signal.timestamp, now).is_some_and(|sent| sent > active_at)
 }
 
 #[cfg(test)]

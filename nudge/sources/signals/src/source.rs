@@ -87,7 +87,7 @@ impl SignalsSource {
     }
 
     /// Writes a signal and tells of it.
-    pub(crate) fn deliver(&self, by: Caller<'_>, ready: ReadySignal) -> Result<SentSignal> {
+    pub(crate) fn deliver(&self, caller: Caller<'_>, ready: ReadySignal) -> Result<SentSignal> {
         let ReadySignal { state, to, draft } = ready;
         let mut written = None;
         self.fence.commit(&mut || {
@@ -104,7 +104,7 @@ impl SignalsSource {
             source: SOURCE.name,
             what: "send",
             at: rfc3339::format_time(self.clock.now()),
-            by: by.name.into(),
+            by: caller.name.into(),
             touched: Vec::new(),
             detail: detail.as_object().cloned().unwrap_or_default(),
         }]);

@@ -10,7 +10,7 @@ const MAX_AHEAD_MS: Millis = 60_000;
 
 /// Reads a time that is not ahead of `now` by more than a minute.
 pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
-    parse_stamp(text).filter(|at| *at <= now.saturating_add(MAX_AHEAD_MS))
+    parse_stamp(text).filter(|time| *time <= now.saturating_add(MAX_AHEAD_MS))
 }
 
 /// Reads a time: RFC 3339, or as programs write it: without offset, which is UTC, or one without its colon.
@@ -37,15 +37,16 @@ pub fn parse_stamp(text: &str) -> Option<Millis> {
 /// ```
 pub fn next(now: Millis, stored: Option<&str>) -> String {
     let usual = rfc3339::format_time(now);
-    let Some((stored, at)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
+    let Some((stored, last)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
     // Fractions of a millisecond were cut off.
-    let later = if now > at { usual } else { rfc3339::format_time(at + 1) };
+    let later = if now > last { usual } else { rfc3339::format_time(last + 1) };
     // In another time zone the hours of a text do not show which time is later.
     let local = stored.strip_suffix("+00:00").unwrap_or(stored);
     let in_utc = !local.contains('+') && !local.get(10..).is_some_and(|time| time.contains('-'));
-    let text = if in_utc && *later <= *stored { rfc3339::format_time((at.div_euclid(1000) + 1) * 1000) } else { later };
+    let text =
+        if in_utc && *later <= *stored { rfc3339::format_time((last.div_euclid(1000) + 1) * 1000) } else { later };
     // The last second of the year 9999 has no later one.
-    if parse_stamp(&text).is_some_and(|new| new > at) { text } else { rfc3339::format_time(now) }
+    if parse_stamp(&text).is_some_and(|new| new > last) { text } else { rfc3339::format_time(now) }
 }
 
 /// Returns true when a signal of the time `timestamp` came after one of the time `last_seen`. At the same millisecond,

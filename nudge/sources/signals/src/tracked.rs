@@ -59,7 +59,7 @@ fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
 
 /// True if an index lists a path, whatever the case of its letters, or a folder around it. `None` where it is no index.
 fn is_listed(index: &[u8], path: &str) -> Option<bool> {
-    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let number = |offset: usize| Some(u32::from_be_bytes(index.get(offset..offset + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
@@ -101,32 +101,32 @@ impl IndexEntries<'_> {
     /// Reads the name of the next entry.
     fn next(&mut self) -> Option<()> {
         let start = self.at;
-        let mut at = start + FIXED_BYTES + self.object_bytes;
-        let flags = u16::from_be_bytes(self.index.get(at..at + 2)?.try_into().ok()?);
-        at += if flags & EXTENDED == 0 { 2 } else { 4 };
+        let mut offset = start + FIXED_BYTES + self.object_bytes;
+        let flags = u16::from_be_bytes(self.index.get(offset..offset + 2)?.try_into().ok()?);
+        offset += if flags & EXTENDED == 0 { 2 } else { 4 };
         if self.version == 4 {
-            let mut byte = *self.index.get(at)?;
-            at += 1;
+            let mut byte = *self.index.get(offset)?;
+            offset += 1;
             let mut stripped = usize::from(byte & 0x7f);
             while byte & 0x80 != 0 {
-                byte = *self.index.get(at)?;
-                at += 1;
+                byte = *self.index.get(offset)?;
+                offset += 1;
                 stripped = (stripped.checked_add(1)?.checked_mul(128)?).checked_add(usize::from(byte & 0x7f))?;
             }
             self.name.truncate(self.name.len().checked_sub(stripped)?);
         } else {
             self.name.clear();
         }
-        let rest = self.index.get(at..)?;
+        let rest = self.index.get(offset..)?;
         let length = rest.iter().position(|byte| *byte == 0)?;
         let said = usize::from(flags & NAME_MASK);
         self.name.extend(&rest[..length]);
         if said < usize::from(NAME_MASK) && said != self.name.len() {
             return None;
         }
-        at += length + 1;
+        offset += length + 1;
         // Entries before version 4 are as long as a multiple of eight.
-        self.at = if self.version == 4 { at } else { start + (at - start).next_multiple_of(8) };
+        self.at = if self.version == 4 { offset } else { start + (offset - start).next_multiple_of(8) };
         Some(())
     }
 }

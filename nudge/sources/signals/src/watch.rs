@@ -62,7 +62,8 @@ pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -
         for agent in agents {
             let found = state.inbox(&agent).read()?.and_then(Result::ok);
             let before = seen.insert(agent.clone(), found.clone());
-            let Some(signal) = found.filter(|found| before.as_ref().is_none_or(|one| one.as_ref() != Some(found)))
+            let Some(signal) =
+                found.filter(|found| before.as_ref().is_none_or(|earlier| earlier.as_ref() != Some(found)))
             else {
                 continue;
             };
@@ -97,7 +98,8 @@ fn list_folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
 fn format_line(agent: &AgentId, signal: &Signal, now: Millis) -> String {
     let answer = signal.requires_response && signal.kind != SignalType::NudgeResponse;
     let answer = if answer { " (waits for an answer)" } else { "" };
-    let when = stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |at| format_ago(at, now));
+    let when =
+        stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |sent| format_ago(sent, now));
     let said = one_line(&signal.message, MAX_MESSAGE_CHARS);
     format!("{agent}: {} from {}, {when}: {said}{answer}", signal.kind.as_str(), signal.from)
 }

@@ -88,8 +88,8 @@ impl Plain {
 
     fn send(&mut self, to: Agent, signal: Signal) {
         // Later than the one it replaces, also within a tick and when the clock went back.
-        let at = self.signal(to).map_or(self.now, |old| self.now.max(old.at + 1));
-        let signal = Signal { at, ..signal };
+        let sent = self.signal(to).map_or(self.now, |old| self.now.max(old.at + 1));
+        let signal = Signal { at: sent, ..signal };
         self.known.insert(to);
         self.files.insert(to, File::Signal(signal));
         self.told = Ok(Some(signal));
@@ -190,8 +190,8 @@ impl Run {
     /// Whether these five fields are the signal.
     fn assert_is(found: &Value, signal: &Signal) {
         let fields = [&found["from"], &found["type"], &found["requires_response"], &found["timestamp"]];
-        let at = rfc3339::format_time(signal.at);
-        assert_eq!(json!(fields), json!([AGENTS[signal.from], TYPES[signal.kind], signal.requires, at]), "{found}");
+        let sent = rfc3339::format_time(signal.at);
+        assert_eq!(json!(fields), json!([AGENTS[signal.from], TYPES[signal.kind], signal.requires, sent]), "{found}");
         match message(signal.words) {
             Some("stop what you do") => assert_eq!(found["message"], "stop what you do"),
             _ => assert!(found["message"].as_str().is_some_and(|text| !text.is_empty()), "{found}"),
@@ -259,15 +259,15 @@ impl StateMachineTest for Run {
     fn check_invariants(run: &Self, plain: &Plain) {
         let listed = run.call("list", json!({})).unwrap();
         let agents = listed["agents"].as_array().unwrap();
-        let names: Vec<_> = agents.iter().map(|one| one["agent"].as_str().unwrap()).collect();
+        let names: Vec<_> = agents.iter().map(|agent| agent["agent"].as_str().unwrap()).collect();
         let with_file: Vec<_> = plain.files.keys().map(|agent| AGENTS[*agent]).collect();
         assert_eq!(names, with_file);
-        for one in agents {
-            let agent = AGENTS.iter().position(|name| one["agent"] == *name).unwrap();
+        for listed in agents {
+            let agent = AGENTS.iter().position(|name| listed["agent"] == *name).unwrap();
             match plain.files.get(&agent) {
-                Some(File::Signal(signal)) => Self::assert_is(one, signal),
-                Some(File::Spoilt) => assert!(one["from"].is_null() && one["problem"].is_string(), "{one}"),
-                None => unreachable!("{one}"),
+                Some(File::Signal(signal)) => Self::assert_is(listed, signal),
+                Some(File::Spoilt) => assert!(listed["from"].is_null() && listed["problem"].is_string(), "{listed}"),
+                None => unreachable!("{listed}"),
             }
         }
         for agent in &plain.known {

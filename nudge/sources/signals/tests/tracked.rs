@@ -33,8 +33,8 @@ fn tracked_files_are_known_by_the_index_of_git() {
             fs::create_dir_all(own.join(agent)).unwrap();
             fs::write(own.join(agent).join("latest.json"), "{}").unwrap();
         }
-        for at in 0..40 {
-            fs::write(top.join(format!("f{}{at}", "x".repeat(at))), "").unwrap();
+        for length in 0..40 {
+            fs::write(top.join(format!("f{}{length}", "x".repeat(length))), "").unwrap();
         }
         let came = own.join("came/latest.json");
         assert!(!is_tracked(&came), "there is no index yet");

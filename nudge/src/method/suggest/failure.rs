@@ -131,8 +131,8 @@ impl<'a> CommandFailure<'a> {
     fn tells_of_what_is_missing(&self, hint: &Hint) -> Option<&str> {
         let is_word = |text: &str, program: &str| {
             let beside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-            text.match_indices(program).any(|(at, _)| {
-                !beside(text[..at].chars().next_back()) && !beside(text[at + program.len()..].chars().next())
+            text.match_indices(program).any(|(start, _)| {
+                !beside(text[..start].chars().next_back()) && !beside(text[start + program.len()..].chars().next())
             })
         };
         if !self.not_found || hint.value().is_command() {
@@ -294,11 +294,11 @@ struct ProgramLines {
 impl ProgramLines {
     fn read(failure: &CommandFailure, found: &[HintHit]) -> Self {
         let Some(failed) = &failure.line else { return Self::default() };
-        let of = |found: &HintHit| {
+        let parse_command = |found: &HintHit| {
             let text = found.hint.value().command_line().filter(|_| failure.speaks_of_a_program(&found.hint))?;
             Some((found.row, shell::parse(text)?))
         };
-        let mut lines = Self { by_row: found.iter().filter_map(of).collect(), ..Self::default() };
+        let mut lines = Self { by_row: found.iter().filter_map(parse_command).collect(), ..Self::default() };
         // Hints that stay behind decide nothing about the others.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));

@@ -77,7 +77,7 @@ fn plain_bytes(text: &str, most: usize) -> usize {
     // Bytes are added up, and no loop ends early, so that many are looked at in one step: a start asks this of each hint.
     let hidden = bytes.iter().fold(0, |so_far, byte| so_far | u8::from(!matches!(byte, b' '..=b'~')));
     let doubled =
-        bytes.iter().zip(rest).fold(0, |so_far, (one, next)| so_far | u8::from((*one, *next) == (b' ', b' ')));
+        bytes.iter().zip(rest).fold(0, |so_far, (byte, next)| so_far | u8::from((*byte, *next) == (b' ', b' ')));
     let is_plain = hidden == 0 && doubled == 0 && *first != b' ';
     if is_plain { bytes.len() - usize::from(bytes.ends_with(b" ")) } else { 0 }
 }

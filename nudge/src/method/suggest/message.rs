@@ -50,16 +50,16 @@ fn has_quotes(text: &str) -> bool {
 fn find_quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     let stands_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut from = None;
-    text.match_indices(quote).filter_map(move |(at, _)| {
-        let after = at + quote.len_utf8();
+    text.match_indices(quote).filter_map(move |(start, _)| {
+        let after = start + quote.len_utf8();
         match from {
-            None if !stands_in_word(text[..at].chars().next_back()) => {
+            None if !stands_in_word(text[..start].chars().next_back()) => {
                 from = Some(after);
                 None
             }
             Some(begin) if !stands_in_word(text[after..].chars().next()) => {
                 from = None;
-                text.get(begin..at)
+                text.get(begin..start)
             }
             _ => None,
         }
@@ -78,7 +78,7 @@ fn iter_triples(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
 }
 
 fn make_triple(words: &[TextWord]) -> [Box<str>; ROW] {
-    std::array::from_fn(|at| words[at].folded.clone())
+    std::array::from_fn(|index| words[index].folded.clone())
 }
 
 #[cfg(test)]

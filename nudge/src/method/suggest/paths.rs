@@ -34,7 +34,7 @@ pub(crate) fn find_paths(value: &HintValue) -> Vec<String> {
                 let script = command.words.get(1).filter(|_| INTERPRETERS.contains(&&*command.program));
                 let script = script.filter(|script| has_ending(script) && is_relative(script));
                 let words = command.words.iter().enumerate();
-                let words = words.filter(|(at, word)| is_path(word) || *at == 0 && is_program(word));
+                let words = words.filter(|(index, word)| is_path(word) || *index == 0 && is_program(word));
                 for word in words.map(|(_, word)| word).chain(script).filter(|_| own) {
                     add(inside(word).trim_start_matches('/').to_owned());
                 }

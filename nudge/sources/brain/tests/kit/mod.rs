@@ -70,9 +70,9 @@ impl Desk {
         fs::write(self.path(path), text).unwrap();
     }
 
-    pub fn by(&self, by: Caller<'_>, verb: &str, params: &Value) -> Result<Value, Error> {
+    pub fn by(&self, caller: Caller<'_>, verb: &str, params: &Value) -> Result<Value, Error> {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        let answer = self.source.call_by(by, &format!("nudge.brain.{verb}"), &params)?;
+        let answer = self.source.call_by(caller, &format!("nudge.brain.{verb}"), &params)?;
         Ok(serde_json::from_str(answer.get()).unwrap())
     }
 

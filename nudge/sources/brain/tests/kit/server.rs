@@ -133,12 +133,12 @@ pub fn settings() -> Option<Vec<(&'static str, String)>> {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
         return None;
     };
-    let of = |name: &str| env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
+    let variable = |name: &str| env::var(format!("NUDGE_TEST_BOLT_{name}")).unwrap_or_default();
     Some(vec![
         ("brain.bolt", address),
-        ("brain.bolt_user", of("USER")),
-        ("brain.bolt_password", of("PASSWORD")),
-        ("brain.bolt_database", of("DATABASE")),
+        ("brain.bolt_user", variable("USER")),
+        ("brain.bolt_password", variable("PASSWORD")),
+        ("brain.bolt_database", variable("DATABASE")),
     ])
 }
 

@@ -116,14 +116,14 @@ fn skip_type(text: &str) -> &str {
         return text;
     }
     let mut depth = 0;
-    for (at, c) in text.char_indices() {
+    for (index, c) in text.char_indices() {
         match c {
             '{' => depth += 1,
             '}' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            return text.get(at + 1..).unwrap_or_default().trim_start();
+            return text.get(index + 1..).unwrap_or_default().trim_start();
         }
     }
     ""

@@ -9,12 +9,13 @@ const MAX_LOOKED_AT: usize = 5_000;
 /// names.
 pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId)]) {
     let mut marks: Vec<NameBinding<CompactNumber>> = Vec::new();
-    for (name, at, value) in all.iter().take(MAX_LOOKED_AT) {
-        let seen = facts.bindings_of(*name).filter(|b| b.from <= *at && *at < b.to);
+    for (name, offset, value) in all.iter().take(MAX_LOOKED_AT) {
+        let seen = facts.bindings_of(*name).filter(|b| b.from <= *offset && *offset < b.to);
         let Some(declared) = seen.max_by_key(|binding| binding.from).filter(|b| is_open(facts, b, *value)) else {
             continue;
         };
-        let mark = NameBinding { at: *at, sure: 0, bound: BindingTarget::Value(ExprId::NONE), ..declared }.into_of();
+        let mark =
+            NameBinding { at: *offset, sure: 0, bound: BindingTarget::Value(ExprId::NONE), ..declared }.into_of();
         if !marks.iter().any(|known| (known.name, known.from, known.to) == (mark.name, mark.from, mark.to)) {
             marks.push(mark);
         }

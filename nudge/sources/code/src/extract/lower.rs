@@ -27,11 +27,11 @@ impl TreeWalk<'_> {
     /// A child by field, the first named child for `""`.
     pub fn find_child<'t>(&self, node: Syntax<'t>, field: &str) -> Option<Syntax<'t>> {
         if field.is_empty() {
-            let mut at = node.named_child(0)?;
-            while self.grammar.row_of(at).comment {
-                at = at.next_named_sibling()?;
+            let mut child = node.named_child(0)?;
+            while self.grammar.row_of(child).comment {
+                child = child.next_named_sibling()?;
             }
-            return Some(at);
+            return Some(child);
         }
         self.child_by_field(node, field)
     }
@@ -50,58 +50,58 @@ impl TreeWalk<'_> {
 
     /// Lowers an expression or type. Goes down the side of the receivers, then up again.
     pub fn lower_expr(&mut self, node: Syntax<'_>) -> ExprId {
-        let mut at = node;
+        let mut target = node;
         let mut steps = Vec::new();
         let mut value = loop {
             if steps.len() > CHAIN_MAX {
                 return ExprId::NONE;
             }
-            let Some(shape) = self.grammar.row_of(at).shape else { return ExprId::NONE };
+            let Some(shape) = self.grammar.row_of(target).shape else { return ExprId::NONE };
             let (next, step) = match shape {
-                SyntaxShape::Member(of, name) => {
-                    let name = self.find_child(at, name).map_or(NameId::NONE, |name| self.name_of(name));
-                    (of, Some(LowerStep::Member(name)))
+                SyntaxShape::Member(inner, name) => {
+                    let name = self.find_child(target, name).map_or(NameId::NONE, |name| self.name_of(name));
+                    (inner, Some(LowerStep::Member(name)))
                 }
-                SyntaxShape::Static(of, name) => {
-                    let name = self.find_child(at, name).map_or(NameId::NONE, |name| self.name_of(name));
-                    (of, Some(LowerStep::Static(name)))
+                SyntaxShape::Static(inner, name) => {
+                    let name = self.find_child(target, name).map_or(NameId::NONE, |name| self.name_of(name));
+                    (inner, Some(LowerStep::Static(name)))
                 }
-                SyntaxShape::Invoke(of, name) => {
-                    let Some(method) = self.find_child(at, name) else { return ExprId::NONE };
+                SyntaxShape::Invoke(inner, name) => {
+                    let Some(method) = self.find_child(target, name) else { return ExprId::NONE };
                     let name = self.name_of(method);
                     steps.push(LowerStep::Call);
-                    if self.find_child(at, of).is_none() {
+                    if self.find_child(target, inner).is_none() {
                         break self.add_expr(Expr::Name(name));
                     }
-                    (of, Some(LowerStep::Member(name)))
+                    (inner, Some(LowerStep::Member(name)))
                 }
-                SyntaxShape::CallOr(of, own) => {
-                    let other = own(self, at);
+                SyntaxShape::CallOr(inner, own) => {
+                    let other = own(self, target);
                     if !other.is_none() {
                         break other;
                     }
-                    (of, Some(LowerStep::Call))
+                    (inner, Some(LowerStep::Call))
                 }
-                SyntaxShape::Call(of) => (of, Some(LowerStep::Call)),
-                SyntaxShape::Of(of) => (of, Some(LowerStep::Of)),
-                SyntaxShape::Inner(of) => (of, Some(LowerStep::Inner)),
-                SyntaxShape::Item(of) => (of, Some(LowerStep::Item)),
-                SyntaxShape::Pass(of) => (of, None),
-                SyntaxShape::Apply(of, args) => {
-                    let args = self.find_child(at, args).map_or(ExprId::NONE, |args| self.lower_all(args));
-                    (of, Some(LowerStep::Apply(args)))
+                SyntaxShape::Call(inner) => (inner, Some(LowerStep::Call)),
+                SyntaxShape::Of(inner) => (inner, Some(LowerStep::Of)),
+                SyntaxShape::Inner(inner) => (inner, Some(LowerStep::Inner)),
+                SyntaxShape::Item(inner) => (inner, Some(LowerStep::Item)),
+                SyntaxShape::Pass(inner) => (inner, None),
+                SyntaxShape::Apply(inner, args) => {
+                    let args = self.find_child(target, args).map_or(ExprId::NONE, |args| self.lower_all(args));
+                    (inner, Some(LowerStep::Apply(args)))
                 }
-                leaf => break self.lower_leaf(at, leaf),
+                leaf => break self.lower_leaf(target, leaf),
             };
             steps.extend(step);
-            let Some(child) = self.find_child(at, next) else {
+            let Some(child) = self.find_child(target, next) else {
                 // A path that begins with its separator.
                 match steps.pop() {
                     Some(LowerStep::Static(name)) => break self.add_expr(Expr::Name(name)),
                     _ => return ExprId::NONE,
                 }
             };
-            at = child;
+            target = child;
         };
         while let Some(step) = steps.pop() {
             if value.is_none() {
@@ -120,13 +120,13 @@ impl TreeWalk<'_> {
         value
     }
 
-    fn lower_leaf(&mut self, at: Syntax<'_>, shape: SyntaxShape) -> ExprId {
+    fn lower_leaf(&mut self, leaf: Syntax<'_>, shape: SyntaxShape) -> ExprId {
         match shape {
-            SyntaxShape::Name if self.language == CodeLanguage::Rust && self.node_text(at) == "Self" => {
+            SyntaxShape::Name if self.language == CodeLanguage::Rust && self.node_text(leaf) == "Self" => {
                 self.add_expr(Expr::SelfType)
             }
             SyntaxShape::Name => {
-                let name = self.name_of(at);
+                let name = self.name_of(leaf);
                 if name.is_none() { ExprId::NONE } else { self.add_expr(Expr::Name(name)) }
             }
             SyntaxShape::Null => self.add_expr(Expr::Null),
@@ -134,12 +134,12 @@ impl TreeWalk<'_> {
             SyntaxShape::Super => self.add_expr(Expr::Super),
             SyntaxShape::Literal(name) => self.add_literal(name),
             SyntaxShape::Tuple(name) => {
-                let args = self.lower_all(at);
-                let of = self.add_literal(name);
-                self.add_expr(Expr::Apply(of, args))
+                let args = self.lower_all(leaf);
+                let base = self.add_literal(name);
+                self.add_expr(Expr::Apply(base, args))
             }
             SyntaxShape::Either(left, right) => {
-                let (Some(left), Some(right)) = (self.find_child(at, left), self.find_child(at, right)) else {
+                let (Some(left), Some(right)) = (self.find_child(leaf, left), self.find_child(leaf, right)) else {
                     return ExprId::NONE;
                 };
                 self.run_nested(|walk| {
@@ -147,7 +147,7 @@ impl TreeWalk<'_> {
                     walk.add_either(left, right)
                 })
             }
-            SyntaxShape::Own(lower) => self.run_nested(|walk| lower(walk, at)),
+            SyntaxShape::Own(lower) => self.run_nested(|walk| lower(walk, leaf)),
             _ => ExprId::NONE,
         }
     }
@@ -192,22 +192,24 @@ impl TreeWalk<'_> {
 
     /// Notes a call of the given callee, with the place of its name.
     pub fn call_of(&mut self, callee: Syntax<'_>, macro_: bool) {
-        let mut at = callee;
+        let mut current = callee;
         for _ in 0..16 {
-            let name = match self.grammar.row_of(at).shape {
-                Some(SyntaxShape::Name) => Some(at),
-                Some(SyntaxShape::Member(_, name) | SyntaxShape::Static(_, name)) => self.find_child(at, name),
-                Some(SyntaxShape::Pass(of) | SyntaxShape::Apply(of, _)) => match self.find_child(at, of) {
-                    Some(child) => {
-                        at = child;
-                        continue;
+            let name = match self.grammar.row_of(current).shape {
+                Some(SyntaxShape::Name) => Some(current),
+                Some(SyntaxShape::Member(_, name) | SyntaxShape::Static(_, name)) => self.find_child(current, name),
+                Some(SyntaxShape::Pass(field) | SyntaxShape::Apply(field, _)) => {
+                    match self.find_child(current, field) {
+                        Some(child) => {
+                            current = child;
+                            continue;
+                        }
+                        None => None,
                     }
-                    None => None,
-                },
+                }
                 _ => None,
             };
             if let Some(name) = name {
-                let callee = self.lower_expr(at);
+                let callee = self.lower_expr(current);
                 let text = self.name_of(name);
                 self.call(text, callee, name, macro_);
             }

@@ -118,23 +118,23 @@ fn section<T>(out: &mut String, title: &str, all: &[T], line: impl Fn(&T) -> Str
 }
 
 fn bound(facts: &FileFacts, binding: &NameBinding) -> String {
-    let NameBinding { name, from, to, at, sure, bound } = binding;
+    let NameBinding { name, from, to, at: offset, sure, bound } = binding;
     let to = if *to == u32::MAX { "end".to_owned() } else { to.to_string() };
     let sure = if *sure == u32::MAX { "end".to_owned() } else { sure.to_string() };
     let what = match bound {
         BindingTarget::Node(node) => format!("node {}", facts.node_by_number(*node).map_or("-", |view| view.qual())),
         BindingTarget::Import(import) => format!("import {import}"),
         BindingTarget::Value(value) => expr(facts, *value),
-        BindingTarget::Param(value, of) => {
+        BindingTarget::Param(value, owner) => {
             format!(
                 "parameter {} of {}",
                 expr(facts, *value),
-                facts.node_by_number(*of).map_or("-", |view| view.qual())
+                facts.node_by_number(*owner).map_or("-", |view| view.qual())
             )
         }
         BindingTarget::TypeParam(bounds, number) => format!("type parameter {number} {}", expr(facts, *bounds)),
     };
-    format!("{} {from}-{to} at {at} sure {sure}: {what}", facts.text_of(*name))
+    format!("{} {from}-{to} at {offset} sure {sure}: {what}", facts.text_of(*name))
 }
 
 /// An expression with those in it, in the place of their numbers.

@@ -65,12 +65,12 @@ fn find_params<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax
 /// Hashes the text outside all nodes.
 pub(super) fn hash_rest(src: &str, nodes: &[CodeNode]) -> Hash {
     let mut hasher = blake3::Hasher::new();
-    let mut at = 0;
+    let mut offset = 0;
     for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
-        hasher.update(src.as_bytes().get(at..span.byte as usize).unwrap_or_default());
-        at = at.max(span.end as usize);
+        hasher.update(src.as_bytes().get(offset..span.byte as usize).unwrap_or_default());
+        offset = offset.max(span.end as usize);
     }
-    hasher.update(src.as_bytes().get(at..).unwrap_or_default());
+    hasher.update(src.as_bytes().get(offset..).unwrap_or_default());
     crate::facts::hash(hasher.finalize().as_bytes())
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_callers_see_of_parameters() {
-        for (path, one, other, is_same) in [
+        for (path, first, other, is_same) in [
             ("a.ts", "function f(a: string, b?: X) {}", "function f(\n  a: number, // a\n  b?: Y,\n) {}", true),
             ("a.ts", "function f(a, b) {}", "function f(a, b = 1) {}", false),
             ("a.ts", "const f = (a = 1) => a;", "const f = (a = 2): number => a;", true),
@@ -98,7 +98,7 @@ mod tests {
             ("a.c", "int f(int a) { return 1; }", "int\nf(int a)\n{ return 2; }", true),
             ("a.c", "int f(int a) { return 1; }", "int f(int a, int b) { return 1; }", false),
         ] {
-            assert_eq!(takes(path, one) == takes(path, other), is_same, "{one} and {other}");
+            assert_eq!(takes(path, first) == takes(path, other), is_same, "{first} and {other}");
         }
     }
 }

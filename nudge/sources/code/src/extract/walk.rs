@@ -164,7 +164,7 @@ impl<'a> TreeWalk<'a> {
 
     fn note_comment(&mut self, node: Syntax<'_>) {
         let (from, to) = (node.start_byte(), node.end_byte());
-        let line = self.src[..from].rfind('\n').map_or(0, |at| at + 1);
+        let line = self.src[..from].rfind('\n').map_or(0, |newline| newline + 1);
         if !self.src[line..from].trim().is_empty() {
             return;
         }
@@ -364,52 +364,52 @@ impl<'a> TreeWalk<'a> {
 
     /// The last name of a type.
     pub fn path_of(&self, ty: ExprId) -> String {
-        let mut at = ty;
+        let mut current = ty;
         for _ in 0..16 {
-            match self.exprs.get(at) {
+            match self.exprs.get(current) {
                 Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) | Expr::Literal(name)) => {
                     return self.names.get(name).to_owned();
                 }
-                Some(Expr::Apply(of, _) | Expr::Of(of)) => at = of,
+                Some(Expr::Apply(inner, _) | Expr::Of(inner)) => current = inner,
                 _ => break,
             }
         }
         String::from("_")
     }
 
-    pub fn add_binding(&mut self, name: NameId, from: u32, to: u32, at: u32, bound: BindingTarget) {
-        self.bind_until(name, from, to, at, to, bound);
+    pub fn add_binding(&mut self, name: NameId, from: u32, to: u32, offset: u32, bound: BindingTarget) {
+        self.bind_until(name, from, to, offset, to, bound);
     }
 
-    pub fn bind_until(&mut self, name: NameId, from: u32, to: u32, at: u32, sure: u32, bound: BindingTarget) {
+    pub fn bind_until(&mut self, name: NameId, from: u32, to: u32, offset: u32, sure: u32, bound: BindingTarget) {
         if !name.is_none() {
-            self.facts.bindings.push(NameBinding { name, from, to, at, sure, bound }.into_of());
+            self.facts.bindings.push(NameBinding { name, from, to, at: offset, sure, bound }.into_of());
         }
     }
 
-    pub fn add_field(&mut self, owner: u32, name: NameId, value: ExprId, at: u32) {
+    pub fn add_field(&mut self, owner: u32, name: NameId, value: ExprId, offset: u32) {
         if !name.is_none() {
-            self.facts.fields.push(FieldFact { name, owner: owner.into(), value, at: at.into() });
+            self.facts.fields.push(FieldFact { name, owner: owner.into(), value, at: offset.into() });
         }
     }
 
-    pub fn add_result(&mut self, node: u32, value: ExprId, at: u32) {
+    pub fn add_result(&mut self, node: u32, value: ExprId, offset: u32) {
         // More than a few results say nothing that is certain.
         if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
         {
-            self.facts.gives.push(ResultFact { node: node.into(), value, at: at.into() });
+            self.facts.gives.push(ResultFact { node: node.into(), value, at: offset.into() });
         }
     }
 
     /// Notes code that is there only in some builds.
-    pub fn add_condition(&mut self, when: &'a str, of: Syntax<'_>) {
+    pub fn add_condition(&mut self, when: &'a str, target: Syntax<'_>) {
         let when = self.names.name(when);
-        let end_line = u32::try_from(of.end_position().row + 1).unwrap_or(u32::MAX);
+        let end_line = u32::try_from(target.end_position().row + 1).unwrap_or(u32::MAX);
         self.facts.conditions.push(BuildCondition {
             when,
-            from: start_byte(of),
-            to: end_byte(of),
-            line: line_number(of),
+            from: start_byte(target),
+            to: end_byte(target),
+            line: line_number(target),
             end_line,
         });
     }
@@ -437,18 +437,18 @@ impl<'a> TreeWalk<'a> {
         self.facts.nodes[node as usize].bases = (to_number(from).into(), to_number(self.facts.bases.len()).into());
     }
 
-    pub fn impl_block(&mut self, of: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
-        self.facts.impls.push(ImplBlock { of, tr, from: start_byte(node), to: end_byte(node) });
+    pub fn impl_block(&mut self, owner: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
+        self.facts.impls.push(ImplBlock { of: owner, tr, from: start_byte(node), to: end_byte(node) });
         to_number(self.facts.impls.len() - 1)
     }
 
-    pub fn add_import(&mut self, module: &str, name: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+    pub fn add_import(&mut self, module: &str, name: &str, alias: &str, statement: Syntax<'_>, reexport: bool) {
         let WalkFrame { from, to, .. } = self.name_frame();
         let import = ImportFact {
             module: self.names.intern_made(module),
             name: if name.is_empty() { NameId::NONE } else { self.names.intern_made(name) },
             alias: if alias.is_empty() { NameId::NONE } else { self.names.intern_made(alias) },
-            line: line_number(at).into(),
+            line: line_number(statement).into(),
             from: from.into(),
             to: to.into(),
             reexport,
@@ -459,11 +459,11 @@ impl<'a> TreeWalk<'a> {
     }
 
     /// Notes a call; `at` is the name that is called.
-    pub fn call(&mut self, name: NameId, callee: ExprId, at: Syntax<'_>, macro_: bool) {
+    pub fn call(&mut self, name: NameId, callee: ExprId, site: Syntax<'_>, macro_: bool) {
         if name.is_none() || callee.is_none() {
             return;
         }
-        let [within, byte, line] = [self.current_node(), start_byte(at), line_number(at)].map(CompactNumber::new);
+        let [within, byte, line] = [self.current_node(), start_byte(site), line_number(site)].map(CompactNumber::new);
         self.facts.calls.push(CallFact { within, callee, byte, line, macro_ });
     }
 

@@ -94,22 +94,22 @@ impl ExprTable {
     /// Returns a dotted path as written; empty for anything else.
     pub fn dotted_path(&self, id: ExprId, names: &NameTable) -> String {
         let mut parts = Vec::new();
-        let mut at = id;
+        let mut current = id;
         while parts.len() < 32 {
-            match self.get(at) {
+            match self.get(current) {
                 Some(Expr::Name(name)) => {
                     parts.push(("", names.get(name)));
                     break;
                 }
-                Some(Expr::Member(of, name)) => {
+                Some(Expr::Member(inner, name)) => {
                     parts.push((".", names.get(name)));
-                    at = of;
+                    current = inner;
                 }
-                Some(Expr::Static(of, name)) => {
+                Some(Expr::Static(inner, name)) => {
                     parts.push(("::", names.get(name)));
-                    at = of;
+                    current = inner;
                 }
-                Some(Expr::Apply(of, _) | Expr::Of(of)) => at = of,
+                Some(Expr::Apply(inner, _) | Expr::Of(inner)) => current = inner,
                 Some(Expr::SelfType) => {
                     parts.push(("", "Self"));
                     break;

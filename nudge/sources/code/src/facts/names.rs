@@ -40,15 +40,15 @@ pub(crate) struct NameTable {
 
 impl NameTable {
     pub fn get(&self, name: NameId) -> &str {
-        let at = name.0.get() as usize;
-        let Some(&end) = self.ends.get(at) else { return "" };
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before].get());
+        let index = name.0.get() as usize;
+        let Some(&end) = self.ends.get(index) else { return "" };
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before].get());
         self.text.get(start as usize..end.get() as usize).unwrap_or_default()
     }
 
     /// The number of a string, if the file has it.
     pub fn find(&self, text: &str) -> Option<NameId> {
-        self.order.binary_search_by(|&n| self.get(NameId(n)).cmp(text)).ok().map(|at| NameId(self.order[at]))
+        self.order.binary_search_by(|&n| self.get(NameId(n)).cmp(text)).ok().map(|index| NameId(self.order[index]))
     }
 
     pub fn memory_bytes(&self) -> usize {

@@ -69,14 +69,14 @@ impl LinkCache {
 
     /// About the bytes that it takes beside itself.
     pub fn memory_bytes(&self) -> usize {
-        let of = |links: &Arc<NodeLinks>| {
+        let count_bytes = |links: &Arc<NodeLinks>| {
             let to = links.callers.get().map_or(0, |callers| size_of_val(&*callers.edges));
             let from = links.callees.get().map_or(0, |callees| size_of_val(&**callees));
             let tests = links.tests.get().map_or(0, |tests| size_of_val(&*tests.links));
             size_of::<NodeLinks>() + to + from + tests
         };
         let names: usize = self.named.lock().keys().map(|name| name.len() + size_of::<(Box<str>, NodeId)>()).sum();
-        self.links.lock().values().map(of).sum::<usize>() + names
+        self.links.lock().values().map(count_bytes).sum::<usize>() + names
     }
 }
 

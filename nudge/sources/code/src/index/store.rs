@@ -198,7 +198,7 @@ impl FileStore {
             return slots;
         }
         let path = |slot: &u32| self.file_at(*slot).map(|file| &file.path);
-        slots.sort_unstable_by(|one, other| path(one).cmp(&path(other)));
+        slots.sort_unstable_by(|slot, other| path(slot).cmp(&path(other)));
         slots
     }
 
@@ -251,11 +251,11 @@ impl FileStore {
 
 /// The last name of a type's path.
 pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<NameId> {
-    let mut at = ty;
+    let mut current = ty;
     for _ in 0..16 {
-        match facts.exprs.get(at)? {
+        match facts.exprs.get(current)? {
             Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) => return Some(name),
-            Expr::Apply(of, _) | Expr::Of(of) => at = of,
+            Expr::Apply(inner, _) | Expr::Of(inner) => current = inner,
             _ => return None,
         }
     }

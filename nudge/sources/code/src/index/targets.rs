@@ -57,9 +57,9 @@ impl CallTargets {
 
 /// Packs a target; `None` if it does not fit: it is found anew each time.
 fn pack_target(id: NodeId, how: EdgeCertainty) -> Option<u32> {
-    let at = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
+    let how_index = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
     let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);
-    fits.then(|| id.file << FILE | id.node << NODE | (FIRST_HOW + at))
+    fits.then(|| id.file << FILE | id.node << NODE | (FIRST_HOW + how_index))
 }
 
 fn unpack_target(word: u32) -> Option<(NodeId, EdgeCertainty)> {

@@ -98,28 +98,28 @@ fn macro_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 /// The function in a declarator, under pointers and parentheses.
 fn find_function_declarator(node: Syntax<'_>) -> Option<Syntax<'_>> {
-    let mut at = node.child_by_field_name("declarator")?;
+    let mut current = node.child_by_field_name("declarator")?;
     for _ in 0..16 {
-        if at.kind() == "function_declarator" {
-            return Some(at);
+        if current.kind() == "function_declarator" {
+            return Some(current);
         }
-        at = at.child_by_field_name("declarator").or_else(|| at.named_child(0))?;
+        current = current.child_by_field_name("declarator").or_else(|| current.named_child(0))?;
     }
     None
 }
 
 /// The name in a declarator.
 fn name_in(node: Syntax<'_>) -> Option<Syntax<'_>> {
-    let mut at = node;
+    let mut current = node;
     for _ in 0..16 {
-        match at.kind() {
+        match current.kind() {
             "identifier"
             | "field_identifier"
             | "type_identifier"
             | "qualified_identifier"
             | "destructor_name"
-            | "operator_name" => return Some(at),
-            _ => at = at.child_by_field_name("declarator").or_else(|| at.named_child(0))?,
+            | "operator_name" => return Some(current),
+            _ => current = current.child_by_field_name("declarator").or_else(|| current.named_child(0))?,
         }
     }
     None
@@ -137,8 +137,8 @@ fn note_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, head: Syntax<'_>, na
     let mut name = name;
     if name.kind() == "qualified_identifier" {
         // `void T::f() {}`
-        let of = walk.lower_field(name, "scope");
-        let block = walk.impl_block(of, ExprId::NONE, node);
+        let owner = walk.lower_field(name, "scope");
+        let block = walk.impl_block(owner, ExprId::NONE, node);
         walk.open_frame(node, FrameKind::Impl(block));
         for _ in 0..8 {
             match name.child_by_field_name("name") {
@@ -174,9 +174,9 @@ fn visit_declaration(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
     let ty = node.child_by_field_name("type");
     let mut cursor = node.walk();
-    for one in node.children_by_field_name("declarator", &mut cursor) {
-        if let Some(name) = name_in(one) {
-            let value = lower_typed(walk, ty, one.child_by_field_name("value"));
+    for declarator in node.children_by_field_name("declarator", &mut cursor) {
+        if let Some(name) = name_in(declarator) {
+            let value = lower_typed(walk, ty, declarator.child_by_field_name("value"));
             let name = walk.name_of(name);
             super::common::bind_value(walk, name, value, node);
         }
@@ -272,8 +272,8 @@ fn visit_field(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
     let value = lower_typed(walk, node.child_by_field_name("type"), None);
     let mut cursor = node.walk();
-    for one in node.children_by_field_name("declarator", &mut cursor) {
-        if let Some(name) = name_in(one) {
+    for declarator in node.children_by_field_name("declarator", &mut cursor) {
+        if let Some(name) = name_in(declarator) {
             let name = walk.name_of(name);
             walk.add_field(owner, name, value, start_byte(node));
         }

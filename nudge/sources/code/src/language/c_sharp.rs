@@ -132,10 +132,10 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let ty = node.child_by_field_name("type");
     let mut cursor = node.walk();
-    for one in node.named_children(&mut cursor).filter(|child| child.kind() == "variable_declarator") {
-        let Some(name) = one.child_by_field_name("name") else { continue };
-        let mut inner = one.walk();
-        let value = one.named_children(&mut inner).filter(|child| *child != name).last();
+    for declarator in node.named_children(&mut cursor).filter(|child| child.kind() == "variable_declarator") {
+        let Some(name) = declarator.child_by_field_name("name") else { continue };
+        let mut inner = declarator.walk();
+        let value = declarator.named_children(&mut inner).filter(|child| *child != name).last();
         let value = lower_typed(walk, ty, value);
         let name = walk.name_of(name);
         match walk.owner_frame().what {

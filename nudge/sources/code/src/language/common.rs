@@ -109,10 +109,11 @@ pub(super) fn note_params(
 }
 
 /// Binds a name in the innermost frame: in a function from its declaration on.
-pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, at: Syntax<'_>) {
+pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, site: Syntax<'_>) {
     let frame = walk.current_frame();
-    let from = if matches!(frame.what, FrameKind::Block | FrameKind::Function(_)) { end_byte(at) } else { frame.from };
-    walk.add_binding(name, from, frame.to, start_byte(at), BindingTarget::Value(value));
+    let from =
+        if matches!(frame.what, FrameKind::Block | FrameKind::Function(_)) { end_byte(site) } else { frame.from };
+    walk.add_binding(name, from, frame.to, start_byte(site), BindingTarget::Value(value));
 }
 
 /// Binds a name within a node.

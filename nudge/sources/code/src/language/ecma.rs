@@ -193,11 +193,15 @@ fn collect_bases(walk: &mut TreeWalk<'_>, node: Syntax<'_>, bases: &mut Vec<Expr
     for child in node.named_children(&mut cursor).take(16) {
         match child.kind() {
             "extends_clause" => {
-                let of = walk.lower_field(child, "value");
+                let class = walk.lower_field(child, "value");
                 let mut inner = child.walk();
                 let args = child.named_children(&mut inner).find(|child| child.kind() == "type_arguments");
                 let args = args.map_or(ExprId::NONE, |args| walk.lower_all(args));
-                bases.push(if of.is_none() || args.is_none() { of } else { walk.add_expr(Expr::Apply(of, args)) });
+                bases.push(if class.is_none() || args.is_none() {
+                    class
+                } else {
+                    walk.add_expr(Expr::Apply(class, args))
+                });
             }
             "implements_clause" => {
                 let mut inner = child.walk();

@@ -81,15 +81,15 @@ const DOCS: &[&str] = &["//", "/*"];
 fn lower_results(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let mut cursor = node.walk();
     let mut types: Vec<ExprId> = Vec::new();
-    for one in node.named_children(&mut cursor).take(6) {
-        let ty = walk.lower_field(one, "type");
-        let mut names = one.walk();
-        let many = one.children_by_field_name("name", &mut names).filter(Syntax::is_named).count();
+    for parameter in node.named_children(&mut cursor).take(6) {
+        let ty = walk.lower_field(parameter, "type");
+        let mut names = parameter.walk();
+        let many = parameter.children_by_field_name("name", &mut names).filter(Syntax::is_named).count();
         types.extend(std::iter::repeat_n(ty, many.max(1)));
     }
     let args = walk.add_args(&types);
-    let of = walk.add_literal("()");
-    walk.add_expr(Expr::Apply(of, args))
+    let unit = walk.add_literal("()");
+    walk.add_expr(Expr::Apply(unit, args))
 }
 
 fn visit_package(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
@@ -133,8 +133,8 @@ fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         return;
     };
     let Some(param) = receiver.named_child(0) else { return };
-    let of = walk.lower_field(param, "type");
-    let block = walk.impl_block(of, ExprId::NONE, node);
+    let owner = walk.lower_field(param, "type");
+    let block = walk.impl_block(owner, ExprId::NONE, node);
     walk.open_frame(node, FrameKind::Impl(block));
     let Some(number) = note_node(walk, node, name, NodeKind::Method, (false, 0), DOCS) else { return };
     if let Some(this) = param.child_by_field_name("name") {
@@ -293,14 +293,14 @@ fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 }
 
 fn pick_nth(walk: &TreeWalk<'_>, list: ExprId, place: usize) -> ExprId {
-    let mut at = list;
+    let mut current = list;
     for _ in 0..place {
-        match walk.exprs.get(at) {
-            Some(Expr::Args(_, next)) => at = next,
+        match walk.exprs.get(current) {
+            Some(Expr::Args(_, next)) => current = next,
             _ => return ExprId::NONE,
         }
     }
-    match walk.exprs.get(at) {
+    match walk.exprs.get(current) {
         Some(Expr::Args(value, _)) => value,
         _ => ExprId::NONE,
     }
@@ -311,7 +311,7 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;
     };
-    let one = right.named_child_count() == 1 && left.named_child_count() > 1;
+    let is_tuple = right.named_child_count() == 1 && left.named_child_count() > 1;
     let values = walk.lower_all(right);
     let frame = walk.current_frame();
     let mut cursor = left.walk();
@@ -319,7 +319,7 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         // The second says whether there is one.
         let asks =
             matches!(right.named_child(0).map(|of| of.kind()), Some("type_assertion_expression" | "index_expression"));
-        let value = if one {
+        let value = if is_tuple {
             let whole = pick_nth(walk, values, 0);
             if whole.is_none() || asks && place == 0 { whole } else { walk.add_expr(Expr::Part(whole, place.into())) }
         } else {
@@ -355,8 +355,8 @@ fn type_switch(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
             let mut types = case.walk();
             let types: Vec<Syntax<'_>> =
                 case.children_by_field_name("type", &mut types).filter(Syntax::is_named).collect();
-            if let [one] = types.as_slice() {
-                let ty = walk.lower_expr(*one);
+            if let [single] = types.as_slice() {
+                let ty = walk.lower_expr(*single);
                 let value = walk.add_value_of(ty);
                 walk.add_binding(name, start_byte(case), end_byte(case), start_byte(case), BindingTarget::Value(value));
             }

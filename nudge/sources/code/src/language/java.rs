@@ -85,16 +85,16 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
 const DOCS: &[&str] = &["/**"];
 
 fn lower_scoped(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
-    let (Some(of), Some(name)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
-    let of = walk.lower_expr(of);
+    let (Some(object), Some(name)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
+    let object = walk.lower_expr(object);
     let name = walk.name_of(name);
-    if of.is_none() { of } else { walk.add_expr(Expr::Member(of, name)) }
+    if object.is_none() { object } else { walk.add_expr(Expr::Member(object, name)) }
 }
 
 fn lower_generic(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
-    let of = walk.lower_field(node, "");
+    let object = walk.lower_field(node, "");
     let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
-    if of.is_none() { of } else { walk.add_expr(Expr::Apply(of, args)) }
+    if object.is_none() { object } else { walk.add_expr(Expr::Apply(object, args)) }
 }
 
 fn visit_package(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
@@ -256,9 +256,9 @@ fn read_declared(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> Vec<(NameId, Expr
     let ty = node.child_by_field_name("type");
     let mut out = Vec::new();
     let mut cursor = node.walk();
-    for one in node.children_by_field_name("declarator", &mut cursor) {
-        if let Some(name) = one.child_by_field_name("name") {
-            let value = lower_typed(walk, ty, one.child_by_field_name("value"));
+    for declarator in node.children_by_field_name("declarator", &mut cursor) {
+        if let Some(name) = declarator.child_by_field_name("name") {
+            let value = lower_typed(walk, ty, declarator.child_by_field_name("value"));
             out.push((walk.name_of(name), value));
         }
     }

@@ -165,8 +165,8 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let FrameKind::Class(owner) = walk.owner_frame().what else { return };
     let value = lower_typed(walk, node.child_by_field_name("type"), None);
     let mut cursor = node.walk();
-    for one in node.named_children(&mut cursor).filter(|child| child.kind() == "property_element") {
-        if let Some(name) = one.child_by_field_name("name") {
+    for element in node.named_children(&mut cursor).filter(|child| child.kind() == "property_element") {
+        if let Some(name) = element.child_by_field_name("name") {
             let name = walk.names.name(walk.node_text(name).trim_start_matches('$'));
             walk.add_field(owner, name, value, start_byte(node));
         }
@@ -190,10 +190,10 @@ fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 }
 
 /// A variable is seen in all of its function.
-fn bind_variable(walk: &mut TreeWalk<'_>, variable: Syntax<'_>, value: ExprId, at: Syntax<'_>) {
+fn bind_variable(walk: &mut TreeWalk<'_>, variable: Syntax<'_>, value: ExprId, site: Syntax<'_>) {
     let name = walk.name_of(variable);
     let owner = walk.owner_frame();
-    walk.add_binding(name, owner.from, owner.to, start_byte(at), BindingTarget::Value(value));
+    walk.add_binding(name, owner.from, owner.to, start_byte(site), BindingTarget::Value(value));
 }
 
 fn loop_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {

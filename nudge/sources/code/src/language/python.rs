@@ -125,26 +125,26 @@ fn call_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
 }
 
 fn lower_generic(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
-    let Some(of) = node.named_child(0) else { return ExprId::NONE };
-    let of = walk.lower_expr(of);
+    let Some(object) = node.named_child(0) else { return ExprId::NONE };
+    let object = walk.lower_expr(object);
     let args = node.named_child(1).map_or(ExprId::NONE, |args| walk.lower_all(args));
-    walk.add_expr(Expr::Apply(of, args))
+    walk.add_expr(Expr::Apply(object, args))
 }
 
 /// Lowers `x[..]`: a type with arguments, or an item of a value. Only its use tells which, so both are the same here.
 fn lower_subscript(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
-    let of = walk.lower_field(node, "value");
-    if of.is_none() {
-        return of;
+    let object = walk.lower_field(node, "value");
+    if object.is_none() {
+        return object;
     }
     let mut cursor = node.walk();
     if node.children_by_field_name("subscript", &mut cursor).any(|arg| arg.kind() == "slice") {
-        return walk.add_expr(Expr::Slice(of));
+        return walk.add_expr(Expr::Slice(object));
     }
     let args: Vec<ExprId> =
         node.children_by_field_name("subscript", &mut cursor).take(4).map(|arg| walk.lower_expr(arg)).collect();
     let args = walk.add_args(&args);
-    walk.add_expr(Expr::Apply(of, args))
+    walk.add_expr(Expr::Apply(object, args))
 }
 
 fn lower_union(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
@@ -181,20 +181,20 @@ fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     for path in text.split('|').map(str::trim) {
         let mut parts = path.split('.');
         let first = walk.names.intern_made(parts.next().unwrap_or_default());
-        let mut one = walk.add_expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
+        let mut chain = walk.add_expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
         for part in parts {
             let name = walk.names.intern_made(part);
-            one = walk.add_expr(Expr::Member(one, name));
+            chain = walk.add_expr(Expr::Member(chain, name));
         }
-        out = if out.is_none() { one } else { walk.add_either(out, one) };
+        out = if out.is_none() { chain } else { walk.add_either(out, chain) };
     }
     // As a value it is a string.
     walk.add_expr(Expr::Part(out, QUOTED))
 }
 
 /// The name under which an assigned member of something is bound.
-pub(crate) fn member_name(of: &str, name: &str) -> String {
-    format!("{of}.{name}")
+pub(crate) fn member_name(owner: &str, name: &str) -> String {
+    format!("{owner}.{name}")
 }
 
 /// The number of the part that marks a type in quotes.

@@ -182,7 +182,7 @@ fn closure_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
 /// Lowers a block to its last expression.
 fn lower_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
-    let last = count.checked_sub(1).and_then(|at| node.named_child(u32::try_from(at).unwrap_or(u32::MAX)));
+    let last = count.checked_sub(1).and_then(|index| node.named_child(u32::try_from(index).unwrap_or(u32::MAX)));
     match last {
         // A longer block may bind the names in it, and the place that asks for the value does not see them.
         Some(last) if count == 1 => walk.lower_expr(last),
@@ -396,9 +396,9 @@ fn visit_field(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 fn impl_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
-    let of = walk.lower_field(node, "type");
+    let owner = walk.lower_field(node, "type");
     let tr = walk.lower_field(node, "trait");
-    let number = walk.impl_block(of, tr, node);
+    let number = walk.impl_block(owner, tr, node);
     type_params(walk, node);
     walk.open_frame(node, FrameKind::Impl(number));
 }

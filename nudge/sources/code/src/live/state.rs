@@ -130,7 +130,7 @@ impl RootState {
     pub fn put_file(&mut self, path: &str, known: LastRead, read: ReadResult) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
-            || self.gone.get(path).is_some_and(|at| is_late(*at))
+            || self.gone.get(path).is_some_and(|gone_at| is_late(*gone_at))
         {
             return false;
         }
@@ -148,8 +148,8 @@ impl RootState {
             }
             ReadResult::Skipped(_) => self.replace_facts(path, None),
             ReadResult::Facts(facts) => {
-                let of = (facts.len(), facts.memory_bytes());
-                if self.nodes + of.0 > MAX_NODES || self.bytes + of.1 > MAX_BYTES {
+                let size = (facts.len(), facts.memory_bytes());
+                if self.nodes + size.0 > MAX_NODES || self.bytes + size.1 > MAX_BYTES {
                     self.is_truncated = true;
                     self.replace_facts(path, None)
                 } else {
@@ -185,9 +185,9 @@ impl RootState {
         }
         self.names.replace_file(path, old.as_deref(), new.as_deref());
         for (facts, sign) in [(&old, -1), (&new, 1)] {
-            let of = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory_bytes()));
-            self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(of.0).unwrap_or_default());
-            self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(of.1).unwrap_or_default());
+            let size = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory_bytes()));
+            self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(size.0).unwrap_or_default());
+            self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(size.1).unwrap_or_default());
         }
         if self.is_caught_up {
             self.note_seen(path, old.as_deref(), new.as_deref());

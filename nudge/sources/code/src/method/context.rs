@@ -50,7 +50,10 @@ impl CodeSource {
         let files: Vec<_> = files.iter().filter_map(|file| here.resolve_path(file).ok()).collect();
         let found = shown::answer_fresh(&here.live, &[], |view| {
             let found = find_candidates(&here.live, view.state, &prompt, &files, WantedNodes::Anything);
-            Ok(found.into_iter().filter_map(|one| PromptNode::from_candidate(view, &one)).collect::<Vec<_>>())
+            Ok(found
+                .into_iter()
+                .filter_map(|candidate| PromptNode::from_candidate(view, &candidate))
+                .collect::<Vec<_>>())
         })?;
         let mut told = CodeContextResult { lines: Vec::new(), items: Vec::new(), omitted: 0 };
         let mut bytes = 0;
@@ -79,10 +82,10 @@ struct PromptNode {
 }
 
 impl PromptNode {
-    fn from_candidate(view: &AnswerView<'_>, one: &NodeCandidate) -> Option<Self> {
-        let hash = view.state.index.find_node(one.id)?.view.node().hash;
-        let (id, score) = (view.state.index.id_of(one.id), round_number(one.score.min(1.0)));
-        let item = ReasonedNode { id, score, reason: one.reason.clone() };
-        Some(Self { line: line::describe_node(view, one.id)?, item, hash })
+    fn from_candidate(view: &AnswerView<'_>, candidate: &NodeCandidate) -> Option<Self> {
+        let hash = view.state.index.find_node(candidate.id)?.view.node().hash;
+        let (id, score) = (view.state.index.id_of(candidate.id), round_number(candidate.score.min(1.0)));
+        let item = ReasonedNode { id, score, reason: candidate.reason.clone() };
+        Some(Self { line: line::describe_node(view, candidate.id)?, item, hash })
     }
 }

@@ -64,9 +64,9 @@ impl Desk {
         self.records = open(&self.folder, &self.clock, &self.models);
     }
 
-    pub fn by(&self, by: Caller<'_>, verb: &str, params: &Value) -> Result<Value, nudge_core::error::Error> {
+    pub fn by(&self, caller: Caller<'_>, verb: &str, params: &Value) -> Result<Value, nudge_core::error::Error> {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        let answer = self.records.call_by(by, &format!("nudge.records.{verb}"), &params)?;
+        let answer = self.records.call_by(caller, &format!("nudge.records.{verb}"), &params)?;
         Ok(serde_json::from_str(answer.get()).unwrap())
     }
 

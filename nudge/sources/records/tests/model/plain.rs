@@ -74,12 +74,15 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn here(&self, at: At) -> Option<&Record> {
-        self.records.get(&at).filter(|record| record.stands == Stands::Here)
+    pub fn here(&self, number: At) -> Option<&Record> {
+        self.records.get(&number).filter(|record| record.stands == Stands::Here)
     }
 
     pub fn all(&self) -> impl Iterator<Item = (At, &Record)> {
-        self.records.iter().map(|(at, record)| (*at, record)).filter(|(_, record)| record.stands == Stands::Here)
+        self.records
+            .iter()
+            .map(|(number, record)| (*number, record))
+            .filter(|(_, record)| record.stands == Stands::Here)
     }
 
     /// The project that has a name or a repository now.
@@ -93,13 +96,13 @@ impl Stored {
 
     /// Those of its project and kind that say the same as a text, but for what does not count.
     pub fn same(&self, text: &Text) -> Vec<At> {
-        self.all().filter(|(_, record)| record.now().same() == text.same()).map(|(at, _)| at).collect()
+        self.all().filter(|(_, record)| record.now().same() == text.same()).map(|(number, _)| number).collect()
     }
 
     /// Those of its project and kind, by how near they are to a text, the nearest first.
     pub fn near(&self, text: &Text, most: f64) -> Vec<(f64, At)> {
         let of_it = |other: &Text| (other.project, other.kind) == (text.project, text.kind);
-        let distance = |(at, record): (At, &Record)| (text.distance(record.now()), at);
+        let distance = |(number, record): (At, &Record)| (text.distance(record.now()), number);
         let mut near: Vec<_> = self.all().filter(|(_, record)| of_it(record.now())).map(distance).collect();
         near.retain(|(distance, _)| *distance <= most);
         near.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -157,23 +160,23 @@ pub struct Plain {
 }
 
 impl Plain {
-    fn say(&mut self, at: At, text: Text) -> Answer {
-        let (now, record) = (self.now, self.stored.records.get_mut(&at).unwrap());
+    fn say(&mut self, number: At, text: Text) -> Answer {
+        let (now, record) = (self.now, self.stored.records.get_mut(&number).unwrap());
         if record.stands != Stands::Here || *record.now() != text {
             record.said.push(text);
             record.changed = now;
         }
         record.stands = Stands::Here;
-        Answer::Record(at)
+        Answer::Record(number)
     }
 
     fn insert(&mut self, text: Text, made: i64, changed: i64) -> At {
-        let at = self.made;
+        let number = self.made;
         self.made += 1;
         self.is_there = true;
         self.stored.projects.insert(text.project);
-        self.stored.records.insert(at, Record { said: vec![text], stands: Stands::Here, made, changed });
-        at
+        self.stored.records.insert(number, Record { said: vec![text], stands: Stands::Here, made, changed });
+        number
     }
 
     /// The text of a record that is to be saved.
@@ -188,20 +191,20 @@ impl Plain {
         if !distinct {
             let near = if self.is_meant { self.stored.near(&text, NEARLY) } else { Vec::new() };
             let there = self.stored.same(&text).first().copied();
-            if let Some(at) = there.or_else(|| near.first().filter(|_| merge).map(|(_, at)| *at)) {
-                let old = self.stored.records[&at].now().status;
-                return self.say(at, Text { status: status.unwrap_or(old), ..text });
+            if let Some(number) = there.or_else(|| near.first().filter(|_| merge).map(|(_, number)| *number)) {
+                let old = self.stored.records[&number].now().status;
+                return self.say(number, Text { status: status.unwrap_or(old), ..text });
             }
             if !near.is_empty() {
-                return Answer::Near(near.into_iter().map(|(_, at)| at).collect());
+                return Answer::Near(near.into_iter().map(|(_, number)| number).collect());
             }
         }
         Answer::Record(self.insert(text, self.now, self.now))
     }
 
     fn change(&mut self, step: &Step) -> Answer {
-        let Step::Change { at, title, body, status, expect } = *step else { unreachable!() };
-        let Some(record) = self.stored.here(at) else { return Answer::Refused("E_NOT_FOUND") };
+        let Step::Change { at: number, title, body, status, expect } = *step else { unreachable!() };
+        let Some(record) = self.stored.here(number) else { return Answer::Refused("E_NOT_FOUND") };
         if expect.is_some_and(|expect| expect != record.said.len()) {
             return Answer::Refused("E_CONFLICT");
         }
@@ -213,11 +216,11 @@ impl Plain {
             steps::BODIES[body].clone_into(&mut text.body);
         }
         text.status = status.unwrap_or(text.status);
-        self.say(at, text)
+        self.say(number, text)
     }
 
-    fn restore(&mut self, at: At, version: Option<usize>) -> Answer {
-        let Some(record) = self.stored.records.get(&at) else { return Answer::Refused("E_NOT_FOUND") };
+    fn restore(&mut self, number: At, version: Option<usize>) -> Answer {
+        let Some(record) = self.stored.records.get(&number) else { return Answer::Refused("E_NOT_FOUND") };
         // What is there has been something else up to the version before.
         let earlier = match record.stands {
             Stands::Here if version.is_none() => return Answer::Refused("E_INVALID"),
@@ -231,7 +234,7 @@ impl Plain {
         }
         let text = record.said[version - 1].clone();
         let project = self.stored.project(text.project);
-        self.say(at, Text { project, ..text })
+        self.say(number, Text { project, ..text })
     }
 
     fn merge(&mut self, into: At, ids: [At; 2]) -> Answer {
@@ -239,24 +242,24 @@ impl Plain {
             return Answer::Refused("E_INVALID");
         }
         let ids: BTreeSet<_> = ids.into_iter().collect();
-        if self.stored.here(into).is_none() || ids.iter().any(|at| self.stored.here(*at).is_none()) {
+        if self.stored.here(into).is_none() || ids.iter().any(|number| self.stored.here(*number).is_none()) {
             return Answer::Refused("E_NOT_FOUND");
         }
-        let now = |at: &At| self.stored.records[at].now();
+        let now = |number: &At| self.stored.records[number].now();
         let mut text = now(&into).clone();
-        let others = ids.iter().flat_map(|at| [&now(at).title, &now(at).body]);
+        let others = ids.iter().flat_map(|number| [&now(number).title, &now(number).body]);
         let parts: Vec<_> =
             std::iter::once(&text.body).chain(others).filter(|part| !part.is_empty()).cloned().collect();
         text.body = parts.join("\n\n");
-        for at in ids {
-            self.stored.records.get_mut(&at).unwrap().stands = Stands::Merged;
+        for number in ids {
+            self.stored.records.get_mut(&number).unwrap().stands = Stands::Merged;
         }
         self.say(into, text)
     }
 
-    fn delete(&mut self, at: At, forever: bool) -> Answer {
+    fn delete(&mut self, number: At, forever: bool) -> Answer {
         let now = self.now;
-        let Some(record) = self.stored.records.get_mut(&at) else { return Answer::Refused("E_NOT_FOUND") };
+        let Some(record) = self.stored.records.get_mut(&number) else { return Answer::Refused("E_NOT_FOUND") };
         match (record.stands, forever) {
             (Stands::Here, false) => record.stands = Stands::Deleted { at: now },
             (Stands::Here | Stands::Deleted { .. }, true) => record.stands = Stands::Gone,
@@ -291,8 +294,8 @@ impl Plain {
     fn import(&mut self, moved: impl IntoIterator<Item = Option<(Text, i64, i64)>>) -> Answer {
         self.is_there = true;
         let (mut new, mut skipped, mut refused, mut similar) = (Vec::new(), 0, 0, Vec::new());
-        for one in moved {
-            let Some((text, made, changed)) = one else {
+        for entry in moved {
+            let Some((text, made, changed)) = entry else {
                 refused += 1;
                 continue;
             };
@@ -306,10 +309,10 @@ impl Plain {
                 let (its_project, its_kind, (its_title, _)) = record.now().same();
                 (its_project, its_kind, its_title) == (project, kind, title.clone())
             });
-            let like = like.last().map(|(at, _)| at);
-            let at = self.insert(text, made, changed);
-            similar.extend(like.map(|like| (at, like)));
-            new.push(at);
+            let like = like.last().map(|(number, _)| number);
+            let number = self.insert(text, made, changed);
+            similar.extend(like.map(|like| (number, like)));
+            new.push(number);
         }
         Answer::Imported { new, skipped, refused, similar }
     }
@@ -389,12 +392,12 @@ impl ReferenceStateMachine for Semantics {
                     same => same < 2,
                 }
             }
-            Step::Restore { at, version: Some(version) } => {
+            Step::Restore { at: number, version: Some(version) } => {
                 let again = |text: &Text| Text { project: plain.stored.project(text.project), ..text.clone() };
                 let is_other = |record: &Record| {
                     record.said.get(version.wrapping_sub(1)).is_none_or(|text| again(text) != *record.now())
                 };
-                plain.stored.here(at).is_none_or(is_other)
+                plain.stored.here(number).is_none_or(is_other)
             }
             Step::Take { file } | Step::Recover { file } => file < plain.files.len(),
             _ => true,
@@ -407,8 +410,8 @@ impl ReferenceStateMachine for Semantics {
         plain.answer = match *step {
             Step::Save { .. } => plain.save(step),
             Step::Change { .. } => plain.change(step),
-            Step::Delete { at, forever } => plain.delete(at, forever),
-            Step::Restore { at, version } => plain.restore(at, version),
+            Step::Delete { at: number, forever } => plain.delete(number, forever),
+            Step::Restore { at: number, version } => plain.restore(number, version),
             Step::Merge { into, ids } => plain.merge(into, ids),
             Step::Join { from, into, here } => plain.join(from, into, here),
             Step::Export { project: Some(name) } if !plain.stored.is_known(name) => Answer::Refused("E_NOT_FOUND"),

@@ -109,12 +109,13 @@ pub fn text(project: usize, kind: usize, title: usize, body: usize, status: usiz
 /// Any step, where so many records were made and there are so many files.
 pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
     // One more than there are, so that some are none.
-    let at = || 0..=made;
+    let any_number = || 0..=made;
     let some = prop::option::of::<std::ops::Range<usize>>;
     let (titles, bodies, statuses) = (|| 0..TITLES.len(), || 0..BODIES.len(), || 0..STATUSES.len());
     let (kinds, projects) = (|| 0..KINDS.len(), || 0..PROJECTS.len());
     let save = (projects(), kinds(), titles(), bodies(), some(statuses()), prop::bool::weighted(0.2), any::<bool>());
-    let change = (at(), some(titles()), some(bodies()), some(statuses()), prop::option::weighted(0.2, 1..4_usize));
+    let change =
+        (any_number(), some(titles()), some(bodies()), some(statuses()), prop::option::weighted(0.2, 1..4_usize));
     let moved = (projects(), kinds(), prop::option::weighted(0.9, titles()), bodies(), statuses(), 0..100_i64);
     let moved = moved.prop_map(|(project, kind, title, body, status, hours)| Moved {
         project,
@@ -127,9 +128,9 @@ pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
     prop_oneof![
         8 => save.prop_map(|(project, kind, title, body, status, distinct, merge)| Step::Save { project, kind, title, body, status, distinct, merge }),
         6 => change.prop_map(|(at, title, body, status, expect)| Step::Change { at, title, body, status, expect }),
-        3 => (at(), prop::bool::weighted(0.2)).prop_map(|(at, forever)| Step::Delete { at, forever }),
-        5 => (at(), prop::option::of(0..5_usize)).prop_map(|(at, version)| Step::Restore { at, version }),
-        2 => (at(), at(), at()).prop_map(|(into, one, other)| Step::Merge { into, ids: [one, other] }),
+        3 => (any_number(), prop::bool::weighted(0.2)).prop_map(|(at, forever)| Step::Delete { at, forever }),
+        5 => (any_number(), prop::option::of(0..5_usize)).prop_map(|(at, version)| Step::Restore { at, version }),
+        2 => (any_number(), any_number(), any_number()).prop_map(|(into, one, other)| Step::Merge { into, ids: [one, other] }),
         2 => (projects(), projects(), any::<bool>()).prop_map(|(from, into, here)| Step::Join { from, into, here }),
         2 => some(projects()).prop_map(|project| Step::Export { project }),
         1 => Just(Step::Backup),
@@ -206,12 +207,12 @@ impl TextEmbedder for Words {
         known.sort();
         known.dedup();
         assert!(known.len() <= self.dims());
-        let of = |text: &&str| {
+        let embed = |text: &&str| {
             let mut counts = vec![0.0_f32; self.dims()];
             words(text).for_each(|word| counts[known.binary_search(&word).unwrap()] += 1.0);
             let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt().max(1.0);
             counts.into_iter().map(|count| count / length).collect()
         };
-        Ok(texts.iter().map(of).collect())
+        Ok(texts.iter().map(embed).collect())
     }
 }

@@ -119,14 +119,15 @@ impl Plain {
         let now = self.now();
         // What is dated more than a minute ahead is no time.
         let old = self.inboxes.get(&to).filter(|old| old.at <= now + 60_000);
-        let at = old.map_or(now, |old| now.max(old.at + 1));
-        self.inboxes.insert(to, Said { from, kind, at });
+        let sent = old.map_or(now, |old| now.max(old.at + 1));
+        self.inboxes.insert(to, Said { from, kind, at: sent });
     }
 
     fn works(&mut self, agent: usize, text: usize, ago: Option<Millis>) {
         let last = ago.map(|ago| self.now() - ago * SECOND);
-        let at = last.map(rfc3339::format_time);
-        let text = json!({"status": "active", "last_activity": at, "work_item": {"title": format!("Page {text}")}});
+        let last_activity = last.map(rfc3339::format_time);
+        let text =
+            json!({"status": "active", "last_activity": last_activity, "work_item": {"title": format!("Page {text}")}});
         let last = ago.map(|ago| self.passed - ago * SECOND).zip(last);
         self.hooks.insert(agent, File::Active { text: text.to_string(), last });
     }

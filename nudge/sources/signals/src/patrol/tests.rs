@@ -41,8 +41,8 @@ impl Town {
     fn works(&self, agent: &str, status: &str) {
         let hooks = self.folder.path().join("hooks");
         fs::create_dir_all(&hooks).unwrap();
-        let at = rfc3339::format_time(self.now);
-        let hook = json!({"agent_id": agent, "status": status, "last_activity": at,
+        let last_activity = rfc3339::format_time(self.now);
+        let hook = json!({"agent_id": agent, "status": status, "last_activity": last_activity,
             "work_item": {"bead_id": "gt-1", "title": "Add a page"}});
         fs::write(hooks.join(format!("{agent}.json")), hook.to_string()).unwrap();
     }
@@ -235,8 +235,11 @@ fn trouble_is_told_once_and_stops_nobody() {
 #[test]
 fn intervals() {
     let intervals = PatrolIntervals::new(Some("90s"), &["a=5m".into(), "b=1h 30m".into()]).unwrap();
-    let of = |name: &str| intervals.find_interval(&AgentId::parse(name).unwrap());
-    assert_eq!((of("x"), of("a"), of("b"), intervals.find_shortest()), (90_000, 300_000, 5_400_000, 90_000));
+    let interval_of = |name: &str| intervals.find_interval(&AgentId::parse(name).unwrap());
+    assert_eq!(
+        (interval_of("x"), interval_of("a"), interval_of("b"), intervals.find_shortest()),
+        (90_000, 300_000, 5_400_000, 90_000)
+    );
     for (usual, own) in [
         ("0s", None),
         ("soon", None),

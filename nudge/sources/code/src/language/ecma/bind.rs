@@ -86,8 +86,8 @@ pub(super) fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32
         if left.kind() == "identifier" {
             let name = walk.name_of(left);
             names.push(name);
-            let at = if place == 0 && value == hint { from.saturating_sub(1) } else { from };
-            walk.add_binding(name, from, to, at, BindingTarget::Param(value, number));
+            let offset = if place == 0 && value == hint { from.saturating_sub(1) } else { from };
+            walk.add_binding(name, from, to, offset, BindingTarget::Param(value, number));
             own_property(walk, param, name, value);
         } else {
             bind_pattern(walk, left, value, (from, to), from);
@@ -125,7 +125,13 @@ fn own_property(walk: &mut TreeWalk<'_>, param: Syntax<'_>, name: NameId, value:
 }
 
 /// Binds the names of a pattern to the parts of a value.
-pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: ExprId, (from, to): (u32, u32), at: u32) {
+pub(super) fn bind_pattern(
+    walk: &mut TreeWalk<'_>,
+    node: Syntax<'_>,
+    value: ExprId,
+    (from, to): (u32, u32),
+    offset: u32,
+) {
     let mut todo = vec![(node, value)];
     let mut steps = 0;
     while let Some((node, value)) = todo.pop() {
@@ -136,12 +142,12 @@ pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: Exp
         match node.kind() {
             "identifier" => {
                 let name = walk.name_of(node);
-                walk.add_binding(name, from, to, at, BindingTarget::Value(value));
+                walk.add_binding(name, from, to, offset, BindingTarget::Value(value));
             }
             "shorthand_property_identifier_pattern" => {
                 let name = walk.name_of(node);
                 let value = lower_member(walk, value, name);
-                walk.add_binding(name, from, to, at, BindingTarget::Value(value));
+                walk.add_binding(name, from, to, offset, BindingTarget::Value(value));
             }
             "pair_pattern" => {
                 let key = super::read_key(walk, node, "key");
@@ -180,14 +186,14 @@ fn lower_member(walk: &mut TreeWalk<'_>, value: ExprId, name: NameId) -> ExprId 
 }
 
 /// Marks names that a pattern, an operator or a loop assigns; the value is not followed.
-fn mark_assigned(walk: &mut TreeWalk<'_>, left: Syntax<'_>, at: u32) {
+fn mark_assigned(walk: &mut TreeWalk<'_>, left: Syntax<'_>, offset: u32) {
     let mut todo = vec![left];
     for _ in 0..200 {
         let Some(node) = todo.pop() else { return };
         match node.kind() {
             "identifier" | "shorthand_property_identifier_pattern" => {
                 let name = walk.name_of(node);
-                walk.anew.push((name, at, ExprId::NONE));
+                walk.anew.push((name, offset, ExprId::NONE));
             }
             "pair_pattern" => todo.extend(walk.child_by_field(node, "value")),
             "assignment_pattern" | "object_assignment_pattern" => todo.extend(walk.child_by_field(node, "left")),
@@ -207,8 +213,8 @@ pub(super) fn for_in(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         return mark_assigned(walk, left, start_byte(node));
     }
     let value = walk.lower_field(node, "right");
-    let of = walk.child_by_field(node, "operator").is_some_and(|operator| walk.node_text(operator) == "of");
-    let value = match (of, value.is_none()) {
+    let is_for_of = walk.child_by_field(node, "operator").is_some_and(|operator| walk.node_text(operator) == "of");
+    let value = match (is_for_of, value.is_none()) {
         (_, true) => value,
         (true, false) => walk.add_expr(Expr::Each(value)),
         (false, false) => walk.add_literal("String"),
@@ -285,21 +291,21 @@ pub(super) fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 }
 
 fn unwrap_value(value: Syntax<'_>) -> Syntax<'_> {
-    let mut at = value;
+    let mut current = value;
     for _ in 0..4 {
-        match at.kind() {
-            "parenthesized_expression" | "satisfies_expression" => match at.named_child(0) {
-                Some(child) => at = child,
+        match current.kind() {
+            "parenthesized_expression" | "satisfies_expression" => match current.named_child(0) {
+                Some(child) => current = child,
                 None => break,
             },
-            "as_expression" if at.named_child_count() == 1 => match at.named_child(0) {
-                Some(child) => at = child,
+            "as_expression" if current.named_child_count() == 1 => match current.named_child(0) {
+                Some(child) => current = child,
                 None => break,
             },
             _ => break,
         }
     }
-    at
+    current
 }
 
 fn declare_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: Option<Syntax<'_>>, name: NameId, kind: NodeKind) {

@@ -47,20 +47,20 @@ pub(super) fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn specifier_of(walk: &mut TreeWalk<'_>, specifier: Syntax<'_>, module: &str, at: Syntax<'_>, reexport: bool) {
+fn specifier_of(walk: &mut TreeWalk<'_>, specifier: Syntax<'_>, module: &str, statement: Syntax<'_>, reexport: bool) {
     let Some(name) = walk.child_by_field(specifier, "name") else { return };
     let name = strip_quotes(walk, name);
     let alias = walk.child_by_field(specifier, "alias").map_or(name, |alias| strip_quotes(walk, alias));
     if reexport {
-        passed_on(walk, module, name, alias, at);
+        passed_on(walk, module, name, alias, statement);
     } else {
-        walk.add_import(module, name, alias, at, false);
+        walk.add_import(module, name, alias, statement, false);
     }
 }
 
 /// Notes a re-export, which is no name of the file itself.
-fn passed_on(walk: &mut TreeWalk<'_>, module: &str, name: &str, alias: &str, at: Syntax<'_>) {
-    walk.add_import(module, name, alias, at, true);
+fn passed_on(walk: &mut TreeWalk<'_>, module: &str, name: &str, alias: &str, statement: Syntax<'_>) {
+    walk.add_import(module, name, alias, statement, true);
     // The import that was just noted is for those that import this file.
     walk.facts
         .bindings
@@ -115,19 +115,19 @@ pub(super) fn find_require<'a>(walk: &TreeWalk<'a>, value: Syntax<'_>) -> Option
 }
 
 /// `const { a, b: c } = require("..")`
-pub(super) fn import_destructured(walk: &mut TreeWalk<'_>, pattern: Syntax<'_>, module: &str, at: Syntax<'_>) {
+pub(super) fn import_destructured(walk: &mut TreeWalk<'_>, pattern: Syntax<'_>, module: &str, statement: Syntax<'_>) {
     let mut cursor = pattern.walk();
     for part in pattern.named_children(&mut cursor) {
         match part.kind() {
             "shorthand_property_identifier_pattern" => {
                 let name = walk.node_text(part);
-                walk.add_import(module, name, name, at, false);
+                walk.add_import(module, name, name, statement, false);
             }
             "pair_pattern" => {
                 if let (Some(key), Some(value)) = (walk.child_by_field(part, "key"), walk.child_by_field(part, "value"))
                     && value.kind() == "identifier"
                 {
-                    walk.add_import(module, walk.node_text(key), walk.node_text(value), at, false);
+                    walk.add_import(module, walk.node_text(key), walk.node_text(value), statement, false);
                 }
             }
             _ => {}

@@ -145,15 +145,15 @@ fn literal_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
 
 /// `T["x"]`
 fn lower_lookup(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
-    let (Some(of), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
+    let (Some(object), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
     let key = walk.node_text(key).trim_matches(['"', '\'']);
-    let of = walk.lower_expr(of);
-    if of.is_none() || key.is_empty() || key.len() > 100 {
+    let object = walk.lower_expr(object);
+    if object.is_none() || key.is_empty() || key.len() > 100 {
         return ExprId::NONE;
     }
     let name = walk.names.name(key);
-    let of = walk.add_expr(Expr::Of(of));
-    let member = walk.add_expr(Expr::Member(of, name));
+    let instance = walk.add_expr(Expr::Of(object));
+    let member = walk.add_expr(Expr::Member(instance, name));
     walk.add_expr(Expr::TypeOf(member))
 }
 

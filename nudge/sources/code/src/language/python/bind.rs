@@ -143,8 +143,8 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     } else if let Some(right) = right {
         if right.kind() == "expression_list" {
             let args = walk.lower_all(right);
-            let of = walk.add_literal("tuple");
-            walk.add_expr(Expr::Apply(of, args))
+            let tuple = walk.add_literal("tuple");
+            walk.add_expr(Expr::Apply(tuple, args))
         } else {
             walk.lower_expr(right)
         }

@@ -16,21 +16,21 @@ pub(super) fn visit_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.push(text);
     if let Some(when) = parse_cfg(text, "#[") {
         let mut next = node.next_named_sibling();
-        while let Some(of) =
+        while let Some(item) =
             next.filter(|next| matches!(next.kind(), "attribute_item" | "line_comment" | "block_comment"))
         {
-            next = of.next_named_sibling();
+            next = item.next_named_sibling();
         }
-        if let Some(of) = next {
-            walk.add_condition(when, of);
+        if let Some(item) = next {
+            walk.add_condition(when, item);
         }
     }
 }
 
 /// `#![cfg(..)]` is about all that is around it.
 pub(super) fn inner_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
-    if let (Some(when), Some(of)) = (parse_cfg(walk.node_text(node), "#!["), node.parent()) {
-        walk.add_condition(when, of);
+    if let (Some(when), Some(parent)) = (parse_cfg(walk.node_text(node), "#!["), node.parent()) {
+        walk.add_condition(when, parent);
     }
 }
 

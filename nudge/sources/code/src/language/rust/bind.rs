@@ -37,7 +37,7 @@ const HANDS_ITEM: &[&str] = &[
 ];
 
 /// Binds the names of a pattern to the parts of a value.
-pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: ExprId, from: u32, to: u32, at: u32) {
+pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: ExprId, from: u32, to: u32, offset: u32) {
     let mut todo = vec![(node, value)];
     let mut steps = 0;
     while let Some((node, value)) = todo.pop() {
@@ -48,7 +48,7 @@ pub(super) fn bind_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: Exp
         match node.kind() {
             "identifier" | "shorthand_field_identifier" if is_binding_name(walk.node_text(node)) => {
                 let name = walk.name_of(node);
-                walk.add_binding(name, from, to, at, BindingTarget::Value(value));
+                walk.add_binding(name, from, to, offset, BindingTarget::Value(value));
             }
             "tuple_struct_pattern" => {
                 let Some(ty) = walk.child_by_field(node, "type") else { continue };
@@ -161,7 +161,7 @@ pub(super) fn visit_arm(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 pub(super) fn visit_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
-    let at = start_byte(node);
+    let offset = start_byte(node);
     walk.open_frame(node, FrameKind::Function(NO_NODE));
     let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let mut cursor = list.walk();
@@ -173,7 +173,7 @@ pub(super) fn visit_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
             }
             _ => (param, if place == 0 { hint } else { ExprId::NONE }),
         };
-        bind_pattern(walk, left, value, at, end_byte(node), at.saturating_sub(1));
+        bind_pattern(walk, left, value, offset, end_byte(node), offset.saturating_sub(1));
     }
 }
 

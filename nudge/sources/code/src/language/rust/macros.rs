@@ -82,9 +82,9 @@ impl<'t> TokenChain<'t> {
             "::" => self.joint = ChainJoint::Path,
             "?" if !self.value.is_none() => self.value = walk.add_expr(Expr::Inner(self.value)),
             "!" if self.last.is_some() && self.joint == ChainJoint::None => {
-                if let Some(at) = self.last.take() {
-                    let name = walk.name_of(at);
-                    walk.call(name, self.value, at, true);
+                if let Some(callee) = self.last.take() {
+                    let name = walk.name_of(callee);
+                    walk.call(name, self.value, callee, true);
                 }
                 self.value = ExprId::NONE;
             }
@@ -111,13 +111,13 @@ impl<'t> TokenChain<'t> {
         let text = walk.node_text(token);
         let called = self.last.filter(|_| self.joint == ChainJoint::None && !self.value.is_none());
         self.value = match called {
-            Some(at) if text.starts_with('(') => {
-                let name = walk.name_of(at);
-                walk.call(name, self.value, at, false);
+            Some(callee) if text.starts_with('(') => {
+                let name = walk.name_of(callee);
+                walk.call(name, self.value, callee, false);
                 walk.add_expr(Expr::Call(self.value))
             }
             // `T { .. }`
-            Some(at) if text.starts_with('{') && walk.node_text(at).starts_with(char::is_uppercase) => {
+            Some(callee) if text.starts_with('{') && walk.node_text(callee).starts_with(char::is_uppercase) => {
                 walk.add_expr(Expr::Of(self.value))
             }
             _ => ExprId::NONE,
@@ -167,19 +167,21 @@ impl TokenBinder {
             }
             (BinderState::Let, "mutable_specifier" | "mut") => {}
             (BinderState::Let, _) => self.state = BinderState::None,
-            (BinderState::Name(name, at, NextPart::Open), ":") => {
-                self.state = BinderState::Name(name, at, NextPart::Type);
+            (BinderState::Name(name, offset, NextPart::Open), ":") => {
+                self.state = BinderState::Name(name, offset, NextPart::Type);
             }
-            (BinderState::Name(name, at, NextPart::Open), "=") => {
-                self.state = BinderState::Name(name, at, NextPart::Value);
+            (BinderState::Name(name, offset, NextPart::Open), "=") => {
+                self.state = BinderState::Name(name, offset, NextPart::Value);
             }
-            (BinderState::Name(name, at, NextPart::Type), "," | "|" | "=" | ";") => {
+            (BinderState::Name(name, offset, NextPart::Type), "," | "|" | "=" | ";") => {
                 let value = walk.add_value_of(chain);
-                self.bind_name(walk, name, at, value, (token, to));
+                self.bind_name(walk, name, offset, value, (token, to));
             }
-            (BinderState::Name(name, at, NextPart::Value), ";") => self.bind_name(walk, name, at, chain, (token, to)),
-            (BinderState::Name(name, at, NextPart::Open), "," | "|" | ";") => {
-                self.bind_name(walk, name, at, ExprId::NONE, (token, to));
+            (BinderState::Name(name, offset, NextPart::Value), ";") => {
+                self.bind_name(walk, name, offset, chain, (token, to))
+            }
+            (BinderState::Name(name, offset, NextPart::Open), "," | "|" | ";") => {
+                self.bind_name(walk, name, offset, ExprId::NONE, (token, to));
             }
             _ => {}
         }
@@ -193,11 +195,11 @@ impl TokenBinder {
         &mut self,
         walk: &mut TreeWalk<'_>,
         name: NameId,
-        at: u32,
+        offset: u32,
         value: ExprId,
         (token, to): (Syntax<'_>, u32),
     ) {
-        walk.add_binding(name, end_byte(token), to, at, BindingTarget::Value(value));
+        walk.add_binding(name, end_byte(token), to, offset, BindingTarget::Value(value));
         self.state = BinderState::None;
     }
 }

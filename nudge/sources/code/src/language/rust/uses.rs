@@ -62,10 +62,10 @@ pub(super) fn use_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-fn note_use(walk: &mut TreeWalk<'_>, path: &str, alias: &str, at: Syntax<'_>, reexport: bool) {
+fn note_use(walk: &mut TreeWalk<'_>, path: &str, alias: &str, site: Syntax<'_>, reexport: bool) {
     let path = path.strip_suffix("::self").unwrap_or(path);
     match path.rsplit_once("::") {
-        Some((module, name)) if !module.is_empty() => walk.add_import(module, name, alias, at, reexport),
-        _ => walk.add_import(path, "", alias, at, reexport),
+        Some((module, name)) if !module.is_empty() => walk.add_import(module, name, alias, site, reexport),
+        _ => walk.add_import(path, "", alias, site, reexport),
     }
 }
