@@ -88,10 +88,10 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
-        5 => (any::<usize>(), value()).prop_map(|(at, value)| Edit::Replace(at, value)),
+        5 => (any::<usize>(), value()).prop_map(|(index, value)| Edit::Replace(index, value)),
         2 => any::<usize>().prop_map(Edit::Remove),
-        2 => (any::<usize>(), "[a-z_]{0,8}", value()).prop_map(|(at, name, value)| Edit::Add(at, name, value)),
-        1 => (any::<usize>(), "[\\[\\]{}\",:0-9a-z\\\\ ]{0,4}").prop_map(|(at, text)| Edit::Text(at, text)),
+        2 => (any::<usize>(), "[a-z_]{0,8}", value()).prop_map(|(index, name, value)| Edit::Add(index, name, value)),
+        1 => (any::<usize>(), "[\\[\\]{}\",:0-9a-z\\\\ ]{0,4}").prop_map(|(index, text)| Edit::Text(index, text)),
     ]
 }
 

@@ -145,7 +145,7 @@ impl Run {
     fn query(&self, model: &Plain, step: &Step) {
         let Step::Query { component, stand: place, limit, ineligible } = *step else { return };
         let params = json!({
-            "component": component.map(|at| COMPONENTS[at]), "context": stand(place), "limit": limit,
+            "component": component.map(|index| COMPONENTS[index]), "context": stand(place), "limit": limit,
             "include_ineligible": ineligible,
         });
         let answer = self.ask("query", &params).unwrap();

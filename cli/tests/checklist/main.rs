@@ -407,7 +407,7 @@ fn row_14_memory_is_bounded() {
         serve.post(&(first..first + 100).map(call).collect::<Value>().to_string())
     };
     // Only those that must fail ask for an answer.
-    assert!((0..50).all(|at| batch(at * 100).status == 202));
+    assert!((0..50).all(|number| batch(number * 100).status == 202));
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["hints"], 5000);
     for first in (5000..6000).step_by(100) {
         let answers: Vec<Value> = serde_json::from_str(&batch(first).body).unwrap();

@@ -553,7 +553,7 @@ fn a_journal_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
             sets.push((key, value));
             ends.push(fs::metadata(journal(&session)).unwrap().len());
         }
-        assert!(ends.is_sorted_by(|one, next| one < next), "each change is written at once: {ends:?}");
+        assert!(ends.is_sorted_by(|first, next| first < next), "each change is written at once: {ends:?}");
         let bytes = cut(&ends);
         between(&session, || {
             fs::OpenOptions::new().write(true).open(journal(&session)).unwrap().set_len(bytes).unwrap();

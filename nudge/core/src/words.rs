@@ -60,14 +60,14 @@ impl SentenceLanguage {
     /// ```
     /// use nudge_core::words::{SentenceLanguage, split_words};
     ///
-    /// let of = |text: &str| {
+    /// let is_english = |text: &str| {
     ///     let mut language = SentenceLanguage::default();
     ///     split_words(text).iter().for_each(|word| language.hear_word(word));
     ///     language.is_english()
     /// };
-    /// assert_eq!(of("the button has to be disabled"), Some(true));
-    /// assert_eq!(of("der Knopf soll nicht mehr aktiv sein"), Some(false));
-    /// assert_eq!(of("npm run build"), None);
+    /// assert_eq!(is_english("the button has to be disabled"), Some(true));
+    /// assert_eq!(is_english("der Knopf soll nicht mehr aktiv sein"), Some(false));
+    /// assert_eq!(is_english("npm run build"), None);
     /// ```
     pub fn is_english(&self) -> Option<bool> {
         match self.english {

@@ -84,9 +84,9 @@ impl Db {
     /// # let place = tempfile::tempdir().unwrap();
     /// # let folder = DataDir::new(place.path().join("nudge"));
     /// # let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
-    /// let mut by = Caller::with_name("claude-code").with_key(Some("4f0c"));
-    /// by.call = Some(CallIdentity::new("nudge.count.add", "{}"));
-    /// let add = || db.write_once(by, |tx| Ok(tx.execute("INSERT INTO n VALUES(1)", [])?));
+    /// let mut caller = Caller::with_name("claude-code").with_key(Some("4f0c"));
+    /// caller.call = Some(CallIdentity::new("nudge.count.add", "{}"));
+    /// let add = || db.write_once(caller, |tx| Ok(tx.execute("INSERT INTO n VALUES(1)", [])?));
     /// let (first, second) = (add()?, add()?);
     /// assert_eq!((first.again, second.again), (false, true));
     /// assert_eq!(first.result.get(), second.result.get());

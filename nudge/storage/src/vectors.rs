@@ -171,7 +171,7 @@ impl VectorIndex {
     ///     vectors.upsert(id, 0, &vector);
     /// }
     /// let mut pairs = Vec::new();
-    /// vectors.pairs(0.7, |one, other| pairs.push([one, other]));
+    /// vectors.pairs(0.7, |id, other| pairs.push([id, other]));
     /// assert_eq!(pairs, [[8, 9]]);
     /// ```
     pub fn pairs(&self, least: f32, mut take: impl FnMut(i64, i64)) {

@@ -396,7 +396,7 @@ proptest! {
             prop_assert!(vectors.upsert(id, 0, vector));
         }
         let mut told = HashMap::new();
-        vectors.pairs(least, |one, other| *told.entry((one, other)).or_insert(0) += 1);
+        vectors.pairs(least, |id, other| *told.entry((id, other)).or_insert(0) += 1);
         for ((other, b), (one, a)) in (0..).zip(&units).flat_map(|b| (0..b.0).zip(&units).map(move |a| (b, a))) {
             let exact: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
             match told.remove(&(one, other)) {

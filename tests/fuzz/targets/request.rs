@@ -19,6 +19,6 @@ fuzz_target!(|body: &[u8]| {
     if let Some(answer) = rpc::answer(&*STORE, Caller::default(), body) {
         let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
         let all = answer.as_array().cloned().unwrap_or_else(|| vec![answer]);
-        assert!(all.iter().all(|one| one["jsonrpc"] == "2.0" && (one.get("result").is_some() != one.get("error").is_some())));
+        assert!(all.iter().all(|answer| answer["jsonrpc"] == "2.0" && (answer.get("result").is_some() != answer.get("error").is_some())));
     }
 });

@@ -116,6 +116,23 @@ fn most_functions_say_what_they_do() {
 }
 
 #[test]
+fn variables_are_named_for_their_values() {
+    let names = "(?:at|by|it|of|one)";
+    let bound_by_let = format!(r"\b(?:let|for) (?:mut )?\(?(?:\w+, )*{names}(?:, \w+)*\)? (?:=|in) ");
+    let bound_by_closure = format!(r"[(,=] ?(?:move )?\|[&(]*(?:\w+, )*[&(]*{names}[):,|]");
+    let bound = Regex::new(&format!("{bound_by_let}|{bound_by_closure}")).unwrap();
+    let lines = |(file, code): (String, String)| {
+        let wrong = |(number, line): (usize, &str)| format!("{file}:{number}: {}", line.trim());
+        let found = (1..).zip(code.lines()).filter(|(_, line)| !line.trim().starts_with("//") && bound.is_match(line));
+        found.map(wrong).collect::<Vec<_>>()
+    };
+    let wrong: Vec<_> = product().into_iter().flat_map(lines).collect();
+    assert!(wrong.is_empty(), "variables called of, at, one, it or by:\n{}", wrong.join("\n"));
+    let is_seen = |line: &str| bound.is_match(line);
+    assert!(["let at = 1;", "for (at, x) in y {", ".map(|one| one.id)", "f(|(a, by)| a)"].into_iter().all(is_seen));
+}
+
+#[test]
 fn comments_begin_with_their_subject() {
     let comment = Regex::new(r"^\s*(?:///|//!|//) ?(.*)").unwrap();
     let riddle = Regex::new(r"(?i)\b(?:what|who|whoever|whose|nobody)\b").unwrap();

@@ -222,7 +222,7 @@ mod tests {
     fn ranks_are_summed_and_shown_as_a_share() {
         let candidates = [candidate(1, 1, 9.0, 0.1), candidate(2, 2, 5.0, 0.9), candidate(3, 3, 0.0, 0.5)];
         let ranked = rank_units(RankFusion::from_name("ranks"), candidates.to_vec(), |unit| unit).pick_best(9);
-        assert_eq!(ranked.iter().map(|one| one.unit).collect::<Vec<_>>(), [2, 1, 3]);
+        assert_eq!(ranked.iter().map(|hit| hit.unit).collect::<Vec<_>>(), [2, 1, 3]);
         let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
         assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
         // Where one list is missing, the other counts alone.

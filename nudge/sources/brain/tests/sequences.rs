@@ -141,12 +141,12 @@ impl ReferenceStateMachine for Semantics {
         let any_key = || (0..DOMAINS.len(), 0..TITLES.len());
         let title = || 0..TITLES.len();
         prop_oneof![
-            6 => (any_key(), 0..BODIES.len()).prop_map(|(at, body)| Step::Add { at, body }),
-            3 => (any_key(), title()).prop_map(|(at, title)| Step::SetTitle { at, title }),
-            3 => (any_key(), 0..CONFIDENCES.len()).prop_map(|(at, confidence)| Step::SetConfidence { at, confidence }),
-            2 => (any_key(), title()).prop_map(|(at, title)| Step::Write { at, title }),
-            3 => any_key().prop_map(|at| Step::Remove { at }),
-            3 => any_key().prop_map(|at| Step::Get { at }),
+            6 => (any_key(), 0..BODIES.len()).prop_map(|(key, body)| Step::Add { at: key, body }),
+            3 => (any_key(), title()).prop_map(|(key, title)| Step::SetTitle { at: key, title }),
+            3 => (any_key(), 0..CONFIDENCES.len()).prop_map(|(key, confidence)| Step::SetConfidence { at: key, confidence }),
+            2 => (any_key(), title()).prop_map(|(key, title)| Step::Write { at: key, title }),
+            3 => any_key().prop_map(|key| Step::Remove { at: key }),
+            3 => any_key().prop_map(|key| Step::Get { at: key }),
             3 => prop::option::of(0..DOMAINS.len()).prop_map(|domain| Step::List { domain }),
             6 => (title(), prop::option::of(0..DOMAINS.len()), 0..3_usize).prop_map(|(title, domain, hops)| Step::Ask { title, domain, hops }),
             1 => Just(Step::AskNothing),
@@ -215,7 +215,7 @@ impl Run {
     }
 
     fn list(&self, plain: &Plain, domain: Option<usize>) {
-        let params = json!({"domain": domain.map(|at| DOMAINS[at])});
+        let params = json!({"domain": domain.map(|index| DOMAINS[index])});
         let answer = self.desk.call("list", &params);
         let entry =
             |unit: &Value| (unit["path"].as_str().unwrap().to_owned(), unit["title"].as_str().unwrap().to_owned());
@@ -232,7 +232,7 @@ impl Run {
 
     /// What holds a word of a question is found, as its file says now, and what it is related to; nothing else is.
     fn ask(&self, plain: &Plain, title: usize, domain: Option<usize>, hops: usize) {
-        let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|at| DOMAINS[at]), "hops": hops, "limit": 20});
+        let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|index| DOMAINS[index]), "hops": hops, "limit": 20});
         let answer = self.desk.call("context", &question);
         let key_of = |unit: &Value| {
             let known = plain.units.keys().find(|key| unit["path"] == path(**key));
@@ -262,7 +262,7 @@ impl Run {
         let is_good = |unit: &&Value| unit["score"].as_f64().is_some_and(|score| score >= GOOD);
         let of_good = plain.reached(&units.iter().filter(is_good).map(key_of).collect(), hops.min(1));
         let told: BTreeSet<_> = related.iter().map(key_of).collect();
-        assert!(reached.keys().all(|at| told.contains(at) || !of_good.contains_key(at)), "{question}: {answer}");
+        assert!(reached.keys().all(|key| told.contains(key) || !of_good.contains_key(key)), "{question}: {answer}");
         assert_eq!(told.len(), related.len(), "each once: {answer}");
         for unit in related {
             let hop = unit["hop"].as_u64().and_then(|hop| usize::try_from(hop).ok()).unwrap();
@@ -361,7 +361,7 @@ impl StateMachineTest for Run {
                 }
             }
             let confidence: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("confidence: ")).collect();
-            assert_eq!(confidence, unit.confidence.map(|at| CONFIDENCES[at]).as_slice(), "{text}");
+            assert_eq!(confidence, unit.confidence.map(|index| CONFIDENCES[index]).as_slice(), "{text}");
         }
     }
 }

@@ -180,16 +180,16 @@ proptest! {
         let whole = fixture(path).as_bytes();
         let from = from.index(whole.len());
         let mut bytes = whole[from..whole.len().min(from + 1_500)].to_vec();
-        for (at, byte, cut) in changes {
+        for (place, byte, cut) in changes {
             if bytes.is_empty() {
                 break;
             }
-            let at = at.index(bytes.len());
+            let start = place.index(bytes.len());
             if byte % 2 == 0 {
-                bytes[at] = byte & 0x7f;
+                bytes[start] = byte & 0x7f;
             } else {
-                let end = (at + cut).min(bytes.len());
-                bytes.drain(at..end);
+                let end = (start + cut).min(bytes.len());
+                bytes.drain(start..end);
             }
         }
         let _ = read(path, &bytes);

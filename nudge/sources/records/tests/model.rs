@@ -114,15 +114,15 @@ impl Run {
             Step::Save { project, kind, title, body, status, distinct, merge } => {
                 let params = json!({
                     "kind": KINDS[kind], "title": TITLES[title], "body": BODIES[body], "distinct": distinct,
-                    "status": status.map(|at| STATUSES[at]), "context": repo(project),
+                    "status": status.map(|index| STATUSES[index]), "context": repo(project),
                     "dedup": if merge { "merge" } else { "ask" },
                 });
                 self.change("upsert", params)
             }
             Step::Change { at: number, title, body, status, expect } => {
                 let params = json!({
-                    "id": self.id(number), "title": title.map(|at| TITLES[at]), "body": body.map(|at| BODIES[at]),
-                    "status": status.map(|at| STATUSES[at]), "if_match_version": expect,
+                    "id": self.id(number), "title": title.map(|index| TITLES[index]), "body": body.map(|index| BODIES[index]),
+                    "status": status.map(|index| STATUSES[index]), "if_match_version": expect,
                 });
                 self.change("upsert", params)
             }
@@ -133,7 +133,7 @@ impl Run {
                 self.change("restore", json!({"id": self.id(number), "version": version}))
             }
             Step::Merge { into, ids } => {
-                self.change("merge", json!({"into": self.id(into), "ids": ids.map(|at| self.id(at))}))
+                self.change("merge", json!({"into": self.id(into), "ids": ids.map(|number| self.id(number))}))
             }
             Step::Join { from, into, here } => {
                 let context = if here { repo(into) } else { json!({}) };
@@ -166,7 +166,7 @@ impl Run {
                 answer.inspect(|answer| self.files.push(answer["replaced"].as_str().unwrap().into()))
             }
             Step::Duplicates { project } => {
-                let params = json!({"project": project.map_or("*", |at| PROJECTS[at]), "limit": 100});
+                let params = json!({"project": project.map_or("*", |index| PROJECTS[index]), "limit": 100});
                 let answer = self.desk.by(Caller::with_name("test"), "duplicates", &params);
                 answer.map_err(|error| error.reason().to_owned()).inspect(|answer| self.pairs(plain, project, answer))
             }
@@ -175,7 +175,7 @@ impl Run {
     }
 
     fn export(&mut self, plain: &Plain, project: Option<usize>) -> Result<Value, String> {
-        let params = json!({"project": project.map(|at| PROJECTS[at])});
+        let params = json!({"project": project.map(|index| PROJECTS[index])});
         let answer = self.desk.by(Caller::with_name("test"), "export", &params);
         let answer = answer.map_err(|error| error.reason().to_owned())?;
         let Some(Kept::Export(records)) = plain.files.last() else { panic!("{params}: {answer}") };
@@ -275,7 +275,7 @@ impl Run {
         assert!(like.iter().all(|(distance, _)| *distance > NEARLY));
         let named: Vec<_> = answer.get("similar").map(|similar| list(similar).clone()).unwrap_or_default();
         assert_eq!(named.len(), like.len().min(5), "{answer}");
-        assert!(named.iter().all(|one| like.iter().any(|(_, at)| one["id"] == self.ids[at])), "{answer}");
+        assert!(named.iter().all(|row| like.iter().any(|(_, number)| row["id"] == self.ids[number])), "{answer}");
         assert!(answer.get("degraded").is_none(), "{answer}");
     }
 
@@ -299,11 +299,10 @@ impl Run {
     /// The records of a list, newest first.
     fn list(&self, plain: &Plain, step: &Step) {
         let Step::List { project, here, kind, status } = *step else { unreachable!() };
-        let mut params =
-            json!({"kind": kind.map(|at| KINDS[at]), "status": status.map(|at| STATUSES[at]), "limit": 1000});
+        let mut params = json!({"kind": kind.map(|index| KINDS[index]), "status": status.map(|index| STATUSES[index]), "limit": 1000});
         match project {
             Some(number) if here => params["context"] = repo(number),
-            _ => params["project"] = json!(project.map_or("*", |at| PROJECTS[at])),
+            _ => params["project"] = json!(project.map_or("*", |index| PROJECTS[index])),
         }
         let answer = self.desk.call("list", &params);
         let listed: Vec<_> = list(&answer["records"]).iter().map(|row| row["id"].as_i64().unwrap()).collect();
@@ -314,7 +313,7 @@ impl Run {
         };
         let mut wanted: Vec<_> = plain.stored.all().filter(|(_, record)| is(record.now())).collect();
         wanted.sort_by_key(|(number, record)| std::cmp::Reverse((record.changed, *number)));
-        assert_eq!(listed, wanted.iter().map(|(at, _)| self.ids[at]).collect::<Vec<_>>(), "{params}");
+        assert_eq!(listed, wanted.iter().map(|(number, _)| self.ids[number]).collect::<Vec<_>>(), "{params}");
         assert_eq!(answer["total"], wanted.len());
     }
 

@@ -61,9 +61,9 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     };
     let [ctags, aider, codegraph] = present;
     vec![
-        line("code: cold index, process", 0.3, aider.map(|at| (0, at)), "aider's map, cold"),
-        line("code: cold index, process", 0.15, codegraph.map(|at| (0, at)), "codegraph init"),
-        line("code: cold index, process", 12.0, ctags.map(|at| (0, at)), "universal-ctags, names alone"),
+        line("code: cold index, process", 0.3, aider.map(|program| (0, program)), "aider's map, cold"),
+        line("code: cold index, process", 0.15, codegraph.map(|program| (0, program)), "codegraph init"),
+        line("code: cold index, process", 12.0, ctags.map(|program| (0, program)), "universal-ctags, names alone"),
         line("code: warm start, process", 0.1, is_here.then_some((1, 0)), "the cold index"),
     ]
 }

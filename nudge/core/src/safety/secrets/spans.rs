@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn the_first_yes_is_found() {
         for limit in 1..9 {
-            assert_eq!(first_true(1..=8, |at| at >= limit), limit, "{limit}");
+            assert_eq!(first_true(1..=8, |index| index >= limit), limit, "{limit}");
         }
         assert_eq!(first_true(1..=1, |_| false), 1);
     }

@@ -60,12 +60,12 @@ fn what_is_good_passes_and_is_tidied() {
 
 #[test]
 fn form_and_length() {
-    assert_eq!(gate(|one| one.kind = "story".into()), "schema");
-    assert_eq!(gate(|one| one.title = "Retry\u{202e} with jitter".into()), "schema");
-    assert_eq!(gate(|one| one.title = "Retries".into()), "length");
-    assert_eq!(gate(|one| one.title = "x".repeat(121)), "length");
-    assert_eq!(gate(|one| one.body = "Too short.".into()), "length");
-    assert_eq!(gate(|one| one.body = "word ".repeat(1_300)), "length");
+    assert_eq!(gate(|unit| unit.kind = "story".into()), "schema");
+    assert_eq!(gate(|unit| unit.title = "Retry\u{202e} with jitter".into()), "schema");
+    assert_eq!(gate(|unit| unit.title = "Retries".into()), "length");
+    assert_eq!(gate(|unit| unit.title = "x".repeat(121)), "length");
+    assert_eq!(gate(|unit| unit.body = "Too short.".into()), "length");
+    assert_eq!(gate(|unit| unit.body = "word ".repeat(1_300)), "length");
     for (said, kept) in [(Some(7.0), None), (Some(-0.1), None), (Some(f64::NAN), None), (Some(1.0), Some(1.0))] {
         let passed = judged(UnitProposal { confidence: said, ..good() }).unwrap();
         assert_eq!(passed.confidence, kept, "a number that means nothing is dropped: {said:?}");
@@ -74,10 +74,10 @@ fn form_and_length() {
 
 #[test]
 fn scope_durability_and_quote() {
-    assert_eq!(gate(|one| one.scope = "project".into()), "scope");
-    assert_eq!(gate(|one| one.durable = false), "durable");
+    assert_eq!(gate(|unit| unit.scope = "project".into()), "scope");
+    assert_eq!(gate(|unit| unit.durable = false), "durable");
     for quote in ["", "jitter", "nobody has ever said that here", "[line withheld: jwt]"] {
-        assert_eq!(gate(|one| one.quote = quote.into()), "quote", "{quote}");
+        assert_eq!(gate(|unit| unit.quote = quote.into()), "quote", "{quote}");
     }
 }
 
@@ -91,7 +91,7 @@ fn nothing_private() {
         "See #4711.",
         r"In C:\Users\ann it is.",
     ] {
-        assert_eq!(gate(|one| one.body = format!("{BODY} {part}")), "private", "{part}");
+        assert_eq!(gate(|unit| unit.body = format!("{BODY} {part}")), "private", "{part}");
     }
     for part in [
         "Hash with SHA-256, write UTF-8.",
@@ -99,17 +99,17 @@ fn nothing_private() {
         "Listen on port 12345.",
         "See RFC-7231, 2026-11-22.",
     ] {
-        assert_eq!(gate(|one| one.body = format!("{BODY} {part}")), "", "{part}");
+        assert_eq!(gate(|unit| unit.body = format!("{BODY} {part}")), "", "{part}");
     }
 }
 
 #[test]
 fn not_of_the_project() {
-    assert_eq!(gate(|one| one.title = "How shopfront retries".into()), "project");
-    assert_eq!(gate(|one| one.body = format!("{BODY} Shopfront. Shopfront.")), "");
-    assert_eq!(gate(|one| one.body = format!("{BODY} Shopfront. Shopfront! shopfront?")), "project");
-    assert_eq!(gate(|one| one.title = "Shopfronts retry with jitter".into()), "", "another word");
-    assert_eq!(gate(|one| one.title = "Keep sources in src".into()), "", "every project has that");
+    assert_eq!(gate(|unit| unit.title = "How shopfront retries".into()), "project");
+    assert_eq!(gate(|unit| unit.body = format!("{BODY} Shopfront. Shopfront.")), "");
+    assert_eq!(gate(|unit| unit.body = format!("{BODY} Shopfront. Shopfront! shopfront?")), "project");
+    assert_eq!(gate(|unit| unit.title = "Shopfronts retry with jitter".into()), "", "another word");
+    assert_eq!(gate(|unit| unit.title = "Keep sources in src".into()), "", "every project has that");
 }
 
 #[test]
@@ -117,15 +117,15 @@ fn refusals_and_chatter() {
     for part in
         ["As an AI, I cannot help.", "I\u{2019}m sorry.", "The user asked for it.", "In this session the tests passed."]
     {
-        assert_eq!(gate(|one| one.body = format!("{BODY} {part}")), "refusal", "{part}");
+        assert_eq!(gate(|unit| unit.body = format!("{BODY} {part}")), "refusal", "{part}");
     }
-    assert_eq!(gate(|one| one.body = "retry jitter ".repeat(20)), "refusal");
+    assert_eq!(gate(|unit| unit.body = "retry jitter ".repeat(20)), "refusal");
 }
 
 #[test]
 fn secrets_and_what_is_there() {
     let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
-    assert_eq!(gate(|one| one.body = format!("{BODY} {token}")), "secret");
+    assert_eq!(gate(|unit| unit.body = format!("{BODY} {token}")), "secret");
     let mut secret = good();
     secret.title = format!("Use {token}");
     assert_eq!(judged(secret).unwrap_err().title, "(withheld)");

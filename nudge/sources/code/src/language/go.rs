@@ -317,8 +317,10 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut cursor = left.walk();
     for (name, place) in left.named_children(&mut cursor).zip(0_u32..) {
         // The second says whether there is one.
-        let asks =
-            matches!(right.named_child(0).map(|of| of.kind()), Some("type_assertion_expression" | "index_expression"));
+        let asks = matches!(
+            right.named_child(0).map(|call| call.kind()),
+            Some("type_assertion_expression" | "index_expression")
+        );
         let value = if is_tuple {
             let whole = pick_nth(walk, values, 0);
             if whole.is_none() || asks && place == 0 { whole } else { walk.add_expr(Expr::Part(whole, place.into())) }

@@ -128,8 +128,8 @@ pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
     prop_oneof![
         8 => save.prop_map(|(project, kind, title, body, status, distinct, merge)| Step::Save { project, kind, title, body, status, distinct, merge }),
         6 => change.prop_map(|(at, title, body, status, expect)| Step::Change { at, title, body, status, expect }),
-        3 => (any_number(), prop::bool::weighted(0.2)).prop_map(|(at, forever)| Step::Delete { at, forever }),
-        5 => (any_number(), prop::option::of(0..5_usize)).prop_map(|(at, version)| Step::Restore { at, version }),
+        3 => (any_number(), prop::bool::weighted(0.2)).prop_map(|(number, forever)| Step::Delete { at: number, forever }),
+        5 => (any_number(), prop::option::of(0..5_usize)).prop_map(|(number, version)| Step::Restore { at: number, version }),
         2 => (any_number(), any_number(), any_number()).prop_map(|(into, one, other)| Step::Merge { into, ids: [one, other] }),
         2 => (projects(), projects(), any::<bool>()).prop_map(|(from, into, here)| Step::Join { from, into, here }),
         2 => some(projects()).prop_map(|project| Step::Export { project }),

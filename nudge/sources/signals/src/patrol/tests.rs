@@ -316,6 +316,6 @@ fn what_is_kept_can_be_any_number() {
         town.restart();
         assert_eq!(town.pass(61), ["escalated polecat"], "{time}");
         let sent_at = stamp::parse_stamp(town.mails()[0]["timestamp"].as_str().unwrap());
-        assert!(sent_at.is_some_and(|at| at <= town.now), "{time}: {sent_at:?}");
+        assert!(sent_at.is_some_and(|time| time <= town.now), "{time}: {sent_at:?}");
     }
 }
