@@ -520,35 +520,16 @@ impl ServingRole {
             },
             Self::AsPrimary(server) => {
                 let mut asking = None;
+                // All files have just been written: the first look at them need not delay the client's first answer.
+                let mut pause = NAMING_PAUSE;
                 loop {
                     let PrimaryServer { lock, file, session, journal, member, connections, life, touched, .. } =
                         &mut **server;
-                    if let Err(error) = journal.keep_seat(dir) {
-                        tracing::error!(error = error.message(), "the files of the session cannot be put back");
-                        return RoleTurn::Unseated;
-                    }
-                    dir.stay_member(member);
-                    if !dir.has_channel()
-                        && let Ok(channel) = dir.listen(lock)
-                    {
-                        connections.renew_local(channel);
-                    }
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
-                    if touched.elapsed() >= TOUCH {
-                        *touched = Instant::now();
-                        dir.touch_files();
-                    }
-                    let named =
-                        dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
-                    if dir.read_session() == SessionState::Unknown {
-                        // Something removed the file; should writing fail, the next round tries again.
-                        let _ = dir.write_session(lock, session);
-                    }
                     // A server that asked goes on now that the files are looked after.
                     drop(asking.take());
-                    let pause = if named { TICK } else { NAMING_PAUSE };
                     let asked = async {
                         match life {
                             Some(life) => life.wait_for_question().await,
@@ -560,6 +541,27 @@ impl ServingRole {
                         () = journal.wait_for_retake() => {}
                         server = asked => asking = Some(server),
                     }
+                    if let Err(error) = journal.keep_seat(dir) {
+                        tracing::error!(error = error.message(), "the files of the session cannot be put back");
+                        return RoleTurn::Unseated;
+                    }
+                    dir.stay_member(member);
+                    if !dir.has_channel()
+                        && let Ok(channel) = dir.listen(lock)
+                    {
+                        connections.renew_local(channel);
+                    }
+                    if touched.elapsed() >= TOUCH {
+                        *touched = Instant::now();
+                        dir.touch_files();
+                    }
+                    let named =
+                        dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
+                    if dir.read_session() == SessionState::Unknown {
+                        // Something removed the file; should writing fail, the next round tries again.
+                        let _ = dir.write_session(lock, session);
+                    }
+                    pause = if named { TICK } else { NAMING_PAUSE };
                 }
             }
         }

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
@@ -101,7 +101,8 @@ impl CallerKind {
 /// The places of a process.
 pub struct WorkPool {
     by_kind: HashMap<(CallLane, CallerKind), Arc<Semaphore>>,
-    prompts: Arc<Semaphore>,
+    /// Made with the first prompt, since counting the processors reads files.
+    prompts: OnceLock<Arc<Semaphore>>,
     callers: Mutex<HashMap<CallerId, Weak<CallerPlaces>>>,
     running: Mutex<RunningCalls>,
     deadline: Duration,
@@ -163,10 +164,9 @@ impl WorkPool {
             let place = move |kind: CallerKind| ((lane, kind), Arc::new(Semaphore::new(kind.places(lane))));
             CallerKind::ALL.into_iter().map(place)
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             by_kind: [CallLane::Work, CallLane::Vital, CallLane::Long].into_iter().flat_map(semaphores_of).collect(),
-            prompts: Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1))),
+            prompts: OnceLock::new(),
             callers: Mutex::default(),
             running: Mutex::default(),
             deadline,
@@ -211,7 +211,10 @@ impl WorkPool {
     /// The places of all callers of a kind, in a lane.
     fn shared_places(&self, lane: CallLane, kind: CallerKind) -> Arc<Semaphore> {
         let shared = match lane {
-            CallLane::Prompt => &self.prompts,
+            CallLane::Prompt => self.prompts.get_or_init(|| {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                Arc::new(Semaphore::new((2 * cores).clamp(PROMPTS.0, PROMPTS.1)))
+            }),
             CallLane::Work | CallLane::Vital | CallLane::Long => {
                 self.by_kind.get(&(lane, kind)).expect("each kind has places in each lane")
             }
