@@ -2,6 +2,8 @@
 
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/tuning.rs"]
+mod tuning;
 #[path = "tidy/words.rs"]
 mod words;
 

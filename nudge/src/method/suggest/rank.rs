@@ -23,7 +23,7 @@ use crate::store::{HintFilter, HintHit, Only};
 const IMPORTANT: u8 = 8;
 /// The priority up to which an unused hint from a file stays behind all others.
 const BEHIND: u8 = 2;
-/// The reduction for it at a start, and the share that its words count.
+/// A hint that stays behind loses this much at a start, and its words count this share.
 const BEHIND_AT_A_START: f64 = -0.2;
 const BEHIND_BY_WORDS: f64 = 0.8;
 /// Score at which a hint's standing is a half of the most that it can be. It is the score of a hint of default priority
