@@ -239,6 +239,11 @@ impl TrustFile {
         top.to_str().and_then(|name| self.by_top.get(name)).cloned().unwrap_or_default()
     }
 
+    /// Returns true when a text is trusted in a clone.
+    pub fn is_trusted(&self, top: &Path) -> bool {
+        top.to_str().and_then(|name| self.by_top.get(name)).is_some_and(|known| known.trusted.is_some())
+    }
+
     /// Has a text trusted in a clone, or none.
     ///
     /// # Errors

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use nudge::{Caller, ContextUse, EnvNames, Error, Result, Service as _};
 use nudge_client::{RemoteServer, RuntimeDir, process_cwd};
+use nudge_core::table::TableService as _;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::args::{ContextFlags, GlobalFlags};
 use crate::context::ContextInference;
+use crate::server::session::event::EventService;
 use crate::sources;
 
 /// The caller name of the command line, for `nudge undo --list` and `nudge watch`.
@@ -144,7 +146,8 @@ pub fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
 
 /// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
 fn context_use(name: &str) -> ContextUse {
-    sources::find_method(name).map_or(ContextUse::InferredIfGiven, |row| row.context)
+    let row = sources::find_method(name).or_else(|| EventService::TABLE.find_method(name));
+    row.map_or(ContextUse::InferredIfGiven, |row| row.context)
 }
 
 /// Converts the flags to a context; an empty flag means unknown.

@@ -19,8 +19,8 @@ pub struct Case {
     /// How the store is configured.
     #[serde(default)]
     pub config: Config,
-    /// The source, other than the hints, that it is about: it runs on a session, and `folder` is saved as an empty
-    /// folder of its own.
+    /// The source, other than the hints, that it is about, or `session`: it runs on a session, and `folder` is saved as
+    /// an empty folder of its own.
     #[serde(default)]
     pub needs: Option<String>,
     /// What is done, in order.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir;
+use nudge_core::{dir, patience};
 
 use crate::kept;
 
@@ -21,7 +21,7 @@ pub struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Waits until no other process has the lock; makes its folder.
+    /// Waits until no other process has the lock, or the caller of this thread's call has gone; makes its folder.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
@@ -49,7 +49,7 @@ impl ProcessLock {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(unusable(error)),
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > PATIENCE || patience::is_over() {
                 return Err(Error::unavailable("Another `nudge` command has it; try again when that has ended."));
             }
         }

@@ -2,6 +2,7 @@
 //! file that it came from has changed since.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::{committed, seed};
@@ -11,6 +12,16 @@ const MAX_DEPTH: usize = 64;
 
 /// The folders of a repository that an agent is in, the innermost first; none outside a repository.
 pub struct AgentCheckout(Vec<PathBuf>);
+
+/// A line that is told, as far as files can contradict it.
+pub struct LineSubject {
+    /// The name of the hint, `component/key`.
+    pub name: String,
+    /// The paths that it names.
+    pub paths: Vec<String>,
+    /// The command line that it tells to run.
+    pub command: Option<String>,
+}
 
 /// Hints by name (`component/key`), with the file that they came from and that says something else now.
 pub type Others = BTreeMap<String, String>;
@@ -42,26 +53,36 @@ impl AgentCheckout {
         committed::list_changed(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 
-    /// Returns the doubt about a hint with these paths and this command: the first path that is in none of the folders,
-    /// else a target that its file does not know, else the file that says something else now.
-    pub fn find_doubt(&self, name: &str, paths: &[String], command: Option<&str>, others: &Others) -> Option<String> {
+    /// Returns the doubt about each line, if there is any.
+    pub fn find_doubts(&self, lines: &[LineSubject]) -> Vec<Option<String>> {
         if self.0.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let is_there = |path: &&String| self.0.iter().any(|folder| folder.join(path).symlink_metadata().is_ok());
-        let missing = || paths.iter().find(|path| !is_there(path)).map(|path| format!("{path} not found here"));
+        let others = self.find_changed();
+        lines.iter().map(|line| self.find_doubt(line, &others)).collect()
+    }
+
+    /// Returns the doubt about a line: the first of its paths that is in none of the folders, else a target that its file
+    /// does not know, else the file that says something else now.
+    fn find_doubt(&self, line: &LineSubject, others: &Others) -> Option<String> {
+        let is_missing = |path: &&String| self.0.iter().all(|folder| is_gone(&folder.join(path)));
+        let missing = || line.paths.iter().find(is_missing).map(|path| format!("{path} not found here"));
         let gone = || {
-            let nudge_seed::GoneTarget { target, file } = nudge_seed::find_gone(&self.0, command?)?;
+            let nudge_seed::GoneTarget { target, file } = nudge_seed::find_gone(&self.0, line.command.as_deref()?)?;
             Some(format!("no {target} in {file}"))
         };
-        let other = || others.get(name).map(|file| format!("{file} changed since"));
+        let other = || others.get(&line.name).map(|file| format!("{file} changed since"));
         missing().or_else(gone).or_else(other)
     }
 }
 
-/// The line, with a word of doubt at its end.
-pub fn with_doubt(line: String, doubt: Option<&str>) -> String {
-    let Some(doubt) = doubt else { return line };
+/// Returns true for a path that names nothing. A path that this process may not look at can name anything.
+fn is_gone(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
+/// The line with a word of doubt at its end.
+pub fn add_doubt(line: &str, doubt: &str) -> String {
     match line.strip_suffix(')') {
         Some(open) => format!("{open}; {doubt})"),
         None => format!("{line} ({doubt})"),
@@ -82,17 +103,23 @@ mod tests {
         std::fs::write(top.join("web/x.js"), "").unwrap();
         std::fs::write(top.join("Makefile"), "test:\n").unwrap();
         let others = Others::from([("a/b".to_owned(), "Makefile".to_owned())]);
-        let said = |cwd: &Path, name: &str, path: &str, command: Option<&str>| {
-            let doubt = AgentCheckout::from_cwd(Some(cwd)).find_doubt(name, &[path.to_owned()], command, &others);
-            with_doubt("x (3h)".into(), doubt.as_deref())
+        let subject = |name: &str, path: &str, command: &str| LineSubject {
+            name: name.into(),
+            paths: vec![path.into()],
+            command: Some(command.into()),
+        };
+        let said = |cwd: &Path, name: &str, path: &str, command: &str| {
+            let doubt = AgentCheckout::from_cwd(Some(cwd)).find_doubt(&subject(name, path, command), &others);
+            doubt.map_or_else(|| "x (3h)".to_owned(), |doubt| add_doubt("x (3h)", &doubt))
         };
         for path in ["build.sh", "web/x.js", "x.js", "src"] {
-            assert_eq!(said(&top.join("web"), "a/c", path, Some("make test")), "x (3h)", "{path}");
+            assert_eq!(said(&top.join("web"), "a/c", path, "make test"), "x (3h)", "{path}");
         }
-        assert_eq!(said(top, "a/b", "x.js", Some("make lint")), "x (3h; x.js not found here)");
-        assert_eq!(said(top, "a/b", "web", Some("make lint")), "x (3h; no lint in Makefile)");
-        assert_eq!(said(top, "a/b", "web", Some("make test")), "x (3h; Makefile changed since)");
-        assert_eq!(AgentCheckout::from_cwd(None).find_doubt("a/b", &["x".to_owned()], None, &others), None);
-        assert_eq!(with_doubt("x".into(), Some("y")), "x (y)");
+        assert_eq!(said(top, "a/b", "x.js", "make lint"), "x (3h; x.js not found here)");
+        assert_eq!(said(top, "a/b", "build.sh/x", "make test"), "x (3h; build.sh/x not found here)");
+        assert_eq!(said(top, "a/b", "web", "make lint"), "x (3h; no lint in Makefile)");
+        assert_eq!(said(top, "a/b", "web", "make test"), "x (3h; Makefile changed since)");
+        assert!(AgentCheckout::from_cwd(None).find_doubts(&[subject("a/b", "x", "make lint")]).is_empty());
+        assert_eq!(add_doubt("x", "y"), "x (y)");
     }
 }

@@ -3,31 +3,42 @@
 
 mod gemini;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
+use nudge_core::suggest::SuggestEvent;
 use serde_json::{Map, Value};
 
+use crate::server::session::event::EventParams;
+
+/// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
+const MAX_TEXT_BYTES: usize = 16 << 10;
 /// Longest idempotency key that the server takes.
 const MAX_KEY_BYTES: usize = 255;
 
 /// An event of a client.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct HookEvent {
     /// The format of the answer.
     pub answer: ReplyForm,
-    /// The kind of event.
+    /// The event as far as a hook acts on it.
     pub moment: HookMoment,
-    /// The tool that was used or that failed, or the kind of the subagent that ends, as the client calls it.
-    pub tool: Option<String>,
-    /// The file that the tool was used on.
-    pub file: Option<String>,
+    /// It is a session's own first start.
+    pub begins: bool,
     /// The client's own name of its session. A subagent has a context of its own, and so counts as a session.
     pub session: Option<String>,
     /// The agent's folder.
     pub cwd: Option<PathBuf>,
     /// The idempotency key, made from the tool call: every hook that hears of the same call makes the same key.
     pub key: Option<String>,
+}
+
+/// The part of an event that a hook acts on.
+#[derive(Debug)]
+pub enum HookMoment {
+    /// The server is asked for lines to tell.
+    Ask(Box<EventParams>),
+    /// The session has ended; the client keeps this file of it.
+    End(PathBuf),
 }
 
 /// The format of an answer.
@@ -63,58 +74,6 @@ impl ReplyForm {
     }
 }
 
-/// The kinds of events that Nudge reacts to.
-#[derive(PartialEq)]
-pub enum HookMoment {
-    /// A session or a subagent begins, or its context was compacted.
-    Start {
-        /// The context was compacted.
-        fresh: bool,
-        /// It is a session's own first start.
-        begins: bool,
-    },
-    /// The user sent a prompt.
-    Prompt(String),
-    /// A command failed.
-    Failed {
-        /// The line that was run.
-        command: String,
-        /// The output of the command, as far as the client tells.
-        error: String,
-        /// The code it ended with, where the client tells.
-        exit_code: Option<i64>,
-    },
-    /// A command worked.
-    Worked {
-        /// The line that was run.
-        command: String,
-    },
-    /// A tool was used, of which there is nothing to learn.
-    Used,
-    /// The agent is about to end its turn.
-    Stop,
-    /// The session has ended.
-    End {
-        /// The file that the client keeps of it.
-        transcript: PathBuf,
-    },
-}
-
-/// Prints no texts, as they may hold secrets.
-impl fmt::Debug for HookMoment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start { fresh, .. } => write!(f, "Start(fresh {fresh})"),
-            Self::End { .. } => f.write_str("End"),
-            Self::Prompt(_) => f.write_str("Prompt"),
-            Self::Failed { exit_code, .. } => write!(f, "Failed(exit code {exit_code:?})"),
-            Self::Worked { .. } => f.write_str("Worked"),
-            Self::Used => f.write_str("Used"),
-            Self::Stop => f.write_str("Stop"),
-        }
-    }
-}
-
 /// Builds the event of a session's start, in the format of the clients that call it `name`.
 pub fn make_start_event(name: &str, session: &str, cwd: &Path) -> Value {
     if camel_case(name) {
@@ -138,24 +97,20 @@ pub fn read(given: &str) -> Option<HookEvent> {
     let given: Map<String, Value> = serde_json::from_str(given).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
     let name = text("hook_event_name")?;
-    let moment = match name.as_str() {
+    let asked = match name.as_str() {
         "SessionStart" | "SubagentStart" | "sessionStart" => {
-            let source = text("source");
-            // Gemini CLI has such an event, too, and keeps its sessions in another form.
-            let is_read = text("transcript_path")
-                .is_none_or(|path| Path::new(&path).extension().is_some_and(|extension| extension == "jsonl"));
-            let is_first = source.as_deref().is_none_or(|source| source == "startup");
-            let begins = name == "SessionStart" && is_first && is_read;
-            HookMoment::Start { fresh: source.as_deref() == Some("compact"), begins }
+            let fresh = text("source").as_deref() == Some("compact");
+            Some(EventParams { fresh, ..EventParams::at_event(SuggestEvent::Start) })
         }
-        "SessionEnd" => HookMoment::End {
-            transcript: text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())?,
-        },
-        "UserPromptSubmit" | "BeforeAgent" => HookMoment::Prompt(text("prompt")?),
-        "PostToolUseFailure" => read_failure(&given).unwrap_or(HookMoment::Used),
-        "PostToolUse" => read_success(&given).unwrap_or(HookMoment::Used),
-        "AfterTool" => gemini::read_end(&given)?,
-        "Stop" | "SubagentStop" => read_stop(&given)?,
+        "SessionEnd" => None,
+        "UserPromptSubmit" | "BeforeAgent" => {
+            let prompt = Some(cut_text(&text("prompt")?));
+            Some(EventParams { prompt, ..EventParams::at_event(SuggestEvent::Prompt) })
+        }
+        "PostToolUseFailure" => Some(read_failure(&given).unwrap_or_else(|| EventParams::at_event(SuggestEvent::Tool))),
+        "PostToolUse" => Some(read_success(&given).unwrap_or_else(|| EventParams::at_event(SuggestEvent::Tool))),
+        "AfterTool" => Some(gemini::read_end(&given)?),
+        "Stop" | "SubagentStop" => Some(read_stop(&given)?),
         _ => return None,
     };
     let session = text("session_id").or_else(|| text("conversation_id"));
@@ -171,9 +126,46 @@ pub fn read(given: &str) -> Option<HookEvent> {
         Some(cwd) if name == "AfterTool" => Some(gemini::find_folder(&given, &cwd)?),
         cwd => cwd,
     };
-    let tool = text(if name == "SubagentStop" { "agent_type" } else { "tool_name" });
-    let file = find_file(&given);
-    Some(HookEvent { answer: find_reply_form(&name), moment, tool, file, session, cwd, key })
+    let moment = match asked {
+        Some(asked) => HookMoment::Ask(Box::new(EventParams {
+            tool: text(if name == "SubagentStop" { "agent_type" } else { "tool_name" }),
+            file: find_file(&given),
+            client_session: session.clone(),
+            ..asked
+        })),
+        None => HookMoment::End(text("transcript_path").map(PathBuf::from).filter(|path| path.is_absolute())?),
+    };
+    let begins = name == "SessionStart" && is_first_start(&given);
+    Some(HookEvent { answer: find_reply_form(&name), moment, begins, session, cwd, key })
+}
+
+/// Returns true for a start that goes on with nothing, of a client with sessions that are read.
+fn is_first_start(given: &Map<String, Value>) -> bool {
+    let text = |name: &str| given.get(name).and_then(Value::as_str);
+    // Gemini CLI has such an event, too, and keeps its sessions in another form.
+    let is_read = text("transcript_path")
+        .is_none_or(|path| Path::new(path).extension().is_some_and(|extension| extension == "jsonl"));
+    is_read && text("source").is_none_or(|source| source == "startup")
+}
+
+/// Returns the end of a text, at most [`MAX_TEXT_BYTES`].
+fn cut_text(text: &str) -> String {
+    let mut from = text.len().saturating_sub(MAX_TEXT_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].to_owned()
+}
+
+/// A command of the agent that failed.
+fn make_failure(command: String, error: &str, exit_code: Option<i64>) -> EventParams {
+    let (command, error) = (Some(command), Some(cut_text(error)));
+    EventParams { command, error, exit_code, ..EventParams::at_event(SuggestEvent::Failure) }
+}
+
+/// A command of the agent that worked.
+fn make_success(command: String) -> EventParams {
+    EventParams { command: Some(command), exit_code: Some(0), ..EventParams::at_event(SuggestEvent::Tool) }
 }
 
 /// Returns the file that a tool was used on, as the tools of the clients that are known name it.
@@ -196,20 +188,20 @@ fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
     input.get("command")?.as_str().filter(|command| !command.trim().is_empty()).map(str::to_owned)
 }
 
-fn read_failure(given: &Map<String, Value>) -> Option<HookMoment> {
+fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
     // An interrupted command neither worked nor failed.
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
     }
-    let error = given.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let error = given.get("error").and_then(Value::as_str).unwrap_or_default();
     let code = error.strip_prefix("Exit code ").and_then(|rest| rest.split_whitespace().next());
     let exit_code = code.and_then(|code| code.parse().ok());
-    Some(HookMoment::Failed { command: find_command(given, "Bash")?, error, exit_code })
+    Some(make_failure(find_command(given, "Bash")?, error, exit_code))
 }
 
 /// Reads a success, from clients that say how a command ended. Codex sends the same event for commands that failed,
 /// with a text as the response, from which nothing is guessed.
-fn read_success(given: &Map<String, Value>) -> Option<HookMoment> {
+fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     let response = given.get("tool_response")?.as_object()?;
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
@@ -219,13 +211,14 @@ fn read_success(given: &Map<String, Value>) -> Option<HookMoment> {
     if is(response, "interrupted") || in_background || interpreted {
         return None;
     }
-    Some(HookMoment::Worked { command: find_command(given, "Bash")? })
+    find_command(given, "Bash").map(make_success)
 }
 
 /// Reads the end of a turn; `None` when a hook has already made the agent go on, or for a subagent that plans nothing.
-fn read_stop(given: &Map<String, Value>) -> Option<HookMoment> {
+fn read_stop(given: &Map<String, Value>) -> Option<EventParams> {
     let plans = given.get("agent_type").is_none_or(|kind| kind == "Plan");
-    (plans && given.get("stop_hook_active") != Some(&Value::Bool(true))).then_some(HookMoment::Stop)
+    let is_first = given.get("stop_hook_active") != Some(&Value::Bool(true));
+    (plans && is_first).then(|| EventParams::at_event(SuggestEvent::Stop))
 }
 
 #[cfg(test)]
@@ -234,8 +227,10 @@ mod tests {
 
     use super::*;
 
-    fn moment(given: &Value) -> Option<HookMoment> {
-        read(&given.to_string()).map(|event| event.moment)
+    /// The params that the server is asked with, without tool, file and session.
+    fn asked(given: &Value) -> Option<Value> {
+        let HookMoment::Ask(params) = read(&given.to_string())?.moment else { panic!("{given}") };
+        Some(json!(EventParams { tool: None, file: None, client_session: None, ..*params }))
     }
 
     #[test]
@@ -251,43 +246,47 @@ mod tests {
         assert_eq!(event.key.as_deref(), Some("hook/s/toolu_04"));
         assert_eq!(event.cwd, Some(PathBuf::from("/home/u/ws")));
         assert_eq!(event.answer, ReplyForm::Specific("PostToolUseFailure".into()));
-        let HookMoment::Failed { command, error, exit_code } = event.moment else { panic!("{event:?}") };
-        assert_eq!((command.as_str(), exit_code), ("false_cmd_xyz", Some(127)));
-        assert!(error.contains("not found"));
+        let error = failed["error"].clone();
+        let params = json!({"event": "failure", "command": "false_cmd_xyz", "error": error, "exit_code": 127});
+        assert_eq!(asked(&failed), Some(params));
         let mut interrupted = failed.clone();
         interrupted["is_interrupt"] = json!(true);
-        assert_eq!(moment(&interrupted), Some(HookMoment::Used));
+        assert_eq!(asked(&interrupted), Some(json!({"event": "tool"})));
         let mut other = failed;
         other["tool_name"] = json!("Edit");
         other["tool_input"] = json!({"file_path": "/home/u/ws/a.py", "old_string": "x"});
         let event = read(&other.to_string()).unwrap();
-        assert_eq!((event.moment, event.file.as_deref()), (HookMoment::Used, Some("/home/u/ws/a.py")));
+        let HookMoment::Ask(params) = event.moment else { panic!("{event:?}") };
+        let used = json!({"event": "tool", "tool": "Edit", "file": "/home/u/ws/a.py", "client_session": "s"});
+        assert_eq!(json!(params), used);
 
         let start =
             |source: &str| json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/w", "source": source});
-        assert_eq!(moment(&start("startup")), Some(HookMoment::Start { fresh: false, begins: true }));
-        assert_eq!(moment(&start("compact")), Some(HookMoment::Start { fresh: true, begins: false }));
+        let begins = |source: &str| read(&start(source).to_string()).unwrap().begins;
+        assert_eq!((asked(&start("startup")), begins("startup")), (Some(json!({"event": "start"})), true));
+        let compacted = Some(json!({"event": "start", "fresh": true}));
+        assert_eq!((asked(&start("compact")), begins("compact")), (compacted, false));
         let subagent =
             json!({"hook_event_name": "SubagentStart", "session_id": "s", "agent_id": "a", "agent_type": "Explore"});
         assert_eq!(read(&subagent.to_string()).unwrap().session.as_deref(), Some("s/a"));
         let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "build it"});
-        assert_eq!(moment(&prompt), Some(HookMoment::Prompt("build it".into())));
+        assert_eq!(asked(&prompt), Some(json!({"event": "prompt", "prompt": "build it"})));
         let stop = json!({"hook_event_name": "Stop", "stop_hook_active": false, "last_assistant_message": "Done."});
-        assert_eq!(moment(&stop), Some(HookMoment::Stop));
+        assert_eq!(asked(&stop), Some(json!({"event": "stop"})));
         let planned = json!({"hook_event_name": "SubagentStop", "agent_type": "Plan"});
-        assert_eq!(moment(&planned), Some(HookMoment::Stop));
+        assert_eq!(asked(&planned), Some(json!({"event": "stop"})));
     }
 
     #[test]
     fn a_command_worked_only_when_the_client_says_so() {
         let ran = |input: Value, response: Value| {
-            moment(
+            asked(
                 &json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": input, "tool_response": response}),
             )
         };
         let done = json!({"stdout": "ok", "stderr": "", "interrupted": false});
-        let used = Some(HookMoment::Used);
-        let worked = Some(HookMoment::Worked { command: "make".into() });
+        let used = Some(json!({"event": "tool"}));
+        let worked = Some(json!({"event": "tool", "command": "make", "exit_code": 0}));
         assert_eq!(ran(json!({"command": "make"}), done.clone()), worked);
         assert_eq!(ran(json!({"command": "make"}), json!({"interrupted": true})), used);
         assert_eq!(ran(json!({"command": "make", "run_in_background": true}), done.clone()), used);
@@ -326,7 +325,7 @@ mod tests {
             event["hook_event_name"] = json!(name);
             texts += &shown(&event);
         }
-        assert!(!texts.contains("hush") && texts.contains("Failed(exit code None)"), "{texts}");
+        assert!(!texts.contains("hush") && texts.contains("EventParams(Failure, exit code None)"), "{texts}");
     }
 
     #[test]
@@ -344,7 +343,7 @@ mod tests {
         for name in ["SessionStart", "sessionStart"] {
             let event = read(&make_start_event(name, "s", Path::new("/w")).to_string()).unwrap();
             assert_eq!((event.session.as_deref(), event.cwd), (Some("s"), Some(PathBuf::from("/w"))));
-            assert_eq!(event.moment, HookMoment::Start { fresh: false, begins: name == "SessionStart" });
+            assert_eq!(event.begins, name == "SessionStart");
             assert_eq!(event.answer.find_text(&event.answer.build_output("t")), Some("t"));
             for other in [json!({}), json!("t"), ReplyForm::Specific("Stop".into()).build_output("t")] {
                 assert_eq!(event.answer.find_text(&other), None, "{other}");
@@ -365,7 +364,7 @@ mod tests {
             r#"{"hook_event_name":"SubagentStop","agent_type":"Explore"}"#,
             r#"{"hook_event_name":"UserPromptSubmit"}"#,
         ] {
-            assert_eq!(read(given), None, "{given}");
+            assert!(read(given).is_none(), "{given}");
         }
         let relative = read(r#"{"hook_event_name":"SessionStart","cwd":"work"}"#).unwrap();
         assert_eq!(relative.cwd, None);

@@ -7,6 +7,7 @@ use nudge_core::table::TableService as _;
 
 use super::page::SessionPage;
 use super::session::control::SessionControl;
+use super::session::event::EventService;
 use super::session::history::ChangeHistory;
 use super::session::status::ServerStatus;
 use crate::sources;
@@ -15,6 +16,7 @@ use crate::sources;
 pub fn list_methods() -> Vec<&'static MethodSpec> {
     let own = [
         SuggestService::TABLE.methods(),
+        EventService::TABLE.methods(),
         ServerStatus::TABLE.methods(),
         ChangeHistory::TABLE.methods(),
         SessionControl::TABLE.methods(),

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod changes;
 pub mod control;
 pub mod dead;
+pub mod event;
 pub mod history;
 pub mod journal;
 pub mod keeper;

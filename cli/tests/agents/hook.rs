@@ -8,6 +8,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use kit::Serve;
+use kit::desk::Desk;
 use kit::session::Session;
 use kit::system::nudge;
 use serde_json::{Value, json};
@@ -246,6 +248,43 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
         session.raw().result("nudge.set_hint", &other);
     }
     session.end();
+}
+
+/// Promise (agents): A hook asks the session once, also in a clone with seeds, and confirms the text that it printed.
+#[test]
+fn a_hook_asks_once_and_confirms_once() {
+    let desk = Desk::new();
+    fs::write(desk.checkout.join("Makefile"), "test: ## Runs all tests\n\tpytest\n").unwrap();
+    desk.run(&["seed"]);
+    let mut server = desk.server();
+    server.env("NUDGE_LOG_LEVEL", "debug");
+    let serve = Serve::spawn(server, &desk.runtime);
+    let calls = || {
+        let log = fs::read_to_string(desk.runtime.join("server.log")).unwrap();
+        let lines = log.lines().filter(|line| line.contains("by=\"nudge-cli/"));
+        lines
+            .map(|line| line.split("method=\"").nth(1).unwrap().split('"').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let asked = |name: &str, session: &str, more: Value| {
+        let before = calls().len();
+        let mut event = json!({"hook_event_name": name, "session_id": session, "cwd": desk.checkout});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let told = desk.hook(&[], &event);
+        assert_eq!(told.is_empty(), calls().last().unwrap() == "nudge.event", "what is told is confirmed: {told}");
+        calls()[before..].join(" ")
+    };
+    desk.run(&["set", "api", "check", "cargo test -p api --locked"]);
+    let bash = json!({"tool_name": "Bash", "tool_input": {"command": "cargo test -p api"}, "tool_response": {},
+        "error": "Exit code 101\nno lock file"});
+    let prompt = json!({"prompt": "run the tests with pytest"});
+    assert_eq!(asked("UserPromptSubmit", "a", prompt.clone()), "nudge.event nudge.told", "with the lines of its start");
+    assert_eq!(asked("UserPromptSubmit", "a", prompt), "nudge.event");
+    assert_eq!(asked("SessionStart", "b", json!({})), "nudge.event nudge.told");
+    assert_eq!(asked("PostToolUseFailure", "b", bash.clone()), "nudge.event nudge.told");
+    assert_eq!(asked("PostToolUse", "b", bash), "nudge.event");
+    assert_eq!(asked("Stop", "b", json!({})), "nudge.event");
+    serve.close();
 }
 
 /// Promise: see `input_that_is_no_event_is_answered_with_nothing`.

@@ -113,8 +113,8 @@ fn a_start_waits_for_a_process_that_stores_the_others() {
     let storing = fs::File::create(&lock).unwrap();
     storing.lock().unwrap();
     let hook = desk.spawn_hook(&[], &event(&desk, "SessionStart", "a", &json!({"source": "startup"})));
-    let fds = format!("/proc/{}/fd", hook.id());
-    kit::wait_for("the hook waits for the lock", kit::PATIENCE, || {
+    let fds = format!("/proc/{}/fd", serve.child.id());
+    kit::wait_for("the session waits for the lock", kit::PATIENCE, || {
         let links = fs::read_dir(&fds).ok()?.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
         links.into_iter().any(|file| file == lock).then_some(())
     });

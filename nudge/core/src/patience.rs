@@ -2,14 +2,19 @@
 //!
 //! A server runs a call that may take long under a [`CallLimit`]. Long work checks it by [`is_over`] or [`check_limit`],
 //! anywhere on the thread of the call, and ends when the caller has stopped waiting. A thread that works for a call on
-//! another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`].
+//! another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`]. [`ThreadSlots`] does so for work
+//! that may hang, such as a look at another's disk.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+
+/// Most threads that one kind of work has at a time.
+pub const MAX_THREADS: usize = 4;
 
 thread_local! {
     static CURRENT: RefCell<Option<CallLimit>> = const { RefCell::new(None) };
@@ -25,7 +30,12 @@ pub struct CallLimit {
 impl CallLimit {
     /// A limit that ends after `time`.
     pub fn from_now(time: Duration) -> Self {
-        Self { until: Instant::now() + time, is_given_up: Arc::default() }
+        Self::until(Instant::now() + time)
+    }
+
+    /// A limit that ends at `end`.
+    pub fn until(end: Instant) -> Self {
+        Self { until: end, is_given_up: Arc::default() }
     }
 
     /// The limit of the call that this thread works for, if it works for one.
@@ -92,6 +102,48 @@ pub fn given_up() -> Error {
     Error::unavailable("The call took too long and was given up, and nothing was changed; ask for less, or try again.")
 }
 
+/// Threads for one kind of work that may hang: [`MAX_THREADS`] at a time, so that work that hangs does not take a thread
+/// for every call. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadSlots(Arc<AtomicUsize>);
+
+impl ThreadSlots {
+    /// Starts work of this thread's call on a thread of its own; its limit is the call's, or `end` if that is earlier. A
+    /// result that comes when the receiver is gone is dropped. `None` when all threads are at work.
+    pub fn start<T: Send + 'static>(
+        &self,
+        name: &str,
+        end: Instant,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Receiver<T>> {
+        let slot = ThreadSlot(Arc::clone(&self.0));
+        if self.0.fetch_add(1, Ordering::SeqCst) >= MAX_THREADS {
+            return None;
+        }
+        let (sender, receiver) = channel();
+        let limit = CallLimit::current().map_or_else(|| CallLimit::until(end), |limit| limit.with_end(end));
+        let work = move || {
+            let _slot = slot;
+            let _ = sender.send(limit.run(work));
+        };
+        std::thread::Builder::new().name(name.into()).spawn(work).ok().map(|_| receiver)
+    }
+
+    /// The threads that are at work.
+    pub fn count_running(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A thread's slot, which is free again when this is dropped, in a panic too.
+struct ThreadSlot(Arc<AtomicUsize>);
+
+impl Drop for ThreadSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +169,27 @@ mod tests {
         assert!(!is_over());
         let fell = std::panic::catch_unwind(|| limit.run(|| panic!("it breaks off")));
         assert!(fell.is_err() && CallLimit::current().is_none());
+    }
+
+    #[test]
+    fn work_that_hangs_takes_so_many_threads() {
+        let (slots, end) = (ThreadSlots::default(), Instant::now() + Duration::from_mins(1));
+        let barrier = Arc::new(std::sync::Barrier::new(MAX_THREADS + 1));
+        let hang = || {
+            let barrier = Arc::clone(&barrier);
+            slots.start("hangs", end, move || barrier.wait().is_leader())
+        };
+        let begun: Vec<_> = (0..MAX_THREADS).map(|_| hang().expect("a thread is free")).collect();
+        assert!(hang().is_none() && slots.count_running() == MAX_THREADS);
+        barrier.wait();
+        assert!(begun.into_iter().all(|work| work.recv().is_ok()));
+        while slots.count_running() > 0 {
+            std::thread::yield_now();
+        }
+        let limit = CallLimit::from_now(Duration::from_mins(1));
+        let inner = limit.run(|| slots.start("sees its call", end, || CallLimit::current().unwrap().end())).unwrap();
+        assert_eq!(inner.recv().unwrap(), limit.end().min(end));
+        let broken = slots.start("breaks off", end, || assert!(is_over(), "work that panics")).unwrap();
+        assert!(broken.recv().is_err(), "its caller goes on");
     }
 }

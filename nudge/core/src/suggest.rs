@@ -30,16 +30,16 @@ use crate::embed::{ModelProvider, ModelState, QuestionVector, TextEmbedder};
 use crate::error::{Error, Result};
 use crate::explain::{MatchExplain, ScoreParts};
 use crate::relevance::QueryTerms;
-use params::{DEFAULT_MAX_BYTES, DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
+use params::{DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
 
 pub use answer::{HeldBackPart, RecallAnswer, SourceItem, SuggestAnswer, SuggestedLine, ToldAnswer};
 pub use counts::{HourStats, SessionStats, SuggestCounts};
-pub use digest::{DigestBuilder, DigestText, SuggestTold, answer_digest};
+pub use digest::{DigestBuilder, DigestText, answer_digest};
 pub use memory::Suggester;
 pub use merge::{AnswerBudget, MergedOffers, merge_offers};
 pub use params::{
-    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, RECALL, RecallParams, STATS, SUGGEST,
-    SuggestEvent, SuggestParams, TOLD, ToldParams,
+    CLIENT_SESSIONS, DEFAULT_MAX_BYTES, DIGEST, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, RECALL, RecallParams, STATS,
+    SUGGEST, SuggestEvent, SuggestParams, TOLD, ToldParams,
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, LoggedLine, SessionPlace};
 
@@ -102,6 +102,8 @@ pub struct SuggestRequest {
     pub max_bytes: usize,
     /// Milliseconds in which the caller confirms the lines; `None` when they count as told at once.
     confirm_ms: Option<u64>,
+    /// The ticket of an earlier answer that the caller shows together with this one.
+    ticket: Option<String>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
     thought: OnceLock<(Arc<dyn TextEmbedder>, QuestionVector)>,
@@ -207,6 +209,7 @@ impl SuggestRequest {
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
             confirm_ms: None,
+            ticket: None,
             sources: params.sources,
             thought: OnceLock::new(),
             known: SessionKnowledge::default(),
@@ -251,6 +254,7 @@ impl SuggestRequest {
             limit,
             max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             confirm_ms: params.confirm_ms,
+            ticket: params.ticket,
             sources: Vec::new(),
             thought: OnceLock::new(),
             known,
@@ -299,6 +303,8 @@ pub struct Offer<I = SourceItem> {
     /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
     /// the line can check if they are there.
     pub paths: Vec<String>,
+    /// The command line that the line tells to run, whose target can be checked, too.
+    pub command: Option<String>,
     /// The reason for telling it now, in a few words.
     pub why: String,
     /// The numbers by which it was chosen.
@@ -312,8 +318,8 @@ pub struct Offer<I = SourceItem> {
 impl<I> Offer<I> {
     /// The same with its item in another form.
     pub fn map<J>(self, item: impl FnOnce(I) -> J) -> Offer<J> {
-        let Self { id, name, line, parts, stamp, must, paths, why, explain, more, item: old } = self;
-        Offer { id, name, line, parts, stamp, must, paths, why, explain, more, item: item(old) }
+        let Self { id, name, line, parts, stamp, must, paths, command, why, explain, more, item: old } = self;
+        Offer { id, name, line, parts, stamp, must, paths, command, why, explain, more, item: item(old) }
     }
 
     /// How strong it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands. Whatever

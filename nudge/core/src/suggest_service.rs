@@ -2,8 +2,7 @@
 //! `nudge.outcome`, `nudge.stats` and `nudge.client_sessions`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -13,19 +12,24 @@ use crate::context::{EnvNames, ask_env_of};
 use crate::embed::ModelProvider;
 use crate::error::Result;
 use crate::once::OnceByKey;
-use crate::patience::{self, CallLimit};
+use crate::patience::{self, ThreadSlots};
 use crate::service::{Caller, ContextUse, MethodSpec};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
-    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, DIGEST, DigestText, OUTCOME, Offered, OutcomeParams,
-    RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestParams, SuggestRequest,
-    Suggester, TOLD, ToldAnswer, ToldParams,
+    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, CommandOutcome, DIGEST, DigestText, OUTCOME, Offered,
+    OutcomeParams, RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestMoment,
+    SuggestParams, SuggestRequest, Suggester, TOLD, ToldAnswer, ToldParams,
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
-/// Most requests that one source may be answering at a time. A source with so many counts as late and is not asked, so
-/// that one that hangs does not take a thread for every prompt.
-const MAX_ASKED: usize = 4;
+/// Hears how commands end, once the sources have counted it.
+pub trait CommandListener: Send + Sync {
+    /// A command failed, and its agent asks for lines that may mend it.
+    fn note_failure(&self, request: &SuggestRequest);
+
+    /// A command ended. `matched` are the changed things, as the answer tells them.
+    fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>, matched: &[Box<RawValue>]);
+}
 
 /// The sources of a server, asked together.
 pub struct SuggestService {
@@ -34,6 +38,7 @@ pub struct SuggestService {
     models: Arc<dyn ModelProvider>,
     /// By name, in the order of the list.
     sources: Vec<SuggestSource>,
+    listener: Option<Arc<dyn CommandListener>>,
 }
 
 struct SuggestSource {
@@ -41,7 +46,8 @@ struct SuggestSource {
     /// The method that lists its contents.
     list: &'static str,
     source: Arc<dyn Source>,
-    open: Arc<AtomicUsize>,
+    /// A source with all of its threads at work counts as late and is not asked.
+    threads: ThreadSlots,
 }
 
 static TABLE: MethodTable<SuggestService> = MethodTable(&[
@@ -78,9 +84,11 @@ struct ToldSessions {
     sessions: Vec<ClientSessionTold>,
 }
 
-#[derive(serde::Serialize)]
-struct MatchedOffers {
-    matched: Vec<Box<RawValue>>,
+/// Result of `nudge.outcome`.
+#[derive(Debug, serde::Serialize)]
+pub struct MatchedOffers {
+    /// The changed things.
+    pub matched: Vec<Box<RawValue>>,
 }
 
 impl SuggestService {
@@ -95,19 +103,40 @@ impl SuggestService {
             name: spec.name,
             list: spec.list,
             source,
-            open: Arc::default(),
+            threads: ThreadSlots::default(),
         };
         let sources = sources.into_iter().map(asked).collect();
-        Self { suggester: Suggester::new(max), clock, models, sources }
+        Self { suggester: Suggester::new(max), clock, models, sources, listener: None }
     }
 
-    fn answer_suggest(&self, params: SuggestParams) -> Result<SuggestAnswer> {
-        self.suggester.answer_suggest(params, || self.clock.now(), |request| self.ask_sources(request))
+    /// Has somebody hear how commands end.
+    #[must_use]
+    pub fn with_listener(self, listener: Arc<dyn CommandListener>) -> Self {
+        Self { listener: Some(listener), ..self }
+    }
+
+    /// The method that lists a source's contents.
+    pub fn find_list(&self, source: &str) -> Option<&'static str> {
+        self.sources.iter().find(|asked| asked.name == source).map(|asked| asked.list)
+    }
+
+    /// Answers `nudge.suggest`.
+    ///
+    /// # Errors
+    /// `E_INVALID` for params out of range.
+    pub fn answer_suggest(&self, params: SuggestParams) -> Result<SuggestAnswer> {
+        let ask = |request: &Arc<SuggestRequest>| {
+            let offered = self.ask_sources(request);
+            if let Some(listener) = self.listener.as_ref().filter(|_| request.moment == SuggestMoment::Failure) {
+                listener.note_failure(request);
+            }
+            offered
+        };
+        self.suggester.answer_suggest(params, || self.clock.now(), ask)
     }
 
     fn answer_digest(&self, params: SuggestParams) -> Result<DigestText> {
-        let lists = |name: &str| self.sources.iter().find(|asked| asked.name == name).map(|asked| asked.list);
-        suggest::answer_digest(params, lists, |params| self.answer_suggest(params))
+        suggest::answer_digest(params, |name| self.find_list(name), |params| self.answer_suggest(params))
     }
 
     fn answer_told(&self, params: &ToldParams) -> Result<ToldAnswer> {
@@ -144,7 +173,12 @@ impl SuggestService {
         (offered, late)
     }
 
-    fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
+    /// Answers `nudge.outcome`.
+    ///
+    /// # Errors
+    /// `E_INVALID` for params out of range, and for a key that was used for another call; the error of a source if no
+    /// other one has counted it.
+    pub fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
         let (context, params) = params.into_checked()?;
         let ran = params.to_outcome(&context);
         let (mut matched, mut failed) = (Vec::new(), None);
@@ -164,7 +198,12 @@ impl SuggestService {
         match failed {
             Some(error) if matched.is_empty() => Err(error),
             // The call was made: counts of one source stay, even if another fails.
-            _ => Ok(MatchedOffers { matched }),
+            _ => {
+                if let Some(listener) = &self.listener {
+                    listener.note_outcome(caller, &ran, &matched);
+                }
+                Ok(MatchedOffers { matched })
+            }
         }
     }
 
@@ -192,31 +231,8 @@ impl SuggestService {
 impl SuggestSource {
     /// Asks on a thread of its own; `None` when it has enough questions open.
     fn start_question(&self, request: &Arc<SuggestRequest>) -> Option<Receiver<SourceOffers>> {
-        if self.open.fetch_add(1, Ordering::SeqCst) >= MAX_ASKED {
-            self.open.fetch_sub(1, Ordering::SeqCst);
-            return None;
-        }
-        let (sender, offers) = channel();
-        let question = QuestionGuard(Arc::clone(&self.open));
         let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
-        // Offers found after the deadline are dropped.
-        let limit = CallLimit::current().unwrap_or_else(|| CallLimit::from_now(request.time_left()));
-        let limit = limit.with_end(request.deadline);
-        let answer = move || {
-            let _question = question;
-            // The caller may have gone.
-            let _ = sender.send(limit.run(|| source.find_offers(&request)));
-        };
-        std::thread::Builder::new().name("nudge-offers".into()).spawn(answer).ok().map(|_| offers)
-    }
-}
-
-/// A question that is open until this is dropped, in a panic too.
-struct QuestionGuard(Arc<AtomicUsize>);
-
-impl Drop for QuestionGuard {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.threads.start("nudge-offers", request.deadline, move || source.find_offers(&request))
     }
 }
 
@@ -251,6 +267,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::embed::NoModels;
     use crate::explain::{MatchExplain, ScoreParts};
+    use crate::patience::MAX_THREADS;
     use crate::service::Service;
     use crate::suggest::{MoreCall, Offer, SourceItem};
 
@@ -280,6 +297,7 @@ mod tests {
                 parts: ScoreParts::from([("x", 0.5)]),
                 stamp: 0,
                 paths: Vec::new(),
+                command: None,
                 must: false,
                 why: String::new(),
                 explain: MatchExplain { matched: true, score: 0.5, parts: ScoreParts::default(), reasons: Vec::new() },
@@ -362,15 +380,15 @@ mod tests {
 
     #[test]
     fn a_source_that_hangs_takes_no_thread_for_every_question() {
-        let barrier = Arc::new(Barrier::new(MAX_ASKED + 1));
+        let barrier = Arc::new(Barrier::new(MAX_THREADS + 1));
         let service = service(vec![One("first", None), One("slow", Some(Arc::clone(&barrier)))]);
-        for _ in 0..MAX_ASKED + 3 {
+        for _ in 0..MAX_THREADS + 3 {
             let told = ask(&service, "nudge.recall", &json!({"query": "x"}));
             assert_eq!(told["late"], json!(["slow"]));
         }
-        assert_eq!(service.sources[1].open.load(Ordering::SeqCst), MAX_ASKED);
+        assert_eq!(service.sources[1].threads.count_running(), MAX_THREADS);
         barrier.wait();
-        while service.sources[1].open.load(Ordering::SeqCst) > 0 {
+        while service.sources[1].threads.count_running() > 0 {
             std::thread::yield_now();
         }
     }

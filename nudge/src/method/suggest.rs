@@ -204,6 +204,7 @@ fn make_offer(found: QueryRow, line: String, parts: ScoreParts, why: String) -> 
         stamp: changes::compute_stamp(hint),
         must: false,
         paths: paths::find_paths(hint.value()),
+        command: hint.value().command_line().map(str::to_owned),
         why,
         explain: found.match_explain,
         // Serializing strings cannot fail.

@@ -287,6 +287,7 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
         stamp: FixedState::default().hash_one(&note.text),
         must: note.urgent,
         paths: Vec::new(),
+        command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts, reasons: vec![why] },
         // Strings alone: writing them cannot fail.

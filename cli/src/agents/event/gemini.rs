@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{HookMoment, find_command};
+use super::{find_command, make_failure, make_success};
+use crate::server::session::event::EventParams;
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";
@@ -17,7 +18,7 @@ const NOTHING: [&str; 2] = ["(none)", "0"];
 
 /// Reads how a command ended; `None` where the text does not say it: it was cancelled, goes on in the background, or its
 /// text was summarized.
-pub(super) fn read_end(given: &Map<String, Value>) -> Option<HookMoment> {
+pub(super) fn read_end(given: &Map<String, Value>) -> Option<EventParams> {
     let said = given.get("tool_response")?.get("llmContent")?.as_str()?;
     let command = find_command(given, SHELL)?;
     if !["Output: ", "Command: "].iter().any(|first| said.starts_with(first)) {
@@ -45,9 +46,9 @@ pub(super) fn read_end(given: &Map<String, Value>) -> Option<HookMoment> {
         return None;
     }
     if exit_code == 0 {
-        return Some(HookMoment::Worked { command });
+        return Some(make_success(command));
     }
-    Some(HookMoment::Failed { command, error: read_output(rest), exit_code: Some(exit_code) })
+    Some(make_failure(command, read_output(rest), Some(exit_code)))
 }
 
 /// True when the client says that the command could not be run at all.
@@ -56,10 +57,10 @@ fn failed_to_run(given: &Map<String, Value>) -> bool {
 }
 
 /// Returns the command's own output, without the client's labels.
-fn read_output(said: &str) -> String {
+fn read_output(said: &str) -> &str {
     let from = said.strip_prefix("Output: ").or_else(|| said.split_once("\nOutput: ").map(|(_, output)| output));
     let text = from.unwrap_or(said);
-    text.strip_suffix("\nError: (none)").unwrap_or(text).to_owned()
+    text.strip_suffix("\nError: (none)").unwrap_or(text)
 }
 
 /// The folder in which the tool ran: the client's, or the one that the call names. `None` where that is not plain.
@@ -74,7 +75,7 @@ pub(super) fn find_folder(given: &Map<String, Value>, cwd: &Path) -> Option<Path
 mod tests {
     use serde_json::json;
 
-    use super::super::{HookEvent, read};
+    use super::super::{HookEvent, HookMoment, read};
     use super::*;
 
     fn event(input: &Value, response: &Value) -> Option<HookEvent> {
@@ -86,11 +87,13 @@ mod tests {
 
     fn said(text: &str) -> String {
         let response = json!({"llmContent": text, "returnDisplay": "x"});
-        match event(&json!({"command": "npm test", "description": "Run it"}), &response).map(|event| event.moment) {
-            None => "nothing".into(),
-            Some(HookMoment::Worked { command }) => format!("{command}: worked"),
-            Some(HookMoment::Failed { command, error, exit_code }) => format!("{command}: {exit_code:?} {error}"),
-            Some(other) => panic!("{other:?}"),
+        let Some(event) = event(&json!({"command": "npm test", "description": "Run it"}), &response) else {
+            return "nothing".into();
+        };
+        let HookMoment::Ask(params) = event.moment else { panic!("{event:?}") };
+        match (params.command.unwrap(), params.error) {
+            (command, None) => format!("{command}: worked"),
+            (command, Some(error)) => format!("{command}: {:?} {error}", params.exit_code),
         }
     }
 
@@ -145,16 +148,16 @@ mod tests {
         assert_eq!(found.answer.build_output("t")["hookSpecificOutput"]["hookEventName"], "AfterTool");
         assert_eq!(with(json!({"command": "make", "dir_path": "web"})).unwrap().cwd.unwrap(), Path::new("/w/web"));
         assert_eq!(with(json!({"command": "make", "directory": "/x"})).unwrap().cwd.unwrap(), Path::new("/x"));
-        assert_eq!(with(json!({"command": "make", "dir_path": "../x"})), None);
-        assert_eq!(with(json!({"command": " "})), None);
-        assert_eq!(with(json!({"file_path": "x"})), None);
+        assert!(with(json!({"command": "make", "dir_path": "../x"})).is_none());
+        assert!(with(json!({"command": " "})).is_none());
+        assert!(with(json!({"file_path": "x"})).is_none());
         for response in [json!(null), json!("Exit Code: 1"), json!({"llmContent": [{"text": "Exit Code: 1"}]})] {
-            assert_eq!(event(&json!({"command": "make"}), &response), None, "{response}");
+            assert!(event(&json!({"command": "make"}), &response).is_none(), "{response}");
         }
         let could_not =
             json!({"llmContent": "Output: \nError: spawn\nProcess Group PGID: 7", "error": {"message": "x"}});
-        assert_eq!(event(&json!({"command": "make"}), &could_not), None);
+        assert!(event(&json!({"command": "make"}), &could_not).is_none());
         let other = json!({"hook_event_name": "AfterTool", "tool_name": "write_file", "tool_input": {"command": "make"}, "tool_response": failed});
-        assert_eq!(read(&other.to_string()), None);
+        assert!(read(&other.to_string()).is_none());
     }
 }

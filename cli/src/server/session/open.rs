@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
+use super::event::EventService;
 use super::journal::{SessionJournal, SessionRecords, SourceJournal};
-use super::learn::LearningService;
+use super::learn::CommandLearner;
 use crate::server::memory;
 
 /// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
@@ -46,7 +47,8 @@ pub struct SourceSupplies<'a> {
 pub struct OpenSources {
     all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     clock: Arc<dyn Clock>,
-    suggest: Arc<dyn Service>,
+    suggest: Arc<SuggestService>,
+    events: Arc<EventService>,
     /// The flags of the sources, in their order; each wakes its own source alone.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
@@ -57,6 +59,9 @@ impl OpenSources {
     ///
     /// # Errors
     /// The error of the first source when it cannot be opened.
+    ///
+    /// # Panics
+    /// For an empty list.
     pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
         let untagged = list.first().map_or("", |first| first.name);
         let mut records = SessionRecords::new(records, untagged);
@@ -92,20 +97,17 @@ impl OpenSources {
             }
         }
         let asked = all.clone();
-        let suggest: Arc<dyn Service> = Arc::new(SuggestService::new(
-            lent.settings.get_count("suggest_max"),
-            Arc::clone(&lent.clock),
-            Arc::clone(&lent.models),
-            asked,
-        ));
-        let suggest = match all.first() {
-            Some((_, hints)) if lent.settings.is_on("learn") => {
-                Arc::new(LearningService::new(suggest, Arc::clone(hints) as _, Arc::clone(&lent.clock)))
-            }
-            _ => suggest,
-        };
+        let (_, hints) = all.first().expect("the hints are the first in each list of sources");
+        let hints = Arc::clone(hints) as Arc<dyn Service>;
+        let max_lines = lent.settings.get_count("suggest_max");
+        let mut suggest = SuggestService::new(max_lines, Arc::clone(&lent.clock), Arc::clone(&lent.models), asked);
+        if lent.settings.is_on("learn") {
+            suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
+        }
+        let suggest = Arc::new(suggest);
+        let events = Arc::new(EventService::new(Arc::clone(&suggest), hints));
         let stops = all.iter().map(|_| StopFlag::default()).collect();
-        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, stops, models: Arc::clone(&lent.models) })
+        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, events, stops, models: Arc::clone(&lent.models) })
     }
 
     /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
@@ -122,13 +124,14 @@ impl OpenSources {
 
     /// The services that answer calls: the suggestions of all sources, then each by itself.
     pub fn list_services(&self) -> Vec<Arc<dyn Service>> {
+        let shared = [Arc::clone(&self.suggest) as Arc<dyn Service>, Arc::clone(&self.events) as _];
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
-        std::iter::once(Arc::clone(&self.suggest)).chain(each).collect()
+        shared.into_iter().chain(each).collect()
     }
 
     /// The methods that all of them answer together.
     pub fn shared_methods(&self) -> Vec<&'static MethodSpec> {
-        self.suggest.methods()
+        self.suggest.methods().into_iter().chain(self.events.methods()).collect()
     }
 
     /// Every source with its spec.

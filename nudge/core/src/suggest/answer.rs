@@ -110,6 +110,9 @@ pub struct SuggestedLine<I = SourceItem> {
     /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
     /// the line notes the missing ones.
     pub paths: Vec<String>,
+    /// The command line that the line tells to run; the item holds it, too.
+    #[serde(skip)]
+    pub command: Option<String>,
     /// The call that gets the whole of it.
     pub more: MoreCall,
 }
@@ -117,8 +120,8 @@ pub struct SuggestedLine<I = SourceItem> {
 impl<I> SuggestedLine<I> {
     pub(super) fn new(source: &'static str, offer: Offer<I>) -> Self {
         let strength = offer.strength();
-        let Offer { name, line, parts, paths, why, explain, more, item, .. } = offer;
-        Self { item, match_explain: explain, why, source, strength, parts, name, line, paths, more }
+        let Offer { name, line, parts, paths, command, why, explain, more, item, .. } = offer;
+        Self { item, match_explain: explain, why, source, strength, parts, name, line, paths, command, more }
     }
 }
 

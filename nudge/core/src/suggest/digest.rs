@@ -3,86 +3,10 @@
 
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-
+use super::answer::ChangedLine;
 use super::params::DEFAULT_MAX_BYTES;
-use super::{SuggestAnswer, SuggestEvent, SuggestParams};
+use super::{HeldBackPart, SuggestAnswer, SuggestEvent, SuggestParams, SuggestedLine};
 use crate::error::Result;
-
-/// The part of a `nudge.suggest` result that is shown; match explanations are not. It is read from JSON where another
-/// process answered, of this version or another.
-#[derive(Deserialize)]
-pub struct SuggestTold {
-    suggestions: Vec<DigestLine>,
-    /// The changes; an older PRIMARY tells none.
-    #[serde(default)]
-    changes: Vec<DigestChange>,
-    #[serde(default)]
-    held_back: Vec<DigestHeldBack>,
-    /// Is true when a `start` had told the client session something before, or had been asked for twice.
-    pub started: bool,
-    /// Confirms that the suggestions were shown; an older PRIMARY gives none.
-    #[serde(default)]
-    ticket: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct DigestLine {
-    /// Empty where an older PRIMARY does not name it: it has no other than the first.
-    #[serde(default)]
-    source: String,
-    name: String,
-    line: String,
-    #[serde(default)]
-    paths: Vec<String>,
-    more: DigestMore,
-}
-
-#[derive(Deserialize)]
-struct DigestChange {
-    source: String,
-    name: String,
-    line: String,
-}
-
-#[derive(Deserialize)]
-struct DigestMore {
-    method: String,
-}
-
-#[derive(Deserialize)]
-struct DigestHeldBack {
-    source: String,
-    count: u64,
-}
-
-impl<I> From<SuggestAnswer<I>> for SuggestTold {
-    fn from(told: SuggestAnswer<I>) -> Self {
-        let SuggestAnswer { suggestions, changes, held_back, started, ticket, .. } = told;
-        Self {
-            suggestions: suggestions
-                .into_iter()
-                .map(|told| DigestLine {
-                    source: told.source.into(),
-                    name: told.name,
-                    line: told.line,
-                    paths: told.paths,
-                    more: DigestMore { method: told.more.method.into() },
-                })
-                .collect(),
-            changes: changes
-                .into_iter()
-                .map(|told| DigestChange { source: told.source.into(), name: told.name, line: told.line })
-                .collect(),
-            held_back: held_back
-                .into_iter()
-                .map(|held| DigestHeldBack { source: held.source.into(), count: held.count as u64 })
-                .collect(),
-            started,
-            ticket,
-        }
-    }
-}
 
 impl SuggestEvent {
     /// Returns the heading of lines of this moment.
@@ -145,7 +69,7 @@ pub fn answer_digest<I>(
     params.limit.get_or_insert(event.max_lines());
     let told = suggest(params)?;
     let (omitted, late, started, ticket) = (told.omitted, told.late.clone(), told.started, told.ticket.clone());
-    digest.add_suggestions(event.heading(), told.into(), |line, _, _| line);
+    digest.add_answer(event.heading(), told);
     Ok(DigestText { text: digest.finish(), omitted, late, started, ticket })
 }
 
@@ -159,15 +83,14 @@ const FRAME_BYTES: usize = 160;
 pub struct DigestBuilder<L> {
     offers: Vec<DigestOffer>,
     max_bytes: usize,
-    held_back: Vec<DigestHeldBack>,
-    tickets: Vec<String>,
+    held_back: Vec<HeldBackPart>,
     lists: L,
 }
 
 struct DigestOffer {
     /// The heading, printed above the first of its suggestions that has a line of its own.
     head: &'static str,
-    source: String,
+    source: &'static str,
     name: String,
     line: String,
     /// The tool that returns the whole value.
@@ -185,9 +108,9 @@ enum LineShape {
 
 impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
     /// Makes an empty digest of at most `max_bytes`. `lists` returns the method by which a source, by its name, lists
-    /// its contents; the name is empty when an older PRIMARY told none.
+    /// its contents.
     pub fn new(max_bytes: usize, lists: L) -> Self {
-        Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), tickets: Vec::new(), lists }
+        Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), lists }
     }
 
     /// Returns the bytes that are left for lines under a heading of their own.
@@ -196,45 +119,22 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
         self.max_bytes.saturating_sub(used + FRAME_BYTES)
     }
 
-    /// Adds suggestions under a `head`. `marked` gets each line with its name and the paths that it names, and returns
-    /// the text to show: a caller that can see the agent's files marks the missing ones.
-    pub fn add_suggestions(
-        &mut self,
-        head: &'static str,
-        told: SuggestTold,
-        marked: impl Fn(String, &str, &[String]) -> String,
-    ) {
-        let changed: Vec<_> = told
-            .changes
-            .into_iter()
-            .map(|DigestChange { source, name, line }| DigestOffer {
-                head: CHANGED,
-                tool: self.list_tool(&source),
-                source,
-                name: break_tags(&name),
-                line: format!("- {}\n", break_tags(&line)),
-                shape: LineShape::Name,
-            })
-            .collect();
-        self.offers.extend(changed);
-        self.offers.extend(told.suggestions.into_iter().map(|DigestLine { source, name, line, paths, more }| {
-            DigestOffer {
-                head,
-                source,
-                line: format!("- {}\n", break_tags(&marked(line, &name, &paths))),
-                name: break_tags(&name),
-                tool: more.method.replace('.', "_"),
-                shape: LineShape::Name,
-            }
-        }));
-        // The last call counts: suggestions that a prompt held back, the start that follows it holds back too.
+    /// Adds the lines of an answer, the suggestions under a `head`.
+    pub fn add_answer<I>(&mut self, head: &'static str, told: SuggestAnswer<I>) {
+        for ChangedLine { source, name, line } in told.changes {
+            let tool = self.list_tool(source);
+            self.add_line(CHANGED, source, (&name, &line), tool);
+        }
+        for SuggestedLine { source, name, line, more, .. } in told.suggestions {
+            self.add_line(head, source, (&name, &line), more.method.replace('.', "_"));
+        }
+        // The last answer counts: suggestions that a prompt held back, the start that follows it holds back too.
         self.held_back = told.held_back;
-        self.tickets.extend(told.ticket);
     }
 
-    /// Returns the tickets that confirm the added suggestions.
-    pub fn tickets(&self) -> &[String] {
-        &self.tickets
+    fn add_line(&mut self, head: &'static str, source: &'static str, (name, line): (&str, &str), tool: String) {
+        let (name, line) = (break_tags(name), format!("- {}\n", break_tags(line)));
+        self.offers.push(DigestOffer { head, source, name, line, tool, shape: LineShape::Name });
     }
 
     /// Returns the text; empty when there are no suggestions.
@@ -295,9 +195,9 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
             let _ = writeln!(text, "- also here: {} ({tool} tells them)", names.join(", "));
         }
         // Counts are grouped by the tool that lists them.
-        let nameless = offers_in(LineShape::Number).map(|offer| (&*offer.source, 1));
-        let mut counts: Vec<(&str, u64)> = Vec::new();
-        for (source, count) in nameless.chain(self.held_back.iter().map(|held| (&*held.source, held.count))) {
+        let nameless = offers_in(LineShape::Number).map(|offer| (offer.source, 1));
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for (source, count) in nameless.chain(self.held_back.iter().map(|held| (held.source, held.count))) {
             match counts.iter_mut().find(|(known, _)| *known == source) {
                 Some((_, sum)) => *sum += count,
                 None => counts.push((source, count)),
@@ -332,31 +232,52 @@ fn break_tags(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
+    use super::super::MoreCall;
     use super::*;
+    use crate::explain::{MatchExplain, ScoreParts};
+    use crate::wire::raw_json;
 
-    fn hint(key: &str, value: &str) -> Value {
-        let name = format!("api/{key}");
-        json!({"source": "hints", "name": name, "line": format!("{name}: {value}"), "more": {"method": "nudge.get_hint"}})
+    fn line(source: &'static str, name: &str, line: &str, method: &'static str) -> SuggestedLine<()> {
+        let parts = ScoreParts::default();
+        SuggestedLine {
+            item: (),
+            match_explain: MatchExplain { matched: true, score: 0.5, parts: parts.clone(), reasons: Vec::new() },
+            why: String::new(),
+            source,
+            strength: 0.5,
+            parts,
+            name: name.into(),
+            line: line.into(),
+            paths: Vec::new(),
+            command: None,
+            more: MoreCall { method, params: raw_json(&()) },
+        }
     }
 
-    fn told(suggestions: &[Value], omitted: u64) -> SuggestTold {
-        let held_back = json!([{"source": "hints", "count": omitted}]);
-        serde_json::from_value(json!({"suggestions": suggestions, "held_back": held_back, "started": true})).unwrap()
+    fn hint(key: &str, value: &str) -> SuggestedLine<()> {
+        let name = format!("api/{key}");
+        line("hints", &name, &format!("{name}: {value}"), "nudge.get_hint")
+    }
+
+    fn told(suggestions: &[SuggestedLine<()>], omitted: usize) -> SuggestAnswer<()> {
+        SuggestAnswer {
+            suggestions: suggestions.to_vec(),
+            changes: Vec::new(),
+            omitted,
+            held_back: vec![HeldBackPart { source: "hints", count: omitted }],
+            late: Vec::new(),
+            started: true,
+            ticket: None,
+        }
     }
 
     fn lists(source: &str) -> Option<&'static str> {
-        matches!(source, "hints" | "").then_some("nudge.query")
+        (source == "hints").then_some("nudge.query")
     }
 
-    fn as_it_is(line: String, _: &str, _: &[String]) -> String {
-        line
-    }
-
-    fn digest(max_bytes: usize, suggestions: &[Value], omitted: u64) -> String {
+    fn digest(max_bytes: usize, suggestions: &[SuggestedLine<()>], omitted: usize) -> String {
         let mut digest = DigestBuilder::new(max_bytes, lists);
-        digest.add_suggestions("Hints:\n", told(suggestions, omitted), as_it_is);
+        digest.add_answer("Hints:\n", told(suggestions, omitted));
         digest.finish()
     }
 
@@ -399,8 +320,8 @@ mod tests {
         let (short, two) = (hint("one", "1"), hint("two", &"2".repeat(200)));
         let render = |max_bytes: usize| {
             let mut digest = DigestBuilder::new(max_bytes, lists);
-            digest.add_suggestions("Prompt:\n", told(std::slice::from_ref(&short), 4), as_it_is);
-            digest.add_suggestions("Start:\n", told(std::slice::from_ref(&two), 3), as_it_is);
+            digest.add_answer("Prompt:\n", told(std::slice::from_ref(&short), 4));
+            digest.add_answer("Start:\n", told(std::slice::from_ref(&two), 3));
             digest.finish()
         };
         let text = render(2_000);
@@ -414,7 +335,7 @@ mod tests {
 
     #[test]
     fn names_stand_by_the_tool_that_tells_them() {
-        let other = json!({"name": "note 7", "line": "x".repeat(300), "more": {"method": "nudge.notes.get"}});
+        let other = line("notes", "note 7", &"x".repeat(300), "nudge.notes.get");
         let text = digest(200, &[hint("a", &"y".repeat(300)), other, hint("b", &"y".repeat(300))], 0);
         assert_eq!(
             text,
@@ -424,8 +345,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_for_a_name_is_counted_with_its_own_source() {
-        let long =
-            |source: &str| json!({"source": source, "name": "n".repeat(200), "line": "", "more": {"method": "m"}});
+        let long = |source| line(source, &"n".repeat(200), "", "m");
         let text = digest(120, &[long("hints"), long("notes"), long("hints")], 1);
         assert_eq!(text, "Hints:\n(3 more: nudge_query lists them)\n(1 more: nudge_recall lists them)");
     }

@@ -69,8 +69,8 @@ struct ClientSession {
 /// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
 /// leaves no trace: nothing of a loan is in the session before.
 struct AnswerLoan {
-    /// A fingerprint of the lines lent, the session and the time. No other loan has it, not even of another PRIMARY,
-    /// which must not take a confirmation that is not meant for it.
+    /// A fingerprint of the lines lent, the session and the time. Only answers that are shown together share it. No loan
+    /// of another PRIMARY has it, which must not take a confirmation that is not meant for it.
     ticket: String,
     /// Until then no other call of the session is told the same.
     until: Millis,
@@ -261,14 +261,14 @@ impl Suggester {
         let memory = &mut *memory;
         // A session that is not remembered has nothing to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
-        let lent = session.loans.iter().position(|loan| loan.ticket == params.ticket);
-        let Some(AnswerLoan { told, .. }) = lent.and_then(|index| session.loans.remove(index)) else {
-            return Ok(ToldAnswer { told: 0 });
-        };
-        let confirmed = ToldAnswer { told: told.len() };
-        session.last = now;
-        let counts = session.note_told(told, now);
-        memory.hours.add_counts(counts, now);
+        let mut confirmed = ToldAnswer { told: 0 };
+        while let Some(index) = session.loans.iter().position(|loan| loan.ticket == params.ticket)
+            && let Some(AnswerLoan { told, .. }) = session.loans.remove(index)
+        {
+            confirmed.told += told.len();
+            session.last = now;
+            memory.hours.add_counts(session.note_told(told, now), now);
+        }
         memory.log.note_confirmed(&params.client_session, &params.ticket, now);
         Ok(confirmed)
     }
@@ -338,8 +338,9 @@ impl Suggester {
             started = session.started;
             match request.confirm_ms.filter(|_| !told.is_empty()) {
                 Some(ms) => {
-                    let fingerprint = FixedState::default().hash_one((name, now, &told.offers, &told.changes));
-                    let ticket_text = format!("{fingerprint:016x}");
+                    let fingerprint = || FixedState::default().hash_one((name, now, &told.offers, &told.changes));
+                    let joined = request.ticket.clone();
+                    let ticket_text = joined.unwrap_or_else(|| format!("{:016x}", fingerprint()));
                     ticket = Some(ticket_text.clone());
                     let until = now.saturating_add_unsigned(ms);
                     session.add_loan(AnswerLoan { ticket: ticket_text, until, span_ms: ms, told }, now);

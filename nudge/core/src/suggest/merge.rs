@@ -119,6 +119,7 @@ mod tests {
             parts: ScoreParts::from([("x", f64::from(digit.to_digit(10).unwrap()) / 10.0)]),
             stamp: 0,
             paths: Vec::new(),
+            command: None,
             must: name.ends_with('!'),
             why: String::new(),
             explain: MatchExplain { matched: true, score: 0.0, parts: ScoreParts::default(), reasons: Vec::new() },

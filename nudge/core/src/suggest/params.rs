@@ -14,7 +14,7 @@ use crate::table::{NoParams, build_schema};
 use crate::wire;
 
 /// Bytes of one answer of `nudge.suggest`, when the caller does not say.
-pub(super) const DEFAULT_MAX_BYTES: usize = 2_000;
+pub const DEFAULT_MAX_BYTES: usize = 2_000;
 /// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and the most lines it may ask for.
 pub(super) const DEFAULT_RECALL_BYTES: usize = 4_000;
 pub(super) const DEFAULT_RECALL_LIMIT: usize = 10;
@@ -156,6 +156,9 @@ pub struct SuggestParams {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 1, max = 60_000))]
     pub confirm_ms: Option<u64>,
+    /// The ticket of an earlier answer that is shown together with this one: it confirms both.
+    #[serde(skip)]
+    pub ticket: Option<String>,
 }
 
 /// Params of `nudge.told`.
@@ -277,11 +280,15 @@ impl SuggestParams {
             max_bytes: None,
             limit: None,
             confirm_ms: None,
+            ticket: None,
         }
     }
 
     /// Checks sizes and ranges.
-    pub(super) fn check_sizes(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `E_INVALID`.
+    pub fn check_sizes(&self) -> Result<()> {
         check_session(self.client_session.as_deref())?;
         let texts = [&self.prompt, &self.command, &self.error, &self.tool, &self.file];
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {

@@ -86,6 +86,7 @@ fn build_offer(
         line,
         must: false,
         paths: Vec::new(),
+        command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score, parts: ranked.score_parts(), reasons: vec![why] },
         parts: ScoreParts::from([("relevance", score)]),

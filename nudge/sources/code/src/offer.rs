@@ -146,6 +146,7 @@ fn build_offer(
         stamp,
         must: false,
         paths: vec![path],
+        command: None,
         why: why.clone(),
         explain: MatchExplain {
             matched: true,
@@ -260,6 +261,7 @@ fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> O
         stamp,
         must: true,
         paths: vec![path.to_owned()],
+        command: None,
         why: GO_BY.to_owned(),
         explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons },
         parts,

@@ -321,6 +321,7 @@ impl RecordReminder {
             stamp: 0,
             must: true,
             paths: Vec::new(),
+            command: None,
             explain: MatchExplain { matched: true, score: 1.0, parts: parts.clone(), reasons: vec![why.clone()] },
             why,
             parts,

@@ -123,6 +123,7 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         stamp,
         must: false,
         paths: Vec::new(),
+        command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score: relevance, parts, reasons: vec![why] },
         parts: strength,

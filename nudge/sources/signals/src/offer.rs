@@ -67,6 +67,7 @@ fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Of
         stamp,
         must: true,
         paths: Vec::new(),
+        command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts: parts.clone(), reasons: vec![why] },
         parts,
