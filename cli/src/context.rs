@@ -2,7 +2,6 @@
 //! The command line uses it for its own process, each `serve` for its own stdio client.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nudge::context::detect::{GitDetector, GitInfo, main_worktree};
@@ -11,6 +10,7 @@ use nudge::{ContextUse, EnvNames};
 use nudge_client::{asked_env, process_cwd};
 use nudge_core::context::{find_repository, infer_outside};
 use nudge_git::{CallLimits, Git};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::sources;
@@ -148,9 +148,8 @@ impl ContextInference {
         cwd: &Path,
         look: impl Fn(&mut GitDetector, &mut dyn FnMut() -> Option<GitInfo>) -> T,
     ) -> T {
-        let detector = || self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unsure = false;
-        let here = look(&mut detector(), &mut || {
+        let here = look(&mut self.detector.lock(), &mut || {
             unsure = true;
             None
         });
@@ -158,19 +157,19 @@ impl ContextInference {
             return here;
         }
         let mut asked = ask_git(cwd);
-        look(&mut detector(), &mut || asked.take())
+        look(&mut self.detector.lock(), &mut || asked.take())
     }
 
     /// Sets the environment variables to send from now on: those that the scopes of the last call's
     /// candidates mention.
     pub fn learn_env_names(&self, names: EnvNames) {
-        *self.env.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.env.lock() = names;
     }
 
     /// Returns the variables that were asked for last, with their values only where these matter; those that sources
     /// always want to know, where they are set; and no others.
     fn collect_env(&self) -> Map<String, Value> {
-        let asked = self.env.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.env.lock();
         let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let mut env = asked_env(&asked, look_up);
         env.extend(sources::list_env_names().filter_map(|name| Some((name.to_owned(), look_up(name)?.into()))));

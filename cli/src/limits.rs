@@ -75,7 +75,7 @@ pub fn require_threads() -> Result<()> {
 /// Returns true if this process can have as many threads as a session needs, all at once.
 #[cfg(unix)]
 fn can_start_threads() -> bool {
-    let gate = std::sync::Mutex::new(());
+    let gate = parking_lot::Mutex::new(());
     std::thread::scope(|scope| {
         let _closed = gate.lock();
         let start = || std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()));

@@ -2,10 +2,11 @@
 //! thread, which shares no objects with others, could not find a store without it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use nudge::{Config, Error, Result, Ttl};
 use nudge_client::Store;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 /// Longest name, and most names: a name that is never forgotten keeps its store.
@@ -15,10 +16,6 @@ const MAX_NAMES: usize = 1024;
 type Names = HashMap<String, (Arc<Store>, Config)>;
 
 static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
-
-fn names() -> MutexGuard<'static, Names> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The options of `new Store()`.
 #[derive(Deserialize, Default)]
@@ -75,7 +72,7 @@ pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid("The name of a store must have 1 to 256 bytes."));
     }
-    let mut names = names();
+    let mut names = NAMES.lock();
     if let Some((store, config)) = names.get(name) {
         if settings.given && *config != settings.config {
             return Err(Error::invalid(
@@ -95,7 +92,7 @@ pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
 
 /// Forgets a name; whether there was one.
 pub fn forget(name: &str) -> bool {
-    names().remove(name).is_some()
+    NAMES.lock().remove(name).is_some()
 }
 
 /// Node unloads this library with the last thread that has loaded it, and the names would be gone.

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nudge::{Config, Context, Error, Nudge, Service, check_name};
 use nudge_client::{FoundHint, RuntimeDir, Store};
+use parking_lot::Mutex;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -83,21 +84,17 @@ fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
 }
 
 impl SessionRoute {
-    fn link(&self) -> MutexGuard<'_, ProcessLink> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// This process's connection; after a fork the child opens one of its own.
     fn store(&self, py: Python<'_>) -> PyResult<Arc<Store>> {
         let generation = fork::generation();
         {
-            let link = self.link();
+            let link = self.link.lock();
             if let Some(store) = link.store.as_ref().filter(|_| link.generation == generation) {
                 return Ok(Arc::clone(store));
             }
         }
         let fresh = Arc::new(connected(py, &self.dir, &self.name)?);
-        let mut link = self.link();
+        let mut link = self.link.lock();
         // The parent closes its own connection.
         std::mem::forget(link.store.replace(Arc::clone(&fresh)));
         link.generation = generation;
@@ -105,7 +102,7 @@ impl SessionRoute {
     }
 
     fn close(&self) {
-        let mut link = self.link();
+        let mut link = self.link.lock();
         let store = link.store.take();
         if link.generation != fork::generation() {
             std::mem::forget(store);

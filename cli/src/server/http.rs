@@ -12,7 +12,7 @@ pub mod rpc;
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -38,6 +38,7 @@ use super::work::{CallerId, WorkDesk, WorkPool};
 use accept::{AcceptedConnection, ConnectionPeer, OpenConnections, ServerListeners};
 use door::{HttpDoor, HttpRefusal, HttpRoute};
 use mcp::McpHttp;
+use parking_lot::Mutex;
 use reply::{empty_response, json_response};
 use request::CallerHeaders;
 
@@ -103,7 +104,7 @@ pub struct RefusalLog(Mutex<Option<(Instant, u64)>>);
 
 impl RefusalLog {
     fn note_refusal(&self, status: StatusCode) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         match &mut *last {
             Some((logged_at, more)) if logged_at.elapsed() < REFUSALS_PAUSE => *more += 1,
             _ => {

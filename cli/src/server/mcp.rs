@@ -7,8 +7,8 @@ pub mod stdio;
 pub mod subscriptions;
 pub mod tools;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::http::request::Parts;
@@ -31,6 +31,7 @@ use super::session::backend::CallBackend;
 use super::session::changes::ChangeFeeds;
 use super::work::CallerId;
 use fill_in::{ContextFiller, FillIn, ToolCall};
+use parking_lot::RwLock;
 use profile::{ServerProfile, SessionMethods};
 use stdio::{RawArguments, StdioTransport};
 use subscriptions::ClientSubscriptions;
@@ -174,7 +175,7 @@ impl ClientTools {
     }
 
     fn read_offered(&self) -> Arc<OfferedTools> {
-        Arc::clone(&self.offered.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.offered.read())
     }
 
     /// Asks the backend for its tools again.
@@ -184,7 +185,7 @@ impl ClientTools {
 
     fn keep_offered(&self, offered: OfferedTools) -> Arc<OfferedTools> {
         let offered = Arc::new(offered);
-        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&offered);
+        *self.offered.write() = Arc::clone(&offered);
         offered
     }
 

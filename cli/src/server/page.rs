@@ -20,7 +20,7 @@ mod peer;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -32,6 +32,7 @@ use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build
 use nudge_core::wire;
 use nudge_core::wire::json_text;
 use nudge_core::wire::raw_json;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -217,7 +218,7 @@ impl SessionPage {
         let port = params.port.unwrap_or(self.ports.own());
         self.ports.listen_on(port)?;
         let url = format!("http://{}.localhost:{port}/web#code={}", self.new_name()?, text.as_text());
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         if state.codes.len() == MAX_CODES {
             state.codes.pop_front();
         }
@@ -244,7 +245,7 @@ impl SessionPage {
             return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
         }
         let now = self.clock.now();
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         state.codes.retain(|code| now - code.made < CODE_S * 1000);
         let Some(index) = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes())) else {
             let text = "This address was used before, or is older than a minute; run `nudge ui` again.";
@@ -275,7 +276,7 @@ impl SessionPage {
             return false;
         }
         let now = self.clock.now();
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         let last = state.used.get(&token.nonce).copied().unwrap_or_default().max(token.made_at());
         if now - last >= IDLE_MS {
             return false;
@@ -328,10 +329,6 @@ impl SessionPage {
         mac.update(nonce);
         mac.update(&made);
         mac
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, PageState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -487,7 +484,7 @@ mod tests {
             assert!(page.lets_in(&token(&page)));
             clock.advance_by(1);
         }
-        let state = page.lock_state();
+        let state = page.state.lock();
         assert_eq!(state.used.len(), MAX_PAGES);
         assert!(state.used.contains_key(&PageToken::read(&busy).unwrap().nonce));
     }

@@ -9,12 +9,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::patience::CallLimit;
 use nudge_core::service::CallLane;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
@@ -182,21 +183,21 @@ impl WorkPool {
     /// The number of calls that run although their deadline has passed.
     pub fn count_overdue(&self) -> usize {
         let now = Instant::now();
-        self.lock_running().all.values().filter(|call| call.end < now).count()
+        self.running.lock().all.values().filter(|call| call.end < now).count()
     }
 
     /// Returns true when all places of a lane that several callers share are held by calls past their deadline.
     pub fn is_stuck(&self) -> bool {
         let now = Instant::now();
         let mut overdue: HashMap<(CallLane, CallerKind), usize> = HashMap::new();
-        for call in self.lock_running().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
+        for call in self.running.lock().all.values().filter(|call| call.end < now && call.kind.is_shared()) {
             *overdue.entry((call.lane, call.kind)).or_default() += 1;
         }
         overdue.into_iter().any(|((lane, kind), count)| count >= kind.places(lane))
     }
 
     fn caller_places(&self, caller: CallerId) -> Arc<CallerPlaces> {
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         if let Some(places) = callers.get(&caller).and_then(Weak::upgrade) {
             return places;
         }
@@ -220,10 +221,6 @@ impl WorkPool {
             }
         };
         Arc::clone(shared)
-    }
-
-    fn lock_running(&self) -> MutexGuard<'_, RunningCalls> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -286,7 +283,7 @@ impl WorkDesk {
             let both = timeout(self.pool.wait, both).await.ok().flatten();
             both.ok_or_else(|| no_place(self.pool.wait))?
         };
-        let mut running = self.pool.lock_running();
+        let mut running = self.pool.running.lock();
         running.last += 1;
         let number = running.last;
         running.all.insert(number, RunningCall { end: limit.end(), lane, kind });
@@ -307,7 +304,7 @@ struct HeldPlace {
 
 impl Drop for HeldPlace {
     fn drop(&mut self) {
-        self.pool.lock_running().all.remove(&self.number);
+        self.pool.running.lock().all.remove(&self.number);
     }
 }
 
@@ -388,7 +385,7 @@ mod tests {
             tokio::spawn(async move {
                 let work = move || {
                     tell.send(true).unwrap();
-                    let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let _ = gate.lock().recv();
                 };
                 desk.run(CallLane::Work, work).await
             });
@@ -412,7 +409,7 @@ mod tests {
             settle(|| waiting() == MAX_WAITING).await;
             let refused = greedy.run(CallLane::Work, || ()).await.unwrap_err();
             assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded_error().message()));
-            settle(|| pool.lock_running().all.len() == PLACES_OF_A_CALLER).await;
+            settle(|| pool.running.lock().all.len() == PLACES_OF_A_CALLER).await;
             assert_eq!(other.run(CallLane::Work, || 7).await.unwrap(), 7);
             for lane in [CallLane::Prompt, CallLane::Vital] {
                 assert_eq!(greedy.run(lane, || 7).await.unwrap(), 7);
@@ -433,9 +430,9 @@ mod tests {
             assert_eq!((pool.count_overdue(), pool.is_stuck()), (1, false), "one place of many");
             // Work that looks at its limit ends by itself.
             let _ = desk.run(CallLane::Work, || while !nudge_core::patience::is_over() {}).await;
-            settle(|| pool.lock_running().all.len() == 1).await;
+            settle(|| pool.running.lock().all.len() == 1).await;
             go.send(()).unwrap();
-            settle(|| pool.lock_running().all.is_empty()).await;
+            settle(|| pool.running.lock().all.is_empty()).await;
         });
     }
 
@@ -461,10 +458,10 @@ mod tests {
             settle(|| told.try_recv().is_ok()).await;
             running.abort();
             settle(|| told.try_recv().is_ok()).await;
-            settle(|| pool.lock_running().all.is_empty()).await;
+            settle(|| pool.running.lock().all.is_empty()).await;
 
             let (go, _began) = hang(&desk, PLACES_OF_A_CALLER);
-            settle(|| pool.lock_running().all.len() == PLACES_OF_A_CALLER).await;
+            settle(|| pool.running.lock().all.len() == PLACES_OF_A_CALLER).await;
             let begun = Arc::new(AtomicUsize::new(0));
             let waits = tokio::spawn({
                 let (desk, begun) = (desk.clone(), Arc::clone(&begun));
@@ -473,7 +470,7 @@ mod tests {
             settle(|| pool.caller_places(CallerId::OwnClient).work.waiting.load(Ordering::Relaxed) == 1).await;
             waits.abort();
             drop(go);
-            settle(|| pool.lock_running().all.is_empty()).await;
+            settle(|| pool.running.lock().all.is_empty()).await;
             assert_eq!(begun.load(Ordering::Relaxed), 0);
         });
     }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use nudge::{Caller, Error, Result};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -99,7 +99,7 @@ impl Client {
     /// Uses the port and the token, not the local channel.
     pub(crate) fn use_port(&mut self) {
         self.by_port = true;
-        self.lock_idle().clear();
+        self.idle.lock().clear();
     }
 
     /// Adds a header to every request, by which a PROXY identifies itself. The value is cut to 128 characters.
@@ -110,7 +110,7 @@ impl Client {
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(HeaderName::from_static(name), to_header(&value.into()));
         // Kept connections send the headers that were set when they were opened.
-        self.lock_idle().clear();
+        self.idle.lock().clear();
         self
     }
 
@@ -200,7 +200,7 @@ impl Client {
             }
             *trouble = Some(failed.error);
             // The other kept connections lead to the same dead PRIMARY.
-            self.lock_idle().clear();
+            self.idle.lock().clear();
             if !was_kept {
                 sleep(POLL).await;
             }
@@ -264,20 +264,15 @@ impl Client {
     }
 
     fn take_idle(&self) -> Option<ServerConnection> {
-        let mut idle = self.lock_idle();
+        let mut idle = self.idle.lock();
         std::iter::from_fn(|| idle.pop()).find(ServerConnection::is_open)
     }
 
     fn keep_idle(&self, connection: ServerConnection) {
-        let mut idle = self.lock_idle();
+        let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE {
             idle.push(connection);
         }
-    }
-
-    fn lock_idle(&self) -> MutexGuard<'_, Vec<ServerConnection>> {
-        // A poisoned pool is whole: no panic leaves it half changed.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn timeout_error(&self, patience: Duration) -> Error {

@@ -11,10 +11,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nudge::{Error, Result};
 use nudge_core::dir::{FileId, FileKind};
+use parking_lot::Mutex;
 
 use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlocked_error};
 
@@ -136,7 +136,7 @@ impl Journal {
         {
             restored.notice = Some(journal.to_refusal(&error).message().to_owned());
         }
-        *journal.lock_state() = inner;
+        *journal.inner.lock() = inner;
         Ok((journal, restored))
     }
 
@@ -148,19 +148,19 @@ impl Journal {
     /// gone ([`Self::needs_compaction`] is the one that does not go by itself). Once `primary.lock` was removed or
     /// replaced every call fails for good, and the record that was being written just then may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
-        let mut inner = self.lock_state();
+        let mut inner = self.inner.lock();
         self.add_record(&mut inner, payload).map_err(|error| self.to_refusal(&error))
     }
 
     /// Returns the length of the file.
     pub fn file_bytes(&self) -> u64 {
-        self.lock_state().good
+        self.inner.lock().good
     }
 
     /// Returns true when another process has shortened the file: appends are refused until [`Self::compact`] has
     /// written everything anew. A [`nudge::ChangeLog`] that reports this in `is_long` heals within the call.
     pub fn needs_compaction(&self) -> bool {
-        self.lock_state().damaged
+        self.inner.lock().damaged
     }
 
     /// Writes a new journal and puts it in the place of the old one: the records of the old one for which `keep` returns
@@ -172,7 +172,7 @@ impl Journal {
     /// # Errors
     /// `E_UNAVAILABLE`; the old journal stays in use then.
     pub fn compact(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
-        let mut inner = self.lock_state();
+        let mut inner = self.inner.lock();
         let mut kept = Self::read_records(&inner).map_err(|error| self.to_refusal(&error))?;
         kept.retain(|record| keep(record));
         self.rewrite_file(&mut inner, kept, payloads)
@@ -180,12 +180,12 @@ impl Journal {
 
     /// Returns true once `primary.lock` was found removed or replaced, until [`LockWatch::retake_lock`] has it back.
     pub fn is_unlocked(&self) -> bool {
-        self.lock_state().unlocked
+        self.inner.lock().unlocked
     }
 
     /// Returns true when no other PRIMARY has written to the journal of a directory: it is missing, or this one's.
     pub(crate) fn is_as_left(&self, dir: &RuntimeDir) -> bool {
-        let inner = self.lock_state();
+        let inner = self.inner.lock();
         match (dir.dir().look_up(NAME), &inner.open) {
             (Ok(FileKind::Missing | FileKind::Directory), _) => true,
             (Ok(FileKind::Ours { id, bytes }), Some(open)) => {
@@ -197,7 +197,7 @@ impl Journal {
 
     /// Goes on after the lock was won again, and puts the file back if it was removed.
     pub(crate) fn go_on(&self) -> Result<()> {
-        let mut inner = self.lock_state();
+        let mut inner = self.inner.lock();
         inner.unlocked = false;
         match self.prepare_append(&mut inner) {
             // A directory in its place, or a shortened file, refuses changes until that is mended, and not the session.
@@ -240,7 +240,7 @@ impl Journal {
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
     pub fn clear(&self) -> Result<()> {
-        let mut inner = self.lock_state();
+        let mut inner = self.inner.lock();
         self.check_lock(&mut inner).map_err(|error| self.to_refusal(&error))?;
         inner.good = 0;
         inner.damaged = false;
@@ -391,11 +391,6 @@ impl Journal {
                 Err(error)
             }
         }
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, JournalState> {
-        // Only the caller's iterator of payloads can panic, and then nothing has been replaced.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn to_refusal(&self, error: &io::Error) -> Error {

@@ -66,12 +66,13 @@
 //! lock because the other holds it, the other asks later, or the first tries again.
 
 use std::fs::{File, TryLockError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::dir::{FileId, FileKind};
+use parking_lot::Mutex;
 
 use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
@@ -149,7 +150,7 @@ impl RuntimeDir {
     /// Joins again after `members.lock` was removed or replaced; a PRIMARY that is just deciding lets it for the next try.
     /// Returns true when the membership is that of the file that has the name.
     pub fn stay_member(&self, member: &SessionMember) -> bool {
-        let mut held = member.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = member.0.lock();
         let is_named = FileId::from_file(&held).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
         if is_named {
             return true;

@@ -5,11 +5,12 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::dir::{self, FileId, FileKind, OpenedFile, PrivateDir, UnfitDir};
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
@@ -118,12 +119,12 @@ impl RuntimeDir {
 
     /// Returns the opened directory.
     pub(crate) fn dir(&self) -> Arc<PrivateDir> {
-        Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner).0)
+        Arc::clone(&self.opened.read().0)
     }
 
     /// Returns true while the path stands for the opened directory.
     pub fn is_in_place(&self) -> bool {
-        self.opened.read().unwrap_or_else(PoisonError::into_inner).1.as_ref().is_none_or(OpenedFile::is_in_place)
+        self.opened.read().1.as_ref().is_none_or(OpenedFile::is_in_place)
     }
 
     /// Opens the directory that has the path now; a missing directory is created in the folder that it was in.
@@ -136,8 +137,8 @@ impl RuntimeDir {
 
     /// Goes on in another directory of the same path, with all clones.
     fn go_on_in(&self, other: &Self) {
-        let new = other.opened.read().unwrap_or_else(PoisonError::into_inner).clone();
-        *self.opened.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let new = other.opened.read().clone();
+        *self.opened.write() = new;
     }
 
     /// Goes on in the directory that has the path now, when the opened one was removed or moved and another has its
@@ -471,7 +472,7 @@ impl LockWatch {
     }
 
     pub(crate) fn is_named(&self) -> io::Result<bool> {
-        let id = self.id.read().unwrap_or_else(PoisonError::into_inner);
+        let id = self.id.read();
         self.dir.dir().is_named(LOCK, &id)
     }
 
@@ -503,11 +504,11 @@ impl LockWatch {
         }
         if let Some(PrimaryLock { file, id }) = &new {
             self.dir.go_on_in(&dir);
-            let mut id = id.write().unwrap_or_else(PoisonError::into_inner);
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut *self.id.write().unwrap_or_else(PoisonError::into_inner), &mut *id);
+            let mut id = id.write();
+            let mut file = file.lock();
+            std::mem::swap(&mut *self.id.write(), &mut *id);
             // The file without a name is closed at the end; the PROXYs that wait for it look for the new one then.
-            std::mem::swap(&mut *held.lock().unwrap_or_else(PoisonError::into_inner), &mut *file);
+            std::mem::swap(&mut *held.lock(), &mut *file);
         }
         let _ = self.dir.dir().keep_from_ageing();
         if let Some(journal) = journal {

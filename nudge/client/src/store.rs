@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use nudge::{
     Caller, Config, Context, EnvNames, Error, ErrorKind, Match, MethodSpec, Nudge, Result, Service, check_name,
 };
+use parking_lot::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
@@ -202,7 +203,7 @@ impl Store {
             StoreKind::Own { .. } => &none,
             StoreKind::Session(session) => &session.env,
         };
-        let told_first = fill(build_context_params(context, &lock_mutex(known)))?;
+        let told_first = fill(build_context_params(context, &known.lock()))?;
         // A context without an environment must not claim that a variable is not set, so it is never asked for names.
         if !context.has_env() {
             return self.call_by(caller, method, &told_first);
@@ -213,7 +214,7 @@ impl Store {
         };
         let names = refused.env_names().ok_or(refused)?;
         let told_then = fill(build_context_params(context, &names))?;
-        *lock_mutex(known) = names;
+        *known.lock() = names;
         self.call_by(caller, method, &told_then)
     }
 }
@@ -239,7 +240,7 @@ impl Service for Store {
 
 impl SessionLink {
     fn get_remote(&self) -> Result<Arc<RemoteServer>> {
-        let (pid, remote) = &mut *lock_mutex(&self.remote);
+        let (pid, remote) = &mut *self.remote.lock();
         if *pid != std::process::id() {
             let mine = Arc::new(
                 RemoteServer::connect_giving_up(&self.dir, self.give_up.clone())?.with_name(self.name.as_str()),
@@ -334,10 +335,6 @@ pub(crate) fn unknown_form(_: serde_json::Error) -> Error {
 
 pub(crate) fn to_raw(value: &impl serde::Serialize) -> Result<Box<RawValue>> {
     to_raw_value(value).map_err(|_| Error::invalid("The params cannot be written as JSON."))
-}
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for StoreKind {

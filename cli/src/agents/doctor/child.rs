@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{ChildStdin, ExitStatus};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nudge_os::process::{self, ChildProgram};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Time limit of a server's greeting, a tool call or a hook.
@@ -65,7 +66,7 @@ impl ChildProcess {
         std::thread::spawn(move || {
             let mut buffer = [0; 1024];
             while let Some(Ok(read @ 1..)) = from.as_mut().map(|from| from.read(&mut buffer)) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.lock();
                 kept.extend_from_slice(&buffer[..read]);
                 let surplus = kept.len().saturating_sub(TAIL_BYTES);
                 kept.drain(..surplus);
@@ -178,7 +179,7 @@ impl ChildProcess {
             let _ = write!(out, " ({status})");
         }
         let _ = self.silent.recv_timeout(FAREWELL);
-        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = self.stderr.lock();
         let stderr = String::from_utf8_lossy(&stderr);
         if let Some(line) = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()) {
             let _ = write!(out, ": {line}");

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nudge_client::{DuplexStream, LocalListener};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -101,7 +102,7 @@ impl ConnectionPeer {
     /// Notes that a request was let in: the connection keeps its place.
     pub fn is_let_in(&self) {
         if let Self::Stranger(stranger) = self {
-            stranger.all.lock_held().remove(&stranger.number);
+            stranger.all.held.lock().remove(&stranger.number);
         }
     }
 
@@ -143,22 +144,18 @@ struct CountedConnection {
 impl LocalProcesses {
     fn add_connection(self: &Arc<Self>, pid: Option<u32>, most: usize) -> LocalPeer {
         let counted = pid.map(|pid| {
-            let mut all = self.lock();
+            let mut all = self.0.lock();
             let count = all.entry(pid).or_default();
             *count += 1;
             CountedConnection { all: Arc::clone(self), pid, is_over: *count > most }
         });
         LocalPeer { number: next_number(), pid, counted }
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for CountedConnection {
     fn drop(&mut self) {
-        let mut all = self.all.lock();
+        let mut all = self.all.0.lock();
         if let Some(count) = all.get_mut(&self.pid) {
             *count -= 1;
             if *count == 0 {
@@ -193,24 +190,20 @@ impl StrangerPeers {
     fn add_connection(self: &Arc<Self>, ends: Option<(SocketAddr, SocketAddr)>) -> StrangerPeer {
         let number = next_number();
         let gives_way = Arc::<Notify>::default();
-        self.lock_held().insert(number, Arc::clone(&gives_way));
+        self.held.lock().insert(number, Arc::clone(&gives_way));
         StrangerPeer { number, gives_way, spoke: AtomicBool::new(false), ends, all: Arc::clone(self) }
     }
 
     fn dismiss_oldest(&self) {
-        if let Some((_, oldest)) = self.lock_held().pop_first() {
+        if let Some((_, oldest)) = self.held.lock().pop_first() {
             oldest.notify_one();
         }
-    }
-
-    fn lock_held(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for StrangerPeer {
     fn drop(&mut self) {
-        self.all.lock_held().remove(&self.number);
+        self.all.held.lock().remove(&self.number);
     }
 }
 
@@ -387,7 +380,7 @@ mod tests {
         peers[0] = enter(None);
         assert!(enter(Some(1)).is_over_its_share(), "two are open");
         drop(peers);
-        assert!(!enter(Some(1)).is_over_its_share() && !enter(None).is_over_its_share() && all.lock().is_empty());
+        assert!(!enter(Some(1)).is_over_its_share() && !enter(None).is_over_its_share() && all.0.lock().is_empty());
         assert_eq!(enter(Some(1)).caller_id(None), CallerId::Process(1));
         assert_eq!(
             (enter(Some(1)).caller_id(Some(3)), enter(None).caller_id(Some(3))),
@@ -401,13 +394,13 @@ mod tests {
         let [first, second, third] = [(); 3].map(|()| ConnectionPeer::Stranger(all.add_connection(None)));
         first.is_let_in();
         drop(second);
-        assert_eq!(all.lock_held().len(), 1);
+        assert_eq!(all.held.lock().len(), 1);
         all.dismiss_oldest();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(third.wait_for_dismissal());
         // Nobody is left.
         all.dismiss_oldest();
         drop((first, third));
-        assert!(all.lock_held().is_empty());
+        assert!(all.held.lock().is_empty());
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use nudge_core::service::CallLane;
 use nudge_core::wire::json_text;
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, SessionTransport,
@@ -226,14 +227,10 @@ impl LimitedSessions {
         Self { local: Arc::new(local), known: Mutex::default() }
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, HashMap<SessionId, KnownSession>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes out a session when there is no room for another of `client`: the least recently used of the client that then
     /// has the most.
     fn take_surplus(&self, client: &str) -> Option<SessionId> {
-        let mut known = self.lock_known();
+        let mut known = self.known.lock();
         if known.len() < MAX_SESSIONS {
             return None;
         }
@@ -263,7 +260,7 @@ impl SessionManager for LimitedSessions {
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
-        self.lock_known().insert(Arc::clone(&id), KnownSession { client, last_used: Instant::now() });
+        self.known.lock().insert(Arc::clone(&id), KnownSession { client, last_used: Instant::now() });
         Ok((id, transport))
     }
 
@@ -277,14 +274,14 @@ impl SessionManager for LimitedSessions {
 
     /// Also notes the time of use: rmcp asks this first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        if let Some(session) = self.lock_known().get_mut(id) {
+        if let Some(session) = self.known.lock().get_mut(id) {
             session.last_used = Instant::now();
         }
         self.local.has_session(id).await
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.lock_known().remove(id);
+        self.known.lock().remove(id);
         self.local.close_session(id).await
     }
 
@@ -350,7 +347,7 @@ mod tests {
             for _ in 0..2 * MAX_SESSIONS {
                 begin("greedy").await;
             }
-            let known = sessions.lock_known();
+            let known = sessions.known.lock();
             assert!(known.len() == MAX_SESSIONS && known.contains_key(&first) && known.contains_key(&second));
         });
     }

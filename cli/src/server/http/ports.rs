@@ -5,9 +5,9 @@
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nudge::{Error, Result};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Most further ports of a server.
@@ -36,7 +36,7 @@ impl ServerPorts {
 
     /// Returns true when the server listens on the port.
     pub fn has_port(&self, port: u16) -> bool {
-        port == self.own || self.lock_further().contains(&port)
+        port == self.own || self.further.lock().contains(&port)
     }
 
     /// Listens on a port, too, unless the server does already.
@@ -50,7 +50,7 @@ impl ServerPorts {
         if port == self.own {
             return Ok(());
         }
-        let mut further = self.lock_further();
+        let mut further = self.further.lock();
         if further.contains(&port) {
             return Ok(());
         }
@@ -71,10 +71,6 @@ impl ServerPorts {
         }
         further.push(port);
         Ok(())
-    }
-
-    fn lock_further(&self) -> MutexGuard<'_, Vec<u16>> {
-        self.further.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

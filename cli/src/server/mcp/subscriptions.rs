@@ -2,8 +2,9 @@
 //! notifications go to the client; those of 2026 listen with a filter, and the notifications belong to that request.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
     ErrorData, ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
@@ -68,7 +69,7 @@ impl ClientSubscriptions {
 
     /// Subscribes the client to a resource, whether it exists already or not.
     pub fn subscribe(&self, uri: String) -> Result<(), ErrorData> {
-        let mut subscribed = lock_mutex(&self.subscribed);
+        let mut subscribed = self.subscribed.lock();
         if uri.len() > MAX_URI_BYTES || (subscribed.len() >= MAX_SUBSCRIPTIONS && !subscribed.contains_key(&uri)) {
             let message = format!("At most {MAX_SUBSCRIPTIONS} URIs of {MAX_URI_BYTES} bytes can be subscribed to.");
             return Err(ErrorData::invalid_params(message, None));
@@ -80,12 +81,12 @@ impl ClientSubscriptions {
 
     /// Ends the subscription to a resource.
     pub fn unsubscribe(&self, uri: &str) {
-        lock_mutex(&self.subscribed).remove(uri);
+        self.subscribed.lock().remove(uri);
     }
 
     /// Returns the accepted part of a filter. A list with too many URIs is left out, as rmcp compares them one by one.
     pub fn accept_filter(&self, changes: &ChangeFeeds, requested: &SubscriptionFilter) -> SubscriptionFilter {
-        lock_mutex(&self.feeds).push_back(changes.open_feed());
+        self.feeds.lock().push_back(changes.open_feed());
         let mut accepted = requested.clone();
         let fits =
             |uris: &Vec<String>| uris.len() <= MAX_SUBSCRIPTIONS && uris.iter().all(|uri| uri.len() <= MAX_URI_BYTES);
@@ -95,7 +96,7 @@ impl ClientSubscriptions {
 
     /// Sends notifications to one listening request until it is cancelled or the server stops.
     pub async fn notify_listener(&self, changes: &ChangeFeeds, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let feed = lock_mutex(&self.feeds).pop_front();
+        let feed = self.feeds.lock().pop_front();
         let Ok(_one) = self.listens.try_acquire() else {
             let message = format!("At most {MAX_LISTENS} listen at a time; cancel one first.");
             return Err(ErrorData::invalid_request(message, None));
@@ -149,7 +150,7 @@ async fn notify_client(
         if batch.touches_tools() {
             peer.notify_tool_list_changed().await?;
         }
-        let uris: Vec<_> = changed_uris(&lock_mutex(&subscribed), &batch).cloned().collect();
+        let uris: Vec<_> = changed_uris(&subscribed.lock(), &batch).cloned().collect();
         for uri in uris {
             let update = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
             peer.send_notification(ServerNotification::ResourceUpdatedNotification(update)).await?;
@@ -169,8 +170,4 @@ fn changed_uris<'a>(
         Some(ResourceTarget::Item(source, name)) => batch.touches_resource(source.name, name),
     };
     subscribed.iter().filter(move |(_, target)| changed(target)).map(|(uri, _)| uri)
-}
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

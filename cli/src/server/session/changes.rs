@@ -4,12 +4,13 @@
 //! changes is one [`ChangeBatch`], and each subscribed client reads the batches from a [`ChangeFeed`].
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nudge::{Caller, ErrorKind, Result};
 use nudge_client::Client;
 use nudge_core::source::{SourceSpec, TouchedResource};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -157,23 +158,19 @@ impl ChangeFeeds {
 
     /// Notes the current resources, unless they are known. Without this the first batch takes them as changed.
     pub async fn note_names(&self) {
-        if self.known.lock_names().is_none()
+        if self.known.names.lock().is_none()
             && let Ok(names) = read_names(&self.known.backend).await
         {
-            self.known.lock_names().get_or_insert(names);
+            self.known.names.lock().get_or_insert(names);
         }
     }
 }
 
 impl KnownNames {
-    fn lock_names(&self) -> std::sync::MutexGuard<'_, Option<Names>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Updates the names; returns true when they differ from the last time.
     async fn renew_names(&self) -> bool {
         let now = read_names(&self.backend).await.ok();
-        let mut known = self.lock_names();
+        let mut known = self.names.lock();
         let changed = known.is_none() || now.is_none() || *known != now;
         *known = now;
         changed
@@ -310,7 +307,7 @@ async fn gather_batches(
         let Some(mut batch) = batch else { return };
         if batches.receiver_count() == 0 {
             if !batch.counts.is_empty() || batch.everything {
-                known.lock_names().take();
+                known.names.lock().take();
             }
             continue;
         }

@@ -1,7 +1,7 @@
 //! The last changes of all sources in order, for watchers, and a call that waits for the next one.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nudge::{Error, MethodSpec, Result};
@@ -9,6 +9,7 @@ use nudge_core::once::OnceByKey;
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -103,7 +104,7 @@ impl ChangeHistory {
 
     /// Starts new event numbers, higher than those of the PRIMARY before, when this process becomes PRIMARY.
     pub fn begin_numbers(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         let next = first_number();
         (state.first, state.next) = (next, next);
         drop(state);
@@ -137,13 +138,8 @@ impl ChangeHistory {
         Ok(())
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, HistoryState> {
-        // A poisoned state is whole: nothing panics half way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn changes_since(&self, since: Option<u64>) -> ChangesAnswer {
-        let HistoryState { events, first, next } = &*self.lock_state();
+        let HistoryState { events, first, next } = &*self.state.lock();
         let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
@@ -176,7 +172,7 @@ impl ChangeSink for ChangeHistory {
                 });
             }
         }
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         state.events.extend(changes.iter().cloned().map(Arc::new));
         let old = state.events.len().saturating_sub(MAX_EVENTS);
         state.events.drain(..old);

@@ -4,13 +4,14 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::text::to_hex;
 use nudge_core::wire::raw_json;
+use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -143,7 +144,7 @@ impl HintKeeper {
     /// hints could not be read.
     pub fn start_notice(&self) -> Option<String> {
         match &self.0 {
-            Ok(keeping) => keeping.lock_state().aside.clone(),
+            Ok(keeping) => keeping.state.lock().aside.clone(),
             Err(KeepRefusal::Off) => None,
             Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
         }
@@ -193,8 +194,8 @@ impl HintKeeper {
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
         // Waits for a write that is under way.
-        drop(keeping.lock());
-        if keeping.lock_state().changed {
+        drop(keeping.lock.lock());
+        if keeping.state.lock().changed {
             keeping.write();
         }
     }
@@ -202,17 +203,17 @@ impl HintKeeper {
     /// Writes for the last time and gives the lock back. The sources are closed already.
     pub fn close(&self) {
         let Ok(keeping) = &self.0 else { return };
-        keeping.lock_state().ended = true;
+        keeping.state.lock().ended = true;
         keeping.wake.notify_all();
         self.flush();
-        keeping.lock().take();
+        keeping.lock.lock().take();
     }
 
     /// Tells how many of `hints` go and stay, when the session ends now.
     pub fn summarize_end(&self, hints: usize) -> EndSummary {
         let (kept, place) = match &self.0 {
             Ok(keeping) => {
-                let state = keeping.lock_state();
+                let state = keeping.state.lock();
                 match &state.failed {
                     Some(why) => (0, Err(why.clone())),
                     None => (state.hints, Ok(keeping.folder.file_path().display().to_string())),
@@ -240,7 +241,7 @@ impl HintKeeper {
             Err(KeepRefusal::Failed(why)) => return json!({"on": false, "why": why, "failed": why}),
             Err(refusal) => return json!({"on": false, "why": refusal.why()}),
         };
-        let state = keeping.lock_state();
+        let state = keeping.state.lock();
         if let (true, Some(why)) = (state.given_up, &state.failed) {
             return json!({"on": false, "why": why, "failed": why});
         }
@@ -266,16 +267,8 @@ impl ChangeSink for HintKeeper {
 }
 
 impl ActiveKeeper {
-    fn lock_state(&self) -> MutexGuard<'_, KeeperState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<KeptLock>> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note_change(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         if !state.changed {
             state.changed = true;
             self.wake.notify_all();
@@ -284,14 +277,13 @@ impl ActiveKeeper {
 
     fn write_until_end(&self) {
         loop {
-            let mut state = self.lock_state();
+            let mut state = self.state.lock();
             while !state.changed && !state.ended {
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut state);
             }
             let due = Instant::now() + DELAY;
             while !state.ended && Instant::now() < due {
-                let left = due.saturating_duration_since(Instant::now());
-                state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                self.wake.wait_until(&mut state, due);
             }
             if state.ended {
                 return;
@@ -303,7 +295,7 @@ impl ActiveKeeper {
 
     /// Reads the file; true when it is to be written as this session's now.
     fn read_back(&self, whole: bool) -> bool {
-        let text = self.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
+        let text = self.lock.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
         let text = match text {
             Ok(Some(text)) => text,
             Ok(None) => return false,
@@ -321,7 +313,7 @@ impl ActiveKeeper {
         };
         let is_own = document.is_of(&self.session);
         if is_own {
-            self.lock_state().forgotten = document.forgotten.iter().cloned().collect();
+            self.state.lock().forgotten = document.forgotten.iter().cloned().collect();
             if whole {
                 return false;
             }
@@ -380,25 +372,25 @@ impl ActiveKeeper {
     }
 
     fn keep_before(&self, text: &str) {
-        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.keep_before(lock, text)) {
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.keep_before(lock, text)) {
             tracing::warn!(%error, "there is no copy of what was kept before");
         }
     }
 
     fn remove_over(&self) {
-        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.remove_over(lock)) {
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_over(lock)) {
             tracing::warn!(%error, "the hints that found room now stay in their file as well");
         }
     }
 
     /// Writes the hints for which there is no room to a file of their own. The next session tries them again.
     fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
-        let written = self.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
+        let written = self.lock.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
         match written {
             Some(Ok(file)) => {
                 let told = format!("{why}; the others wait in {} until there is room", file.display());
                 tracing::warn!(told, "what was kept");
-                self.lock_state().aside = Some(told);
+                self.state.lock().aside = Some(told);
             }
             Some(Err(error)) => self.set_aside(&format!("{why}, and the others cannot be written ({error})")),
             None => {}
@@ -427,7 +419,7 @@ impl ActiveKeeper {
 
     /// Keeps the earlier file under another name, because it is not wholly understood.
     fn set_aside(&self, why: &str) {
-        self.set_aside_with(&mut self.lock(), why);
+        self.set_aside_with(&mut self.lock.lock(), why);
     }
 
     fn set_aside_with(&self, lock: &mut Option<KeptLock>, why: &str) {
@@ -441,23 +433,23 @@ impl ActiveKeeper {
                 // It is never overwritten: this session keeps nothing then.
                 *lock = None;
                 let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
-                let mut state = self.lock_state();
+                let mut state = self.state.lock();
                 (state.failed, state.given_up) = (Some(told.clone()), true);
                 told
             }
         };
         tracing::error!(told, "what was kept");
-        self.lock_state().aside = Some(told);
+        self.state.lock().aside = Some(told);
     }
 
     /// Writes the file anew; a failure is noted, and tried again with the next change.
     fn write(&self) {
-        let mut lock = self.lock();
+        let mut lock = self.lock.lock();
         if lock.is_none() {
             return;
         }
         // Before the look at the store: what changes meanwhile is written next time.
-        self.lock_state().changed = false;
+        self.state.lock().changed = false;
         let written = self.with_export(|document, state| {
             let hints = document.retain(|component, key, hint| {
                 kept::is_lasting(hint) && !state.forgotten.contains(&self.compute_mark(component, key, hint))
@@ -471,7 +463,7 @@ impl ActiveKeeper {
         if lock.is_none() {
             return;
         }
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         match done {
             Ok(hints) => (state.hints, state.failed) = (hints, None),
             Err(error) => {
@@ -503,24 +495,24 @@ impl ActiveKeeper {
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
         let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
         let mut document = KeptDocument::read(payload.get()).map_err(unreadable)?;
-        Ok(look(&mut document, &self.lock_state()))
+        Ok(look(&mut document, &self.state.lock()))
     }
 
     fn forget_kept(&self) -> Result<usize> {
         self.write();
-        let hints = self.lock_state().hints;
+        let hints = self.state.lock().hints;
         let marks = self.with_export(|document, _| {
             document
                 .iter_hints()
                 .map(|(component, key, hint)| self.compute_mark(component, key, hint))
                 .collect::<Vec<_>>()
         })?;
-        self.lock_state().forgotten.extend(marks);
+        self.state.lock().forgotten.extend(marks);
         self.write();
-        if let Some(Err(error)) = self.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
             return Err(Error::unavailable(format!("The copies beside it stay: {error}; remove them and try again.")));
         }
-        match &self.lock_state().failed {
+        match &self.state.lock().failed {
             Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
             None => Ok(hints),
         }

@@ -1,7 +1,9 @@
 //! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status`; never for a decision.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The connected PROXYs: the number of connections by pid.
 #[derive(Default)]
@@ -10,17 +12,13 @@ pub struct ConnectedProxies(Mutex<BTreeMap<u32, usize>>);
 impl ConnectedProxies {
     /// Counts a connection of a PROXY until the returned value is dropped.
     pub fn add_connection(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
-        *self.lock().entry(pid).or_default() += 1;
+        *self.0.lock().entry(pid).or_default() += 1;
         ConnectedProxy { proxies: Arc::clone(self), pid }
     }
 
     /// Returns the pids of all connected PROXYs.
     pub fn pids(&self) -> Vec<u32> {
-        self.lock().keys().copied().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().keys().copied().collect()
     }
 }
 
@@ -39,7 +37,7 @@ impl ConnectedProxy {
 
 impl Drop for ConnectedProxy {
     fn drop(&mut self) {
-        let mut proxies = self.proxies.lock();
+        let mut proxies = self.proxies.0.lock();
         if let Some(count) = proxies.get_mut(&self.pid) {
             *count -= 1;
             if *count == 0 {

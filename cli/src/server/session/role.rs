@@ -3,8 +3,8 @@
 
 use std::io::ErrorKind as Io;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use nudge_client::{
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{SettingValues, ValueOrigin};
 use nudge_core::source::{DataDir, SessionIdentity};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::dead;
@@ -375,10 +376,6 @@ impl LeftLine {
     fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
-
-    fn lock_turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl LockWait {
@@ -406,7 +403,7 @@ impl LockWait {
     /// Stops waiting. Returns the turn if it had come already; a takeover that is under way is given up.
     pub fn stop_waiting(mut self) -> Option<RoleTurn> {
         self.left.asked.store(true, Ordering::SeqCst);
-        drop(self.left.lock_turn());
+        drop(self.left.turn.lock());
         self.turn.try_recv().ok()
     }
 }
@@ -434,7 +431,7 @@ impl WaitingLine {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
                     // [`LockWait::stop_waiting`] takes this mutex too, and so waits until the takeover is finished or given up.
-                    let _turn = self.left.lock_turn();
+                    let _turn = self.left.turn.lock();
                     if self.left.is_asked() {
                         return;
                     }

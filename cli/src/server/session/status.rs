@@ -1,9 +1,9 @@
 //! The PRIMARY as it describes itself: `nudge.status` and `nudge.methods`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nudge::MethodSpec;
@@ -14,6 +14,7 @@ use nudge_core::source::SessionIdentity;
 use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
 use nudge_core::wire;
 use nudge_core::wire::raw_json;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -204,16 +205,12 @@ struct AskedSource {
 impl AskedSources {
     /// Begins to ask a source; `None` when it is being asked already.
     fn begin_question(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
-        let was_asked = std::mem::replace(&mut all.lock().entry(name).or_default().is_asked, true);
+        let was_asked = std::mem::replace(&mut all.0.lock().entry(name).or_default().is_asked, true);
         (!was_asked).then(|| OpenQuestion { all: Arc::clone(all), name })
     }
 
     fn last_status(&self, name: &'static str) -> Map<String, Value> {
-        self.lock().get(name).map(|asked| asked.last.clone()).unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, AskedSource>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(name).map(|asked| asked.last.clone()).unwrap_or_default()
     }
 }
 
@@ -225,13 +222,13 @@ struct OpenQuestion {
 
 impl OpenQuestion {
     fn note_standing(&self, standing: &Map<String, Value>) {
-        self.all.lock().entry(self.name).or_default().last.clone_from(standing);
+        self.all.0.lock().entry(self.name).or_default().last.clone_from(standing);
     }
 }
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        self.all.lock().entry(self.name).or_default().is_asked = false;
+        self.all.0.lock().entry(self.name).or_default().is_asked = false;
     }
 }
 

@@ -1,8 +1,10 @@
 //! The work of a source in the background.
 
 use std::cell::Cell;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Result;
 
@@ -49,13 +51,13 @@ struct StopState {
 impl StopFlag {
     /// Ends the work of all who watch this flag.
     pub fn set(&self) {
-        self.lock().is_set = true;
+        self.0.0.lock().is_set = true;
         self.0.1.notify_all();
     }
 
     /// Returns true when it is set.
     pub fn is_set(&self) -> bool {
-        self.lock().is_set
+        self.0.0.lock().is_set
     }
 
     /// Waits until it is set, at most so long; whether it is.
@@ -65,7 +67,7 @@ impl StopFlag {
 
     /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if no thread waits.
     pub fn tell_news(&self) {
-        self.lock().has_news = true;
+        self.0.0.lock().has_news = true;
         self.0.1.notify_all();
     }
 
@@ -77,12 +79,9 @@ impl StopFlag {
     }
 
     fn wait_until(&self, at_most: Duration, is_over: impl Fn(&StopState) -> bool) -> MutexGuard<'_, StopState> {
-        let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |stop| !is_over(stop));
-        waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StopState> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut stop = self.0.0.lock();
+        self.0.1.wait_while_for(&mut stop, |stop| !is_over(stop), at_most);
+        stop
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 #[cfg(unix)]
+use parking_lot::Mutex;
 use tokio::signal::unix::SignalKind;
 
 #[cfg(unix)]
@@ -35,10 +35,6 @@ static LIVE: Mutex<LivePrograms> = Mutex::new(LivePrograms {
     #[cfg(unix)]
     signals: EndSignals { are_watched: false, of_others: Vec::new() },
 });
-
-fn lock_live() -> MutexGuard<'static, LivePrograms> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl LivePrograms {
     fn add_group(&mut self, id: u32) {
@@ -70,7 +66,7 @@ pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Res
         watch_signals();
     }
     // Locked while it starts, so that the thread that ends this process finds it.
-    let mut live = lock_live();
+    let mut live = LIVE.lock();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
     }
@@ -106,7 +102,7 @@ impl RunningProgram {
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             // Locked: after the wait, its id may be another's.
-            let mut live = lock_live();
+            let mut live = LIVE.lock();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
                 live.remove_group(self.child.id());
@@ -135,7 +131,7 @@ impl RunningProgram {
         }
         end_groups(&[self.child.id()]);
         let _ = self.child.kill();
-        let mut live = lock_live();
+        let mut live = LIVE.lock();
         self.status = self.child.wait().ok();
         live.remove_group(self.child.id());
     }
@@ -149,7 +145,7 @@ impl Drop for RunningProgram {
 
 /// Ends all programs that run, as this process is about to end. None can be started from now on.
 pub fn end_all() {
-    let mut live = lock_live();
+    let mut live = LIVE.lock();
     live.is_ending = true;
     end_groups(&live.ids);
 }
@@ -189,7 +185,7 @@ struct EndSignals {
 /// Leaves these signals to another part of this process, which may end it.
 #[cfg(unix)]
 pub fn leave_signals(kinds: &[SignalKind]) {
-    lock_live().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
+    LIVE.lock().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
 /// Passes end signals on to the programs: as they have groups of their own, only this process gets them. If listening
@@ -198,7 +194,7 @@ pub fn leave_signals(kinds: &[SignalKind]) {
 fn watch_signals() {
     use tokio::signal::unix::signal;
 
-    if std::mem::replace(&mut lock_live().signals.are_watched, true) {
+    if std::mem::replace(&mut LIVE.lock().signals.are_watched, true) {
         return;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
@@ -209,7 +205,7 @@ fn watch_signals() {
         let number = kind.as_raw_value();
         runtime.spawn(async move {
             while signals.recv().await.is_some() {
-                let live = lock_live();
+                let live = LIVE.lock();
                 if !live.signals.of_others.contains(&number) {
                     end_groups(&live.ids);
                     // Still locked, so no caller takes a killed program's end for an answer. The code is a shell's.

@@ -1,7 +1,6 @@
 //! The meanings of records: vectors, made in the background, kept in the database and searched in memory.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use nudge_core::embed::{TextEmbedder, understood_share};
@@ -10,6 +9,7 @@ use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::search::QuestionWords;
 use nudge_storage::vectors::{VectorCosines, VectorIndex, decode, encode};
 use nudge_storage::{Db, TransactionFailure};
+use parking_lot::Mutex;
 
 use crate::record::{Kind, Status};
 
@@ -173,7 +173,7 @@ impl RecordMeanings {
         model: &dyn TextEmbedder,
         with: impl FnOnce(&RecordMemory) -> T,
     ) -> Result<T> {
-        let mut memory = self.lock();
+        let mut memory = self.0.lock();
         let changes = Some(db.read_change_number()?);
         let mut known = match memory.take() {
             Some(known) if known.vectors.model() == model.id() => known,
@@ -196,11 +196,7 @@ impl RecordMeanings {
 
     /// Gives the memory back, when the model is gone.
     pub fn drop_memory(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RecordMemory>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = None;
     }
 }
 

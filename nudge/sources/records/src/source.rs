@@ -1,7 +1,7 @@
 //! The records as a source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, Millis, rfc3339};
@@ -19,6 +19,7 @@ use nudge_core::table::{MethodTable, TableService, serialize_result};
 use nudge_storage::rusqlite::Transaction;
 use nudge_storage::search::TextIndexCache;
 use nudge_storage::{DatabaseOpening, Db, TransactionFailure};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -190,10 +191,6 @@ impl RecordSource {
         &*self.models
     }
 
-    fn lock_turns(&self) -> MutexGuard<'_, TurnTracker> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn meanings(&self) -> &RecordMeanings {
         &self.meanings
     }
@@ -237,7 +234,7 @@ impl RecordSource {
     fn read_status(&self, db: &Db) -> Result<Value> {
         let (stored, unread, full) =
             db.read(|c| Ok((rows::count_all(c)?, meaning::count_without(c)?, self.room.warn_if_full(c)?)))?;
-        let ReminderCounts { asked, skipped } = self.lock_turns().tally();
+        let ReminderCounts { asked, skipped } = self.turns.lock().tally();
         let mut told = json!({
             "stored": stored,
             "written": self.written.load(Ordering::Relaxed),
@@ -456,7 +453,7 @@ impl Source for RecordSource {
         let name = request.client_session.as_deref();
         let word = name.and_then(|name| {
             let written = self.written.load(Ordering::Relaxed);
-            self.lock_turns().note_moment(name, request.moment, request.tool.as_deref(), written, request.now)
+            self.turns.lock().note_moment(name, request.moment, request.tool.as_deref(), written, request.now)
         });
         // Without records there are no tools by which one could be saved.
         offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.to_offer(request)));
@@ -464,7 +461,7 @@ impl Source for RecordSource {
     }
 
     fn note_outcome(&self, _: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
-        self.lock_turns().note_command(ran, self.clock.now());
+        self.turns.lock().note_command(ran, self.clock.now());
         Ok(OutcomeEffect::default())
     }
 

@@ -1,10 +1,11 @@
 //! An MCP server of rmcp with two tools: one gives back what it got, one makes a call of the library about one hint.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use nudge::context::detect::{GitAnswer, GitDetector};
 use nudge::{Nudge, Service as _, SetHint};
+use parking_lot::Mutex;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,
@@ -36,7 +37,7 @@ impl Echo {
     fn get(&self, mut arguments: Map<String, Value>) -> Value {
         if !arguments.contains_key("context") {
             let cwd = std::env::current_dir().expect("it is in a folder");
-            let GitAnswer::Inside(info) = self.detector.lock().expect("nothing has panicked").detect(&cwd) else {
+            let GitAnswer::Inside(info) = self.detector.lock().detect(&cwd) else {
                 panic!("the folder is in a repository")
             };
             arguments.insert("context".into(), json!({"cwd": cwd, "repo": info.remote, "branch": info.branch}));
