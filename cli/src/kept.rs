@@ -2,15 +2,17 @@
 //! state, an export with counts. The lock beside it belongs to one session at a time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{self, FileId};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::json_text;
+use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
+use nudge_os::dir::{self, FileId};
+use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
@@ -34,7 +36,6 @@ const MAX_OWNER_BYTES: u64 = 4096;
 /// so that the one of a session that is known to be over comes a little later.
 const LOOKING: Duration = Duration::from_millis(60);
 const DYING: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(2);
 
 /// Advice about a folder for state that cannot be locked.
 pub const NO_LOCKS: &str = "its file system has no locks, so set XDG_STATE_HOME to a folder on a disk of this machine";
@@ -46,7 +47,7 @@ pub struct KeptFolder(PathBuf);
 /// The lock of the file, given back when dropped.
 #[derive(Debug)]
 pub struct KeptLock {
-    file: File,
+    file: FileLock,
     /// The digest of the kept file as its holder has read or written it last; `None` before that, and where there was
     /// none. Times are no proof: two writes may fall into one tick of the file system's clock.
     left: Option<TextDigest>,
@@ -211,31 +212,26 @@ impl KeptFolder {
     /// # Errors
     /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
     pub fn lock(&self, runtime: Option<&Path>) -> Result<Option<KeptLock>> {
-        let unusable = |error: io::Error| {
-            let advice = if dir::is_without_locks(&error) { NO_LOCKS } else { "make it yours alone" };
+        let unusable = |refusal: LockRefusal| {
+            let advice = if matches!(refusal, LockRefusal::NoLocks(_)) { NO_LOCKS } else { "make it yours alone" };
+            let error = io::Error::from(refusal);
             Error::unavailable(format!("Cannot keep hints in {}: {error}; {advice}.", self.0.display()))
         };
-        self.make_private().map_err(unusable)?;
+        self.make_private().map_err(|error| unusable(error.into()))?;
         let begun = Instant::now();
-        loop {
-            let file = self.open_lock().map_err(unusable)?;
-            match file.try_lock() {
-                Ok(()) => {
-                    let lock = KeptLock { file, left: None };
-                    runtime.map_or(Ok(()), |runtime| lock.note_owner(runtime)).map_err(unusable)?;
-                    return Ok(Some(lock));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    // The caller is the only PRIMARY of its directory: another of the same is about to be gone.
-                    let patience =
-                        if runtime.is_some() && self.read_owner().as_deref() == runtime { DYING } else { LOOKING };
-                    if begun.elapsed() > patience {
-                        return Ok(None);
-                    }
-                    std::thread::sleep(POLL);
-                }
-                Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        let is_over = || {
+            // The caller is the only PRIMARY of its directory: another of the same is about to be gone.
+            let is_dying = runtime.is_some() && self.read_owner().as_deref() == runtime;
+            begun.elapsed() > if is_dying { DYING } else { LOOKING }
+        };
+        match FileLock::take(&self.0.join(LOCK), LockKind::Exclusive, LockPatience::Until(&is_over)) {
+            Ok(file) => {
+                let lock = KeptLock { file, left: None };
+                runtime.map_or(Ok(()), |runtime| lock.note_owner(runtime)).map_err(|error| unusable(error.into()))?;
+                Ok(Some(lock))
             }
+            Err(LockRefusal::Held) => Ok(None),
+            Err(refusal) => Err(unusable(refusal)),
         }
     }
 
@@ -296,14 +292,14 @@ impl KeptFolder {
     /// # Errors
     /// When that is not possible, or another session has the new lock.
     pub fn stay_locked(&self, lock: &mut KeptLock, runtime: &Path) -> io::Result<()> {
-        if FileId::at_path(&self.0.join(LOCK))?.as_ref() == Some(&FileId::from_file(&lock.file)?) {
+        if FileId::at_path(&self.0.join(LOCK))?.as_ref() == Some(&FileId::from_file(lock.file.as_file())?) {
             return Ok(());
         }
         self.make_private()?;
-        let file = self.open_lock()?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => io::Error::other("another session keeps hints there now"),
-            TryLockError::Error(error) => error,
+        let taken = FileLock::take(&self.0.join(LOCK), LockKind::Exclusive, LockPatience::AtOnce);
+        let file = taken.map_err(|refusal| match refusal {
+            LockRefusal::Held => io::Error::other("another session keeps hints there now"),
+            refusal => refusal.into(),
         })?;
         lock.file = file;
         lock.note_owner(runtime)
@@ -345,16 +341,7 @@ impl KeptFolder {
     }
 
     fn write_file(&self, name: &str, text: &str) -> io::Result<()> {
-        // Readable by the user alone.
-        let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(self.0.join(name)).map_err(|error| error.error)?;
-        // The name lasts once its folder is on the disk; some file systems cannot be asked for it.
-        if cfg!(unix) {
-            let _ = OpenOptions::new().read(true).open(&self.0).and_then(|folder| folder.sync_all());
-        }
-        Ok(())
+        write_atomic(&self.0.join(name), text.as_bytes(), FileRights::Private, DiskSync::Flushed)
     }
 
     /// Keeps a copy of the file as it is, in the place of an older one: `nudge import` can undo a session's changes to
@@ -363,10 +350,7 @@ impl KeptFolder {
     /// # Errors
     /// When it cannot be written; then the older one stays.
     pub fn keep_before(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".kept-").tempfile_in(&self.0)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(self.0.join(BEFORE)).map_err(|error| error.error)?;
-        Ok(())
+        write_atomic(&self.0.join(BEFORE), text.as_bytes(), FileRights::Private, DiskSync::Unflushed)
     }
 
     /// Removes the hints for which there was no room.
@@ -452,23 +436,11 @@ impl KeptFolder {
     pub fn make_private(&self) -> io::Result<()> {
         fs::create_dir_all(&self.0)
     }
-
-    fn open_lock(&self) -> io::Result<File> {
-        let path = self.0.join(LOCK);
-        if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-            return Err(io::Error::other("its kept.lock is no regular file"));
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path)
-    }
 }
 
 impl KeptLock {
     fn note_owner(&self, runtime: &Path) -> io::Result<()> {
-        let mut file = &self.file;
+        let mut file = self.file.as_file();
         file.set_len(0)?;
         file.write_all(runtime.as_os_str().as_encoded_bytes())
     }

@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, JoinedServices, Result, Service};
 use nudge_client::{Client, LifeSign, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
-use nudge_core::dir::FileId;
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
+use nudge_os::dir::FileId;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
+use nudge_os::lock::{FileLock, LockKind, LockPatience};
 use nudge_os::process::ChildProgram;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -109,7 +110,7 @@ const IN_USE: &str = "in-use.lock";
 /// A folder for a session, removed when dropped.
 struct ScratchSession {
     /// It is closed before the folder is removed, which some systems demand.
-    _in_use: File,
+    _in_use: FileLock,
     _folder: TempDir,
     runtime: PathBuf,
 }
@@ -129,12 +130,11 @@ impl ScratchSession {
 }
 
 /// Marks a folder as used by a living process. The file has its name only once it is locked.
-fn mark_in_use(folder: &Path) -> std::io::Result<File> {
+fn mark_in_use(folder: &Path) -> std::io::Result<FileLock> {
     let new = folder.join("in-use.new");
-    let file = File::create_new(&new)?;
-    file.lock()?;
+    let lock = FileLock::take(&new, LockKind::Exclusive, LockPatience::AtOnce)?;
     std::fs::rename(new, folder.join(IN_USE))?;
-    Ok(file)
+    Ok(lock)
 }
 
 /// Removes the folders of earlier ones that were killed.
@@ -142,8 +142,8 @@ fn remove_forsaken(temporary: &Path) {
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
         let folder = entry.path();
-        let is_free =
-            || File::options().write(true).open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok());
+        let in_use = File::options().write(true).open(folder.join(IN_USE));
+        let is_free = || in_use.is_ok_and(|file| matches!(FileLock::is_held(&file, LockKind::Exclusive), Ok(false)));
         // Another user's stays, and so does whatever is no folder.
         if is_own_folder(&folder) && is_free() {
             let _ = std::fs::remove_dir_all(&folder);

@@ -4,14 +4,15 @@
 //! can read it all the same (0600), and undoing everything removes it.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{advise_on_disk, create_private};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::to_hex;
 use nudge_core::wire::pretty_json;
+use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
+use nudge_os::dir::{advise_on_disk, create_private};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -234,17 +235,12 @@ fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if access == FileAccess::Usual { fs::create_dir_all(folder) } else { create_private(folder) }?;
         let old = fs::metadata(&path).ok().filter(|_| access != FileAccess::Private);
-        let mut new = tempfile::Builder::new();
-        if old.is_none() && access == FileAccess::Usual {
-            as_usual(&mut new);
-        }
-        // Else it is readable by the user alone, until it takes over the old file's permissions.
-        let mut file = new.tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        if let Some(old) = old {
-            file.as_file().set_permissions(old.permissions())?;
-        }
-        file.persist(&path).map(drop).map_err(|error| error.error)
+        let rights = match (old, access) {
+            (Some(old), _) => FileRights::Same(old.permissions()),
+            (None, FileAccess::Usual) => FileRights::Usual,
+            (None, FileAccess::Own | FileAccess::Private) => FileRights::Private,
+        };
+        write_atomic(&path, text.as_bytes(), rights, DiskSync::Flushed)
     };
     written().map_err(|error| unwritable_error(path, &error))
 }
@@ -262,16 +258,6 @@ fn resolve_target(path: &Path) -> PathBuf {
     let (folder, name) = (target.parent().and_then(|folder| fs::canonicalize(folder).ok()), target.file_name());
     folder.zip(name).map_or(target.clone(), |(folder, name)| folder.join(name))
 }
-
-/// Gives a new file the permissions that the user's umask leaves it, as other programs do with their settings.
-#[cfg(unix)]
-fn as_usual(new: &mut tempfile::Builder<'_, '_>) {
-    use std::os::unix::fs::PermissionsExt as _;
-    new.permissions(fs::Permissions::from_mode(0o666));
-}
-
-#[cfg(not(unix))]
-fn as_usual(_: &mut tempfile::Builder<'_, '_>) {}
 
 fn unwritable_error(path: &Path, error: &io::Error) -> Error {
     let advice = advise_on_disk(error).unwrap_or("make it writable");

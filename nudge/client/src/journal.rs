@@ -13,7 +13,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use nudge::{Error, Result};
-use nudge_core::dir::{FileId, FileKind};
+use nudge_os::dir::{FileId, FileKind};
 use parking_lot::Mutex;
 
 use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlocked_error};

@@ -4,7 +4,7 @@
 use std::io;
 
 use nudge::Result;
-use nudge_core::dir::FileKind;
+use nudge_os::dir::FileKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::connection::RequestFailure;

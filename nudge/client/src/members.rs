@@ -65,13 +65,13 @@
 //! members, for whom the session lives. *Two that end at once*: each asks 2 after it has left; when one is refused the
 //! lock because the other holds it, the other asks later, or the first tries again.
 
-use std::fs::{File, TryLockError};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
-use nudge_core::dir::{FileId, FileKind};
+use nudge_os::dir::{FileId, FileKind};
+use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use parking_lot::Mutex;
 
 use crate::journal::Journal;
@@ -100,7 +100,7 @@ const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Members are not counted here: that would take a file for each, which a killed process leaves behind
 /// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
 #[derive(Debug)]
-pub struct SessionMember(Arc<Mutex<File>>);
+pub struct SessionMember(Arc<Mutex<FileLock>>);
 
 impl SessionMember {
     /// Returns a handle for the thread that waits for `primary.lock`; it does not keep the membership alive.
@@ -111,7 +111,7 @@ impl SessionMember {
 
 /// A handle on a [`SessionMember`] that does not keep it alive.
 #[derive(Debug)]
-pub struct MemberWatch(Weak<Mutex<File>>);
+pub struct MemberWatch(Weak<Mutex<FileLock>>);
 
 impl MemberWatch {
     /// The membership, while it lives.
@@ -128,22 +128,17 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE` when the lock file cannot be used, or a PRIMARY that is just deciding keeps it for
     /// more than five seconds (it is suspended).
     pub fn join_session(&self) -> Result<SessionMember> {
-        let file = self.open_members_lock()?;
         // A program that is just clearing the directory keeps it locked for a moment; the next member tries again.
         let _ = self.dir().keep_from_ageing();
-        let deadline = Instant::now() + JOIN_TIMEOUT;
-        loop {
-            match file.try_lock_shared() {
-                Ok(()) => return Ok(SessionMember(Arc::new(Mutex::new(file)))),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(JOIN_POLL),
-                Err(TryLockError::WouldBlock) => {
-                    let path = self.path().display();
-                    let message =
-                        format!("A Nudge server that is starting in {path} does not go on; end it and try again.");
-                    return Err(Error::unavailable(message));
-                }
-                Err(TryLockError::Error(error)) => return Err(self.io_error("lock", LOCK, &error)),
+        match self.dir().take_lock(LOCK, LockKind::Shared, LockPatience::Within(JOIN_TIMEOUT)) {
+            Ok(lock) => Ok(SessionMember(Arc::new(Mutex::new(lock)))),
+            Err(LockRefusal::Held) => {
+                let path = self.path().display();
+                let message =
+                    format!("A Nudge server that is starting in {path} does not go on; end it and try again.");
+                Err(Error::unavailable(message))
             }
+            Err(refusal) => Err(self.lock_error(LOCK, refusal)),
         }
     }
 
@@ -151,17 +146,17 @@ impl RuntimeDir {
     /// Returns true when the membership is that of the file that has the name.
     pub fn stay_member(&self, member: &SessionMember) -> bool {
         let mut held = member.0.lock();
-        let is_named = FileId::from_file(&held).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
+        let is_named = FileId::from_file(held.as_file()).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
         if is_named {
             return true;
         }
         let _ = self.dir().keep_from_ageing();
-        match self.open_members_lock() {
-            Ok(file) if file.try_lock_shared().is_ok() => {
-                *held = file;
+        match self.dir().take_lock(LOCK, LockKind::Shared, LockPatience::AtOnce) {
+            Ok(lock) => {
+                *held = lock;
                 true
             }
-            _ => false,
+            Err(_) => false,
         }
     }
 
@@ -219,16 +214,11 @@ impl RuntimeDir {
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let begun = Instant::now();
         let is_served = || self.read_server_file().is_some() && self.read_session() != SessionState::Stopped;
-        let goes_on = || {
+        let is_over = || {
             let passed = begun.elapsed();
-            passed < END_TIMEOUT || (passed < UNSERVED_TIMEOUT && !is_served())
+            passed >= UNSERVED_TIMEOUT || (passed >= END_TIMEOUT && is_served())
         };
-        loop {
-            match self.try_lock()? {
-                None if goes_on() => sleep(JOIN_POLL),
-                tried => return Ok(tried),
-            }
-        }
+        self.try_lock_for(LockPatience::Until(&is_over))
     }
 
     /// Ends a session that has members but can have no PRIMARY, for instance because none of them can read its journal:
@@ -238,14 +228,7 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_forsaken(&self) -> Result<bool> {
         // Members that cannot become PRIMARY still take the lock for moments, to try.
-        let deadline = Instant::now() + FORSAKEN_TIMEOUT;
-        let lock = loop {
-            match self.try_lock()? {
-                Some(lock) => break lock,
-                None if Instant::now() < deadline => sleep(JOIN_POLL),
-                None => return Ok(false),
-            }
-        };
+        let Some(lock) = self.try_lock_for(LockPatience::Within(FORSAKEN_TIMEOUT))? else { return Ok(false) };
         if !self.has_members(&lock)? {
             return Ok(false);
         }
@@ -275,15 +258,10 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
     pub fn has_members(&self, _lock: &PrimaryLock) -> Result<bool> {
-        let file = self.open_members_lock()?;
-        match file.try_lock() {
-            Ok(()) => {
-                // Closing the file would release the lock as well; the call makes it explicit.
-                let _ = file.unlock();
-                Ok(false)
-            }
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(self.io_error("lock", LOCK, &error)),
+        match self.dir().take_lock(LOCK, LockKind::Exclusive, LockPatience::AtOnce) {
+            Ok(_) => Ok(false),
+            Err(LockRefusal::Held) => Ok(true),
+            Err(refusal) => Err(self.lock_error(LOCK, refusal)),
         }
     }
 
@@ -291,9 +269,5 @@ impl RuntimeDir {
     /// somebody else has, and that nothing shows whether the session has members.
     pub fn lacks_members_file(&self) -> bool {
         matches!(self.dir().look_up(LOCK), Ok(FileKind::Missing))
-    }
-
-    fn open_members_lock(&self) -> Result<File> {
-        self.dir().open_lock(LOCK, true).map_err(|error| self.io_error("lock", LOCK, &error))
     }
 }

@@ -1,15 +1,16 @@
 //! The runtime directory: the lock that decides the PRIMARY, and the file with its address.
 
 use std::fmt;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nudge::{Error, Result};
-use nudge_core::dir::{self, FileId, FileKind, OpenedFile, PrivateDir, UnfitDir};
+use nudge_os::beneath::DiskSync;
+use nudge_os::dir::{self, FileId, FileKind, OpenedFile, PrivateDir, UnfitDir};
+use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,6 @@ const MAX_LOG_BYTES: u64 = 1 << 20;
 /// Time for which a PRIMARY whose lock file was removed tries for the new one, which clients and starting servers hold
 /// for moments.
 const RETAKE_PATIENCE: Duration = Duration::from_millis(200);
-const RETAKE_POLL: Duration = Duration::from_millis(1);
 /// Largest small file that is believed; servers write less.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
@@ -178,18 +178,19 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
     pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
-        let error = |error| self.io_error("lock", LOCK, &error);
-        loop {
+        self.try_lock_for(LockPatience::AtOnce)
+    }
+
+    /// As [`try_lock`](Self::try_lock), for a caller that waits.
+    pub(crate) fn try_lock_for(&self, patience: LockPatience<'_>) -> Result<Option<PrimaryLock>> {
+        let open = || {
             self.follow_path();
-            let file = self.dir().open_lock(LOCK, true).map_err(error)?;
-            match file.try_lock() {
-                Ok(()) => match self.confirm_lock(file).map_err(error)? {
-                    None => {}
-                    won => return Ok(won),
-                },
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(why)) => return Err(error(why)),
-            }
+            self.dir().open_lock(LOCK, true)
+        };
+        match self.take_lock(open, patience) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(LockRefusal::Held) => Ok(None),
+            Err(refusal) => Err(self.lock_error(LOCK, refusal)),
         }
     }
 
@@ -199,37 +200,39 @@ impl RuntimeDir {
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
     pub fn wait_for_lock(&self, on_wake: impl Fn()) -> Result<PrimaryLock> {
-        let error = |error| self.io_error("lock", LOCK, &error);
-        let mut is_woken = false;
-        loop {
+        let (mut is_woken, mut unopened) = (false, None);
+        let open = || {
             if !self.is_in_place() {
-                self.go_on_in(&self.open_anew()?);
+                match self.open_anew() {
+                    Ok(other) => self.go_on_in(&other),
+                    Err(error) => {
+                        unopened = Some(error);
+                        return Err(io::ErrorKind::NotFound.into());
+                    }
+                }
             }
-            if std::mem::replace(&mut is_woken, false) {
+            if std::mem::replace(&mut is_woken, true) {
                 on_wake();
             }
-            let file = self.dir().open_lock(LOCK, true).map_err(error)?;
-            match file.lock() {
-                Ok(()) => {
-                    if let Some(won) = self.confirm_lock(file).map_err(error)? {
-                        return Ok(won);
-                    }
-                    is_woken = true;
-                }
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) => return Err(error(why)),
-            }
-        }
+            self.dir().open_lock(LOCK, true)
+        };
+        let taken = self.take_lock(open, LockPatience::Unlimited);
+        taken.map_err(|refusal| unopened.unwrap_or_else(|| self.lock_error(LOCK, refusal)))
     }
 
-    /// Turns a locked file into the lock when it still has its name; else somebody has removed it since it was
-    /// opened, and others lock another file.
-    fn confirm_lock(&self, file: File) -> io::Result<Option<PrimaryLock>> {
-        let id = FileId::from_file(&file)?;
-        let lock = || PrimaryLock { file: Arc::new(Mutex::new(file)), id: Arc::new(RwLock::new(id.clone())) };
+    /// Takes `primary.lock`, which `open` opens. A locked file that has lost its name is given back: somebody has removed it
+    /// since it was opened, and others lock another file.
+    fn take_lock(
+        &self,
+        open: impl FnMut() -> io::Result<File>,
+        patience: LockPatience<'_>,
+    ) -> Result<PrimaryLock, LockRefusal> {
         // A directory that was moved away has its lock file still, and others lock that of the one in its place.
-        let is_followed = self.is_in_place() || !self.path.exists();
-        Ok((self.dir().is_named(LOCK, &id)? && is_followed).then(lock))
+        let is_followed = || self.is_in_place() || !self.path.exists();
+        let is_named = |file: &File| Ok(self.dir().is_named(LOCK, &FileId::from_file(file)?)? && is_followed());
+        let lock = FileLock::take_opened(open, is_named, LockKind::Exclusive, patience)?;
+        let id = FileId::from_file(lock.as_file())?;
+        Ok(PrimaryLock { lock: Arc::new(Mutex::new(lock)), id: Arc::new(RwLock::new(id)) })
     }
 
     /// Returns true when a PRIMARY lives, which means that its lock is held; no pid is considered.
@@ -243,17 +246,9 @@ impl RuntimeDir {
     /// `E_UNAVAILABLE` when the file system has no locks: nothing says then whether a PRIMARY lives.
     pub fn look_at_lock(&self) -> Result<bool> {
         let Ok(file) = self.dir().open_lock(LOCK, false) else { return Ok(false) };
-        match file.try_lock_shared() {
-            Ok(()) => {
-                // Closing the file would release the lock as well; the call makes it explicit.
-                let _ = file.unlock();
-                Ok(false)
-            }
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) if dir::is_without_locks(&error) => {
-                Err(self.io_error("lock", LOCK, &error))
-            }
-            Err(TryLockError::Error(_)) => Ok(false),
+        match FileLock::is_held(&file, LockKind::Shared) {
+            Err(refusal @ LockRefusal::NoLocks(_)) => Err(self.lock_error(LOCK, refusal)),
+            held => Ok(held.unwrap_or(false)),
         }
     }
 
@@ -292,21 +287,8 @@ impl RuntimeDir {
 
     /// Writes a file atomically: no reader ever sees half of it.
     pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
-        static WRITTEN: AtomicU32 = AtomicU32::new(0);
-        let (pid, count) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
-        let temporary = format!("{name}.{pid}.{count}");
-        let write = || -> io::Result<()> {
-            // A killed server that had the same pid may have left its file.
-            let _ = self.dir().remove(&temporary);
-            let mut file = self.dir().create_new(&temporary)?;
-            file.write_all(&serde_json::to_vec(content)?)?;
-            drop(file);
-            self.dir().rename(&temporary, name)
-        };
-        write().map_err(|error| {
-            let _ = self.dir().remove(&temporary);
-            self.io_error("write", name, &error)
-        })
+        let write = || self.dir().write_atomic(name, &serde_json::to_vec(content)?, DiskSync::Unflushed);
+        write().map_err(|error| self.io_error("write", name, &error))
     }
 
     /// Removes `server.pid` and the local channel. The caller is PRIMARY, so they are its own. When `primary.lock` was removed or
@@ -337,6 +319,10 @@ impl RuntimeDir {
     pub fn open_log(&self) -> Result<LogFile> {
         let open = || LogFile::open(self.clone());
         open().map_err(|error| self.io_error("open", LOG, &error))
+    }
+
+    pub(crate) fn lock_error(&self, name: &str, refusal: LockRefusal) -> Error {
+        self.io_error("lock", name, &refusal.into())
     }
 
     pub(crate) fn io_error(&self, verb: &str, name: &str, error: &io::Error) -> Error {
@@ -425,7 +411,7 @@ impl Write for LogFile {
 /// process dies.
 #[derive(Debug)]
 pub struct PrimaryLock {
-    file: Arc<Mutex<File>>,
+    lock: Arc<Mutex<FileLock>>,
     /// The identity of the locked file, unique as long as the file is open.
     id: Arc<RwLock<FileId>>,
 }
@@ -440,7 +426,7 @@ impl PrimaryLock {
 
     /// Makes a handle that checks [`Self::is_named`] without the lock itself.
     pub fn new_watch(&self, dir: &RuntimeDir) -> LockWatch {
-        LockWatch { dir: dir.clone(), file: Arc::downgrade(&self.file), id: Arc::clone(&self.id) }
+        LockWatch { dir: dir.clone(), lock: Arc::downgrade(&self.lock), id: Arc::clone(&self.id) }
     }
 }
 
@@ -448,7 +434,7 @@ impl PrimaryLock {
 #[derive(Debug)]
 pub struct LockWatch {
     dir: RuntimeDir,
-    file: Weak<Mutex<File>>,
+    lock: Weak<Mutex<FileLock>>,
     id: Arc<RwLock<FileId>>,
 }
 
@@ -488,10 +474,18 @@ impl LockWatch {
     /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server
     /// was PRIMARY since: it may have acknowledged changes that this one does not know.
     pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
-        let held = self.file.upgrade().ok_or_else(|| self.refusal_error())?;
+        let held = self.lock.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;
         let is_named = self.dir.is_in_place() && self.is_named().unwrap_or(true);
-        let new = if is_named { None } else { Some(self.win_lock(&dir)?) };
+        let new = if is_named {
+            None
+        } else {
+            {
+                // Clients and starting servers hold the new lock for moments.
+                let won = dir.try_lock_for(LockPatience::Within(RETAKE_PATIENCE))?;
+                Some(won.ok_or_else(|| self.refusal_error())?)
+            }
+        };
         let is_own = dir.read_server_file().is_none_or(|server| server == seat.server)
             && match dir.read_session() {
                 SessionState::Lives(session) => session.id == seat.session.id,
@@ -502,13 +496,13 @@ impl LockWatch {
         if !is_own {
             return Err(self.refusal_error());
         }
-        if let Some(PrimaryLock { file, id }) = &new {
+        if let Some(PrimaryLock { lock, id }) = &new {
             self.dir.go_on_in(&dir);
             let mut id = id.write();
-            let mut file = file.lock();
+            let mut lock = lock.lock();
             std::mem::swap(&mut *self.id.write(), &mut *id);
             // The file without a name is closed at the end; the PROXYs that wait for it look for the new one then.
-            std::mem::swap(&mut *held.lock(), &mut *file);
+            std::mem::swap(&mut *held.lock(), &mut *lock);
         }
         let _ = self.dir.dir().keep_from_ageing();
         if let Some(journal) = journal {
@@ -516,18 +510,6 @@ impl LockWatch {
         }
         self.dir.write_small(crate::session::NAME, &seat.session)?;
         self.dir.write_small(SERVER_FILE, &seat.server)
-    }
-
-    /// Wins the lock file of a directory.
-    fn win_lock(&self, dir: &RuntimeDir) -> Result<PrimaryLock> {
-        let deadline = Instant::now() + RETAKE_PATIENCE;
-        loop {
-            match dir.try_lock()? {
-                Some(lock) => return Ok(lock),
-                None if Instant::now() < deadline => std::thread::sleep(RETAKE_POLL),
-                None => return Err(self.refusal_error()),
-            }
-        }
     }
 }
 

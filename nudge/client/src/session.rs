@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use nudge::Result;
-use nudge_core::dir::FileKind;
+use nudge_os::dir::FileKind;
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};

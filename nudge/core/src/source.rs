@@ -20,13 +20,13 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nudge_os::dir::{PrivateDir, UnfitDir, advise_on_disk, create_private};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Millis};
 use crate::context::EnvNames;
-use crate::dir::{PrivateDir, UnfitDir, advise_on_disk, create_private};
 use crate::embed::ModelProvider;
 use crate::error::{Error, Result};
 use crate::service::{Caller, MethodSpec, Service};

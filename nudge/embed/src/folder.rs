@@ -1,14 +1,15 @@
 //! Keeps the models on disk, a folder each. A stored model is whole and has been tried out: files come into a folder
 //! beside it, which is renamed when all is right.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use nudge_core::dir::{FileKind, PrivateDir, UnfitDir};
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::DataDir;
+use nudge_os::dir::{FileKind, PrivateDir, UnfitDir};
+use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 use crate::fetch::DownloadOutcome;
 use crate::files::{FILES, ModelFiles, WEIGHTS, hash_of, max_bytes, unreadable_fault};
@@ -218,17 +219,15 @@ impl ModelFolder {
     }
 
     /// Makes the folder, and keeps other processes from changing it.
-    fn lock_folder(&self) -> Result<FolderLock> {
+    fn lock_folder(&self) -> Result<FileLock> {
         let path = DataDir::new(&self.0).create_folder()?;
         let dir = PrivateDir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
-        let lock = dir.open_lock(LOCK, true).map_err(|error| self.unreadable_error(&error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(FolderLock(lock)),
-            Err(fs::TryLockError::WouldBlock) => {
-                Err(Error::unavailable("Another process adds or removes a model; wait until it has ended."))
+        dir.take_lock(LOCK, LockKind::Exclusive, LockPatience::AtOnce).map_err(|refusal| match refusal {
+            LockRefusal::Held => {
+                Error::unavailable("Another process adds or removes a model; wait until it has ended.")
             }
-            Err(fs::TryLockError::Error(error)) => Err(self.unreadable_error(&error)),
-        }
+            refusal => self.unreadable_error(&refusal.into()),
+        })
     }
 
     fn refuse_second(&self, name: &str) -> Result<()> {
@@ -252,16 +251,6 @@ impl ModelFolder {
     fn unreadable_error(&self, error: &io::Error) -> Error {
         let folder = self.0.display();
         Error::unavailable(format!("The folder {folder} cannot be used ({error}); make it yours and writable."))
-    }
-}
-
-/// The lock of the folder. It is opened explicitly: a program that another thread is starting just now has the file, too,
-/// until it runs.
-struct FolderLock(File);
-
-impl Drop for FolderLock {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
     }
 }
 

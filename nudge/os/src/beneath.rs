@@ -4,7 +4,7 @@
 //! On Linux the kernel resolves paths (`openat2`). Elsewhere, and where that call is missing, folders are gone through one
 //! by one, and a link between them is refused. On Windows paths are looked at before they are used.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path};
@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use unix::HeldFolder;
 #[cfg(not(unix))]
 pub use windows::HeldFolder;
+
+use crate::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 /// The names of files that are not yet whole.
 const TEMPORARY: (&str, &str) = (".nudge-", ".tmp");
@@ -32,12 +34,46 @@ pub enum InnerLinks {
     Refused,
 }
 
-/// A file that is whole and flushed, and has no name of its own yet. It is removed unless it gets one.
+/// The permissions of a file that is written, where there are such.
+#[derive(Debug, Clone)]
+pub enum FileRights {
+    /// The process's mask leaves them, as for the files of other programs.
+    Usual,
+    /// The user alone reads and writes it.
+    Private,
+    /// It has those of another file: mostly the one that it replaces. Until it has them, it is private.
+    Same(Permissions),
+}
+
+/// Says whether a file must outlast a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskSync {
+    /// The file is flushed before it gets its name, and the name afterwards.
+    Flushed,
+    /// The system writes it when it likes: the file can be made again, or the caller cannot wait for a disk.
+    Unflushed,
+}
+
+/// A file that is whole and has no name of its own yet. It is removed unless it gets one.
 #[derive(Debug)]
 pub struct FreshFile<'a> {
     folder: &'a HeldFolder,
     name: String,
     is_named: bool,
+    sync: DiskSync,
+}
+
+/// Replaces the file at this path in one step: a reader sees the old file or the new one, never half of it. The folder is
+/// the user's own; its path must not end in a link. For a file in a folder of others see [`HeldFolder::write_fresh`].
+///
+/// # Errors
+/// The system's; then the old file stays.
+pub fn write_atomic(path: &Path, bytes: &[u8], rights: FileRights, sync: DiskSync) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name"));
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    HeldFolder::open(folder)?.write_fresh(bytes, rights, sync)?.replace_file(name)
 }
 
 impl HeldFolder {
@@ -64,28 +100,38 @@ impl HeldFolder {
         Ok((bytes, meta))
     }
 
-    /// Writes a file without a name of its own, flushed to the disk.
+    /// Writes a file without a name of its own.
     ///
     /// # Errors
     /// The system's.
-    pub fn write_fresh(&self, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<FreshFile<'_>> {
-        let (name, mut file) = self.create_temporary()?;
-        let fresh = FreshFile { folder: self, name, is_named: false };
-        if let Some(permissions) = permissions {
+    pub fn write_fresh(&self, bytes: &[u8], rights: FileRights, sync: DiskSync) -> io::Result<FreshFile<'_>> {
+        let (name, mut file) = self.create_temporary(!matches!(rights, FileRights::Usual))?;
+        let fresh = FreshFile { folder: self, name, is_named: false, sync };
+        file.write_all(bytes)?;
+        if let FileRights::Same(permissions) = rights {
             file.set_permissions(permissions)?;
         }
-        file.write_all(bytes)?;
-        file.sync_all()?;
+        if sync == DiskSync::Flushed {
+            file.sync_all()?;
+        }
         Ok(fresh)
     }
 
-    fn create_temporary(&self) -> io::Result<(String, File)> {
+    /// Takes the lock of the folder, or of a file beside it where folders cannot be locked.
+    ///
+    /// # Errors
+    /// [`LockRefusal`].
+    pub fn take_lock(&self, patience: LockPatience<'_>) -> Result<FileLock, LockRefusal> {
+        FileLock::take_opened(|| self.open_lock(), |_| Ok(true), LockKind::Exclusive, patience)
+    }
+
+    fn create_temporary(&self, is_private: bool) -> io::Result<(String, File)> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         for _ in 0..MAX_NAMES {
             let nanos = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
             let (process, count) = (std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
             let name = format!("{}{process:x}-{nanos:x}-{count:x}{}", TEMPORARY.0, TEMPORARY.1);
-            match self.create_new(&name) {
+            match self.create_new(&name, is_private) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made.map(|file| (name, file)),
             }
@@ -112,10 +158,10 @@ impl FreshFile<'_> {
     ///
     /// # Errors
     /// The system's.
-    pub fn replace_file(mut self, name: &str) -> io::Result<()> {
-        self.folder.rename(&self.name, name)?;
+    pub fn replace_file(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.folder.rename(&self.name, name.as_ref())?;
         self.is_named = true;
-        self.folder.flush();
+        self.flush_name();
         Ok(())
     }
 
@@ -131,12 +177,18 @@ impl FreshFile<'_> {
             Err(_) if self.folder.look_up(name).is_ok() => return Err(io::ErrorKind::AlreadyExists.into()),
             // A file system without second names.
             Err(_) => {
-                self.folder.rename(&self.name, name)?;
+                self.folder.rename(&self.name, name.as_ref())?;
                 self.is_named = true;
             }
         }
-        self.folder.flush();
+        self.flush_name();
         Ok(())
+    }
+
+    fn flush_name(&self) {
+        if self.sync == DiskSync::Flushed {
+            self.folder.flush();
+        }
     }
 }
 
@@ -177,7 +229,7 @@ mod unix {
     use rustix::fs::{AtFlags, Mode, OFlags};
     use rustix::io::Errno;
 
-    use super::{File, InnerLinks, Metadata, OsString, Path, io, names_of};
+    use super::{File, InnerLinks, Metadata, OsStr, OsString, Path, io, names_of};
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
     const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -191,7 +243,7 @@ mod unix {
 
     /// A folder held open.
     #[derive(Debug)]
-    pub struct HeldFolder(OwnedFd);
+    pub struct HeldFolder(pub(crate) OwnedFd);
 
     impl HeldFolder {
         /// Opens a folder. The path is the user's, but its last part must not be a link.
@@ -255,10 +307,7 @@ mod unix {
         }
 
         /// Opens it as a file that holds one lock of its own.
-        ///
-        /// # Errors
-        /// The system's.
-        pub fn lock_file(&self) -> io::Result<File> {
+        pub(super) fn open_lock(&self) -> io::Result<File> {
             Ok(self.reopen()?.0.into())
         }
 
@@ -285,12 +334,13 @@ mod unix {
             Ok(rustix::fs::openat(&self.0, require_plain_name(name)?, FILE | OFlags::RDONLY, Mode::empty())?.into())
         }
 
-        pub(super) fn create_new(&self, name: &str) -> io::Result<File> {
+        pub(super) fn create_new(&self, name: &str, is_private: bool) -> io::Result<File> {
             let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-            Ok(rustix::fs::openat(&self.0, require_plain_name(name)?, flags, NEW_FILE)?.into())
+            let mode = if is_private { Mode::RUSR | Mode::WUSR } else { NEW_FILE };
+            Ok(rustix::fs::openat(&self.0, require_plain_name(name)?, flags, mode)?.into())
         }
 
-        pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        pub(crate) fn rename(&self, from: &str, to: &OsStr) -> io::Result<()> {
             Ok(rustix::fs::renameat(&self.0, from, &self.0, require_plain_name(to)?)?)
         }
 
@@ -298,7 +348,7 @@ mod unix {
             Ok(rustix::fs::linkat(&self.0, from, &self.0, require_plain_name(to)?, AtFlags::empty())?)
         }
 
-        pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
             Ok(rustix::fs::unlinkat(&self.0, require_plain_name(name)?, AtFlags::empty())?)
         }
 
@@ -321,8 +371,9 @@ mod unix {
     }
 
     /// A name, and no path: one with a slash would lead elsewhere.
-    fn require_plain_name(name: &str) -> io::Result<&str> {
-        let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains('/');
+    fn require_plain_name<T: AsRef<OsStr> + ?Sized>(name: &T) -> io::Result<&OsStr> {
+        let name = name.as_ref();
+        let is_name = !name.is_empty() && name != "." && name != ".." && !name.as_encoded_bytes().contains(&b'/');
         if is_name { Ok(name) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name")) }
     }
 
@@ -352,11 +403,11 @@ mod windows {
     use std::fs;
     use std::path::PathBuf;
 
-    use super::{File, InnerLinks, Metadata, OsString, Path, io, names_of};
+    use super::{File, InnerLinks, Metadata, OsStr, OsString, Path, io, names_of};
 
     /// A folder by its path: the standard library opens nothing from a folder here.
     #[derive(Debug)]
-    pub struct HeldFolder(PathBuf);
+    pub struct HeldFolder(pub(crate) PathBuf);
 
     impl HeldFolder {
         /// Opens a folder.
@@ -408,10 +459,7 @@ mod windows {
         }
 
         /// Folders cannot be locked here; the file stands beside the folder.
-        ///
-        /// # Errors
-        /// The system's.
-        pub fn lock_file(&self) -> io::Result<File> {
+        pub(super) fn open_lock(&self) -> io::Result<File> {
             let beside = self.0.parent().unwrap_or(&self.0).join(".lock");
             fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
         }
@@ -428,11 +476,11 @@ mod windows {
             fs::OpenOptions::new().read(true).open(self.0.join(name))
         }
 
-        pub(super) fn create_new(&self, name: &str) -> io::Result<File> {
+        pub(super) fn create_new(&self, name: &str, _: bool) -> io::Result<File> {
             fs::OpenOptions::new().write(true).create_new(true).open(self.0.join(name))
         }
 
-        pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        pub(crate) fn rename(&self, from: &str, to: &OsStr) -> io::Result<()> {
             fs::rename(self.0.join(from), self.0.join(to))
         }
 
@@ -440,7 +488,7 @@ mod windows {
             fs::hard_link(self.0.join(from), self.0.join(to))
         }
 
-        pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
             fs::remove_file(self.0.join(name))
         }
 
@@ -463,6 +511,8 @@ mod tests {
 
     use super::*;
 
+    const SYNC: DiskSync = DiskSync::Flushed;
+
     fn place() -> (tempfile::TempDir, HeldFolder) {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir_all(place.path().join("top/real/deep")).unwrap();
@@ -475,26 +525,60 @@ mod tests {
     fn files_are_made_replaced_and_read_whole() {
         let (place, top) = place();
         let folder = top.make_folder(Path::new("a/b"), InnerLinks::Refused).unwrap();
-        folder.write_fresh(b"one", None).unwrap().take_free_name("f").unwrap();
-        let refused = folder.write_fresh(b"two", None).unwrap().take_free_name("f").unwrap_err();
+        folder.write_fresh(b"one", FileRights::Usual, SYNC).unwrap().take_free_name("f").unwrap();
+        let refused = folder.write_fresh(b"two", FileRights::Usual, SYNC).unwrap().take_free_name("f").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-        folder.write_fresh(b"three", Some(Permissions::from_mode(0o640))).unwrap().replace_file("f").unwrap();
+        let rights = FileRights::Same(Permissions::from_mode(0o640));
+        folder.write_fresh(b"three", rights, SYNC).unwrap().replace_file("f").unwrap();
         let (bytes, meta) = folder.read("f", 5).unwrap();
         assert_eq!((&*bytes, meta.permissions().mode() & 0o777), (&b"three"[..], 0o640));
         assert_eq!(folder.read("f", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        drop(folder.write_fresh(b"never named", None).unwrap());
+        drop(folder.write_fresh(b"never named", FileRights::Usual, SYNC).unwrap());
         assert_eq!(folder.list_names().unwrap(), ["f"]);
         assert_eq!(fs::read(place.path().join("top/a/b/f")).unwrap(), b"three");
         for name in ["", ".", "..", "../f", "b/f", "/etc/passwd"] {
             assert_eq!(folder.read(name, 9).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
         }
-        let old = folder.create_new(".nudge-x.tmp").unwrap();
+        let old = folder.create_new(".nudge-x.tmp", false).unwrap();
         old.set_modified(SystemTime::now() - 2 * LEFT_OVER).unwrap();
-        folder.create_new(".nudge-y.tmp").unwrap();
+        folder.create_new(".nudge-y.tmp", false).unwrap();
         folder.sweep_leftovers();
         let mut names = folder.list_names().unwrap();
         names.sort();
         assert_eq!(names, [".nudge-y.tmp", "f"], "another process may be writing the new one");
+    }
+
+    #[test]
+    fn a_file_is_written_whole_with_the_rights_that_it_is_given() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, mask) = (place.path().join("f"), {
+            fs::write(place.path().join("usual"), "").unwrap();
+            fs::metadata(place.path().join("usual")).unwrap().permissions().mode() & 0o777
+        });
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        for (rights, expected) in [
+            (FileRights::Usual, mask),
+            (FileRights::Private, 0o600),
+            (FileRights::Same(Permissions::from_mode(0o644)), 0o644),
+            (FileRights::Same(Permissions::from_mode(0o400)), 0o400),
+        ] {
+            for sync in [DiskSync::Flushed, DiskSync::Unflushed] {
+                let (text, mut old) = (format!("{expected:o} {sync:?}"), fs::File::open(&path).ok());
+                write_atomic(&path, text.as_bytes(), rights.clone(), sync).unwrap();
+                assert_eq!((fs::read_to_string(&path).unwrap(), mode()), (text.clone(), expected));
+                let seen = old.as_mut().map(|old| io::read_to_string(old).unwrap());
+                assert!(seen.is_none_or(|seen| !seen.is_empty() && seen != text), "a reader keeps the old file");
+            }
+        }
+        symlink("f", place.path().join("link")).unwrap();
+        write_atomic(&place.path().join("link"), b"own", FileRights::Private, SYNC).unwrap();
+        assert_eq!(fs::read(place.path().join("link")).unwrap(), b"own", "a link is replaced");
+        assert_ne!(fs::read(&path).unwrap(), b"own");
+        fs::create_dir(place.path().join("folder")).unwrap();
+        for name in ["folder", "missing/f", ".."] {
+            write_atomic(&place.path().join(name), b"x", FileRights::Usual, SYNC).unwrap_err();
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4, "nothing is left over of a failure");
     }
 
     #[test]
@@ -525,7 +609,7 @@ mod tests {
         symlink("../../outside/f", path_of("real/f")).unwrap();
         let real = top.open_folder(Path::new("real"), InnerLinks::Refused).unwrap();
         real.read("f", 9).unwrap_err();
-        real.write_fresh(b"new", None).unwrap().replace_file("f").unwrap();
+        real.write_fresh(b"new", FileRights::Usual, SYNC).unwrap().replace_file("f").unwrap();
         assert_eq!(fs::read(place.path().join("outside/f")).unwrap(), b"secret");
         assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1);
     }
@@ -556,7 +640,7 @@ mod tests {
                     refused += 1;
                     continue;
                 };
-                folder.write_fresh(b"mine", None).unwrap().replace_file("f").unwrap();
+                folder.write_fresh(b"mine", FileRights::Usual, SYNC).unwrap().replace_file("f").unwrap();
                 assert_eq!(folder.read("f", 9).unwrap().0, b"mine");
                 made += 1;
                 if made > 500 && refused > 500 {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nudge_core::clock::{Millis, rfc3339};
-use nudge_core::dir::{FileKind, PrivateDir};
 use nudge_core::error::{Error, Result};
+use nudge_os::dir::{FileKind, PrivateDir};
 use rusqlite::Connection;
 
 use crate::app::EXCHANGED_ID;

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use nudge_core::dir::PrivateDir;
 use nudge_core::error::Result;
+use nudge_os::dir::PrivateDir;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use nudge_core::dir::{OpenedFile, PrivateDir};
+use nudge_os::dir::{OpenedFile, PrivateDir};
 
 use crate::fault::DatabasePlace;
 

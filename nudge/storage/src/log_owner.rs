@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-use nudge_core::dir::PrivateDir;
+use nudge_os::dir::PrivateDir;
+use nudge_os::lock::{FileLock, LockKind, LockPatience};
 
 use crate::app::DataRetention;
 use crate::backup;
@@ -32,7 +33,7 @@ impl LogOwner {
         Some(Self { database: read_identity(&place.path())?, log: read_identity(&log)? })
     }
 
-    fn read(file: &mut File) -> Option<Self> {
+    fn read(mut file: &File) -> Option<Self> {
         let mut text = String::new();
         file.rewind().ok()?;
         file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
@@ -50,19 +51,19 @@ pub(crate) fn set_foreign_log_aside(
     place: &DatabasePlace,
     kept: DataRetention,
     date: &str,
-) -> io::Result<Option<File>> {
+) -> io::Result<Option<FileLock>> {
     let Ok(folder) = PrivateDir::open(&place.folder, false) else { return Ok(None) };
-    let Ok(mut note) = folder.open_lock(&name(place), false) else { return Ok(None) };
-    let is_foreign = |note: &mut File| {
+    let Ok(note) = folder.open_lock(&name(place), false) else { return Ok(None) };
+    let is_foreign = |note: &File| {
         let (noted, found) = (LogOwner::read(note), LogOwner::identify_files(place));
         noted.zip(found).is_some_and(|(noted, found)| noted.log == found.log && noted.database != found.database)
     };
-    if !is_foreign(&mut note) {
+    if !is_foreign(&note) {
         return Ok(None);
     }
-    note.lock()?;
+    let lock = lock_note(&folder, place)?;
     // Another process may have done it meanwhile.
-    if !is_foreign(&mut note) {
+    if !is_foreign(lock.as_file()) {
         return Ok(None);
     }
     let beside = |end: &str| format!("{}{end}", place.file_name());
@@ -75,7 +76,11 @@ pub(crate) fn set_foreign_log_aside(
         DataRetention::Data => keep_log(place, &beside("-wal"), date)?,
         DataRetention::Cache => folder.remove(&beside("-wal"))?,
     }
-    Ok(Some(note))
+    Ok(Some(lock))
+}
+
+fn lock_note(folder: &PrivateDir, place: &DatabasePlace) -> io::Result<FileLock> {
+    Ok(folder.take_lock(&name(place), LockKind::Exclusive, LockPatience::Unlimited)?)
 }
 
 /// Moves the log to the backups: where its database is still there under another name, the two are whole together.
@@ -89,15 +94,17 @@ fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
 
 /// Notes that the present log belongs to the present database. `note` is the file that [`set_foreign_log_aside`] has
 /// locked.
-pub(crate) fn write(place: &DatabasePlace, note: Option<File>) {
+pub(crate) fn write(place: &DatabasePlace, note: Option<FileLock>) {
     let (Ok(folder), Some(owner)) = (PrivateDir::open(&place.folder, false), LogOwner::identify_files(place)) else {
         return;
     };
-    let (is_locked, file) = (note.is_some(), note.or_else(|| folder.open_lock(&name(place), true).ok()));
-    let Some(mut file) = file else { return };
-    if LogOwner::read(&mut file).is_some_and(|noted| noted == owner) || !is_locked && file.lock().is_err() {
+    let is_noted = |file: &File| LogOwner::read(file).is_some_and(|noted| noted == owner);
+    // A note that says so already is not locked, and no process waits for another.
+    if note.is_none() && folder.open_lock(&name(place), false).is_ok_and(|file| is_noted(&file)) {
         return;
     }
+    let Some(lock) = note.or_else(|| lock_note(&folder, place).ok()) else { return };
+    let mut file = lock.as_file();
     // Without the note, and with half of it, SQLite replays the log as it always does.
     let text = format!("{}\n{}\n", owner.database, owner.log);
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use nudge_core::dir::{FileKind, PrivateDir, UnfitDir, advise_on_disk};
 use nudge_core::patience;
+use nudge_os::dir::{FileKind, PrivateDir, UnfitDir, advise_on_disk};
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::dir::PrivateDir;
 use nudge_core::error::{Error, Result};
+use nudge_os::dir::PrivateDir;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::types::ToSqlOutput;

@@ -53,8 +53,7 @@ const TERMS: [&str; 41] = [
 ];
 
 /// Names of several types: one for each operating system or set of features.
-const VARIANTS: [&str; 7] =
-    ["BoltLink", "ConnectionProbe", "FileId", "HeldFolder", "LifeSign", "LocalListener", "PrivateDir"];
+const VARIANTS: [&str; 6] = ["BoltLink", "ConnectionProbe", "FileId", "HeldFolder", "LifeSign", "LocalListener"];
 
 /// Words without a subject: a comment does not begin with one.
 const OPENINGS: [&str; 14] = [

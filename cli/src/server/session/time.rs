@@ -1,12 +1,13 @@
 //! The time of a session, which is compared with the time that the sessions before have seen: a clock that is wrong for
 //! seconds destroys nothing ([`PlausibleClock`]).
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nudge_core::clock::{Clock, Millis, PlausibleClock, TimeStamp};
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
 
 use super::role::{ServeSettings, ServerClock};
 use crate::kept::KeptFolder;
@@ -65,10 +66,8 @@ impl SessionTime {
 
     fn write(&self, folder: &Path) -> io::Result<()> {
         KeptFolder::from_state_dir().map_err(io::Error::other)?.make_private()?;
-        let mut file = tempfile::Builder::new().prefix(".clock-").tempfile_in(folder)?;
-        file.write_all(&serde_json::to_vec(&self.clock.to_time_stamp())?)?;
-        file.persist(folder.join(FILE))?;
-        Ok(())
+        let text = serde_json::to_vec(&self.clock.to_time_stamp())?;
+        write_atomic(&folder.join(FILE), &text, FileRights::Private, DiskSync::Unflushed)
     }
 }
 

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
 use nudge_core::text::is_hidden;
 use nudge_core::walk::{self, RuleSources, WalkEntry, WalkPlan};
-use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
+use nudge_os::beneath::{DiskSync, FileRights, HeldFolder, InnerLinks, is_of_link};
+use nudge_os::dir::advise_on_disk;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, BrainConfig};
@@ -157,7 +157,9 @@ impl BrainFolder {
         let folder = HeldFolder::open(&self.root)
             .and_then(|root| root.make_folder(Path::new(below), InnerLinks::Refused))
             .map_err(|error| failed(&error))?;
-        let made = folder.write_fresh(text.as_bytes(), None).and_then(|fresh| fresh.take_free_name(name));
+        let made = folder
+            .write_fresh(text.as_bytes(), FileRights::Usual, DiskSync::Flushed)
+            .and_then(|fresh| fresh.take_free_name(name));
         made.map_err(|error| failed(&error))
     }
 
@@ -181,7 +183,7 @@ impl BrainFolder {
         if !meta.is_file() {
             return Err(Error::invalid(format!("{path} is no regular file, and is left alone.")));
         }
-        let fresh = folder.write_fresh(text.as_bytes(), Some(meta.permissions()));
+        let fresh = folder.write_fresh(text.as_bytes(), FileRights::Same(meta.permissions()), DiskSync::Flushed);
         let fresh = fresh.map_err(|error| write_error(path, &error))?;
         match read_in(&folder, name) {
             Ok(read) if read.hash == *hash => fresh.replace_file(name).map_err(|error| write_error(path, &error)),

@@ -1,11 +1,11 @@
 //! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
 
 use nudge_core::clock::{Millis, rfc3339};
-use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
 use nudge_core::service::Caller;
 use nudge_core::text::to_hex;
+use nudge_os::dir::advise_on_disk;
 use nudge_storage::search::{QuestionWords, search};
 use nudge_storage::{TransactionFailure, rusqlite};
 use rusqlite::{Connection, OptionalExtension as _};

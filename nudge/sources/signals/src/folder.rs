@@ -3,14 +3,9 @@
 //! The specification's sender writes a file of one fixed name first; two at a time publish each other's halves. So the
 //! name is new each time, and a process that dies leaves one that goes after an hour.
 
-use std::fs::{File, TryLockError};
 use std::io;
-use std::time::{Duration, Instant};
 
-use nudge_os::beneath::HeldFolder;
-
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(2);
+use nudge_os::beneath::{DiskSync, FileRights, HeldFolder};
 
 /// Tells if an existing file is replaced or kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +18,7 @@ pub enum OldFile {
 /// Writes a file of a folder, flushed to the disk. A reader never sees half of it. The file is as readable as the
 /// others there: agents may be of several users.
 pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::Result<()> {
-    let fresh = folder.write_fresh(text.as_bytes(), None)?;
+    let fresh = folder.write_fresh(text.as_bytes(), FileRights::Usual, DiskSync::Flushed)?;
     match old {
         OldFile::Replaced => fresh.replace_file(name),
         OldFile::Kept => match fresh.take_free_name(name) {
@@ -37,17 +32,4 @@ pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::R
 pub fn read_text(folder: &HeldFolder, name: &str, max_bytes: u64) -> io::Result<String> {
     let (bytes, _) = folder.read(name, max_bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
-}
-
-/// Waits at most so long until no other Nudge process is at the folder. `None` if it cannot be locked.
-pub fn lock_folder(folder: &HeldFolder, patience: Duration) -> Option<File> {
-    let file = folder.lock_file().ok()?;
-    let deadline = Instant::now() + patience;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Some(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(_) => return None,
-        }
-    }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_os::beneath::HeldFolder;
+use nudge_os::lock::LockPatience;
 
 use crate::agent::AgentId;
 use crate::folder::{self, OldFile};
@@ -66,7 +67,7 @@ impl<'a> SignalInbox<'a> {
                 format!("Git tracks {path}, so that nobody takes it for a signal; take it out by `git rm --cached`.");
             return Err(Error::invalid(message));
         }
-        let _one_at_a_time = folder::lock_folder(&folder.held, PATIENCE);
+        let _one_at_a_time = folder.held.take_lock(LockPatience::Within(PATIENCE));
         let before = read(&folder.held).and_then(Result::ok);
         let signal = draft.into_signal(stamp::next(now, before.as_ref().map(|before| &*before.timestamp)));
         let text =
@@ -232,8 +233,7 @@ mod tests {
     #[test]
     fn who_holds_the_lock_for_good_stops_nobody() {
         let (_folder, state, agent, own) = state();
-        let lock = held(&own).lock_file().unwrap();
-        lock.lock().unwrap();
+        let _lock = held(&own).take_lock(LockPatience::AtOnce).unwrap();
         state.inbox(&agent).send(draft("stop"), 0).unwrap();
     }
 

@@ -1,7 +1,6 @@
 //! `nudge signals deacon`: asks agents that have work and show no activity, and reports those that do not answer.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use nudge_core::error::{Error, Result};
 use nudge_core::source::CommandHost;
 use nudge_core::wire;
 use nudge_os::beneath::HeldFolder;
+use nudge_os::lock::{FileLock, LockPatience, LockRefusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ struct DeaconPatrol {
     intervals: PatrolIntervals,
     folder: StateFolder,
     /// Held as long as it runs.
-    _only_one: File,
+    _only_one: FileLock,
     known: Deacon,
     /// As it stands in the file.
     kept: Deacon,
@@ -165,12 +165,11 @@ impl DeaconPatrol {
     /// `E_UNAVAILABLE` when there is one already, or its folder cannot be used.
     fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: PatrolIntervals) -> Result<Self> {
         let folder = state.make_folder(&[DEACON])?;
-        let lock = folder.held.lock_file().map_err(|error| unusable_error(&folder.path, &error))?;
-        lock.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => {
+        let lock = folder.held.take_lock(LockPatience::AtOnce).map_err(|refusal| match refusal {
+            LockRefusal::Held => {
                 Error::unavailable(format!("A deacon runs for {} already; end that one first.", state.path().display()))
             }
-            fs::TryLockError::Error(error) => unusable_error(&folder.path, &error),
+            refusal => unusable_error(&folder.path, &refusal.into()),
         })?;
         let known = read(&folder.held).unwrap_or_default();
         let kept = known.clone();

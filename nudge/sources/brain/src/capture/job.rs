@@ -1,17 +1,19 @@
 //! Jobs: one file for the end of one session, in a folder of this user's. The process that works on a job holds its
 //! lock and writes the file anew after every step, so another process can go on after a kill.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge_core::clock::Millis;
-use nudge_core::dir::advise_on_disk;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::DataDir;
 use nudge_core::text::to_hex;
+use nudge_os::beneath::{DiskSync, FileRights, HeldFolder};
+use nudge_os::dir::advise_on_disk;
+use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -277,12 +279,10 @@ impl JobFolder {
     /// # Errors
     /// `E_UNAVAILABLE` when its lock cannot be opened.
     pub fn lock_job(&self, id: &str) -> Result<Option<LockedJob<'_>>> {
-        let lock = File::options().create(true).truncate(false).write(true).open(self.0.join(format!("{id}.lock")));
-        let lock = lock.map_err(|error| self.write_error(&error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(self.read(id).map(|job| LockedJob { jobs: self, job, _lock: lock })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(self.write_error(&error)),
+        match FileLock::take(&self.lock_path(id), LockKind::Exclusive, LockPatience::AtOnce) {
+            Ok(lock) => Ok(self.read(id).map(|job| LockedJob { jobs: self, job, _lock: lock })),
+            Err(LockRefusal::Held) => Ok(None),
+            Err(refusal) => Err(self.write_error(&refusal.into())),
         }
     }
 
@@ -294,7 +294,7 @@ impl JobFolder {
         for job in done.take(all.len().saturating_sub(MAX_JOBS)) {
             if matches!(self.lock_job(&job.id), Ok(Some(_))) {
                 let _ = fs::remove_file(self.job_path(&job.id));
-                let _ = fs::remove_file(self.0.join(format!("{}.lock", job.id)));
+                let _ = fs::remove_file(self.lock_path(&job.id));
             }
         }
     }
@@ -316,29 +316,18 @@ impl JobFolder {
         self.0.join(format!("{id}.json"))
     }
 
+    fn lock_path(&self, id: &str) -> PathBuf {
+        self.0.join(format!("{id}.lock"))
+    }
+
     /// Writes a job whole, or not at all.
     fn write(&self, job: &CaptureJob, is_new: bool) -> io::Result<()> {
-        let temporary = self.0.join(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
-        let write = || {
-            let mut options = File::options();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&temporary)?;
-            serde_json::to_writer(&mut file, job)?;
-            file.flush()?;
-            // The hook of a session's end does not wait for a disk: only the steps that cost something do.
-            if !is_new {
-                file.sync_all()?;
-            }
-            let place = self.job_path(&job.id);
-            if is_new { fs::hard_link(&temporary, place) } else { fs::rename(&temporary, place) }
-        };
-        let written = write();
-        if is_new || written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        let (text, name) = (serde_json::to_vec(job)?, format!("{}.json", job.id));
+        // The hook of a session's end does not wait for a disk: only the steps that cost something do.
+        let sync = if is_new { DiskSync::Unflushed } else { DiskSync::Flushed };
+        let folder = HeldFolder::open(&self.0)?;
+        let fresh = folder.write_fresh(&text, FileRights::Private, sync)?;
+        if is_new { fresh.take_free_name(&name) } else { fresh.replace_file(&name) }
     }
 
     fn write_error(&self, error: &io::Error) -> Error {
@@ -351,7 +340,7 @@ impl JobFolder {
 pub struct LockedJob<'a> {
     jobs: &'a JobFolder,
     pub job: CaptureJob,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl LockedJob<'_> {

@@ -3,6 +3,7 @@
 //! `PROPTEST_CASES=10000` makes more.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;

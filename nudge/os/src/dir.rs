@@ -10,9 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-pub use unix::{FileId, PrivateDir};
+pub use unix::FileId;
 #[cfg(not(unix))]
-pub use windows::{FileId, PrivateDir};
+pub use windows::FileId;
+
+use crate::beneath::{DiskSync, FileRights, HeldFolder};
+use crate::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 /// The reason why a directory cannot be used.
 #[derive(Debug)]
@@ -107,7 +110,7 @@ pub enum FileKind {
 /// change, and again before it acknowledges one:
 ///
 /// ```
-/// use nudge_core::dir::OpenedFile;
+/// use nudge_os::dir::OpenedFile;
 ///
 /// # let place = tempfile::tempdir().unwrap();
 /// let path = place.path().join("notes");
@@ -152,6 +155,41 @@ impl OpenedFile {
     }
 }
 
+/// A directory of this user's: with mode 0700, or on Windows in the user's profile, which other users cannot write.
+#[derive(Debug)]
+pub struct PrivateDir(HeldFolder);
+
+impl PrivateDir {
+    /// Takes the lock of a file, which is made when it is missing. The name still stands for the file once it is locked.
+    ///
+    /// # Errors
+    /// [`LockRefusal`].
+    pub fn take_lock(&self, name: &str, kind: LockKind, patience: LockPatience<'_>) -> Result<FileLock, LockRefusal> {
+        let is_named = |file: &File| self.is_named(name, &FileId::from_file(file)?);
+        FileLock::take_opened(|| self.open_lock(name, true), is_named, kind, patience)
+    }
+
+    /// Writes a file whole: no reader ever sees half of it. It is the user's alone.
+    pub fn write_atomic(&self, name: &str, bytes: &[u8], sync: DiskSync) -> io::Result<()> {
+        self.0.write_fresh(bytes, FileRights::Private, sync)?.replace_file(name)
+    }
+
+    /// Renames a file, replacing one that has the new name.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to.as_ref())
+    }
+
+    /// Removes a name; the target of a link stays.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    /// Returns true when a directory has that name.
+    pub fn is_dir(&self, name: &str) -> bool {
+        matches!(self.look_up(name), Ok(FileKind::Directory))
+    }
+}
+
 /// Refuses anything but a regular file that passes `ours`.
 fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
@@ -164,12 +202,12 @@ fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::R
 
 #[cfg(unix)]
 mod unix {
-    use std::os::fd::{AsRawFd, OwnedFd};
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
-    use super::{File, FileKind, Path, PathBuf, UnfitDir, io, require_plain};
+    use super::{File, FileKind, HeldFolder, Path, PathBuf, PrivateDir, UnfitDir, io, require_plain};
 
     /// The identity of a file under any name: device and inode, with types that differ between systems.
     #[derive(Debug, Clone, PartialEq)]
@@ -196,10 +234,6 @@ mod unix {
             Self(stat.st_dev.into(), stat.st_ino.into())
         }
     }
-
-    /// A directory of this user's with mode 0700.
-    #[derive(Debug)]
-    pub struct PrivateDir(OwnedFd);
 
     impl PrivateDir {
         /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
@@ -230,13 +264,13 @@ mod unix {
             if Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
                 return Err(UnfitDir::Because("is open to other users; run `chmod 700` on it".into()));
             }
-            Ok(Self(dir))
+            Ok(Self(HeldFolder(dir)))
         }
 
         /// Keeps programs that clear old files away out of the directory, for as long as it is open: they skip one that
         /// is locked (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session have it.
         pub fn keep_from_ageing(&self) -> io::Result<()> {
-            Ok(rustix::fs::flock(&self.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
+            Ok(rustix::fs::flock(&self.0.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
         }
 
         /// Opens a file to lock it; it is created when missing if `create`.
@@ -263,7 +297,7 @@ mod unix {
                     if error.kind() == io::ErrorKind::PermissionDenied
                         && matches!(self.look_up(name), Ok(FileKind::Ours { .. })) =>
                 {
-                    rustix::fs::chmodat(&self.0, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+                    rustix::fs::chmodat(&self.0.0, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
                     self.open_whatever_mode(name, OFlags::RDWR)?
                 }
                 opened => opened?,
@@ -279,7 +313,7 @@ mod unix {
 
         /// Tells which kind of file has that name; nothing is opened or followed.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
-            let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            let stat = match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
                 stat => stat?,
             };
@@ -294,33 +328,17 @@ mod unix {
 
         /// Returns true when `name` stands for the file `id`.
         pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
-            match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => Ok(false),
                 stat => Ok(FileId::from(&stat?) == *id),
             }
-        }
-
-        /// Renames a file, replacing one that has the new name.
-        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-            Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
-        }
-
-        /// Removes a name; the target of a link stays.
-        pub fn remove(&self, name: &str) -> io::Result<()> {
-            Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
-        }
-
-        /// Returns true when a directory has that name.
-        pub fn is_dir(&self, name: &str) -> bool {
-            rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
         }
 
         /// Returns the paths by which a socket can be bound and connected to, the best first: there is no call that
         /// takes the opened directory, and a path may be 107 bytes long (on macOS 103). `path` is the directory's.
         pub fn socket_paths(&self, path: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
             let opened = cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/fd"));
-            let opened = opened.map(|fds| fds.join(self.0.as_raw_fd().to_string()));
+            let opened = opened.map(|fds| fds.join(self.0.0.as_raw_fd().to_string()));
             [opened, Some(path.to_owned())].into_iter().flatten().map(move |dir| dir.join(name))
         }
 
@@ -331,7 +349,7 @@ mod unix {
 
         fn open_whatever_mode(&self, name: &str, flags: OFlags) -> io::Result<File> {
             let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
+            let file = rustix::fs::openat(&self.0.0, name, flags, Mode::RUSR | Mode::WUSR)?;
             let us = rustix::process::geteuid().as_raw();
             require_plain(file.into(), |meta| meta.uid() == us && meta.nlink() == 1)
         }
@@ -346,7 +364,7 @@ mod unix {
 mod windows {
     use std::fs::OpenOptions;
 
-    use super::{File, FileKind, Path, PathBuf, UnfitDir, io, require_plain};
+    use super::{File, FileKind, HeldFolder, Path, PrivateDir, UnfitDir, io, require_plain};
 
     /// Stands for any file: the standard library has no file identity here, and the profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
@@ -368,10 +386,6 @@ mod windows {
         }
     }
 
-    /// A directory in the user's profile, which other users cannot write.
-    #[derive(Debug)]
-    pub struct PrivateDir(PathBuf);
-
     impl PrivateDir {
         /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
@@ -379,7 +393,7 @@ mod windows {
                 std::fs::create_dir_all(path)?;
             }
             match path.symlink_metadata() {
-                Ok(meta) if meta.is_dir() => Ok(Self(path.to_owned())),
+                Ok(meta) if meta.is_dir() => Ok(Self(HeldFolder(path.to_owned()))),
                 Ok(_) => Err(UnfitDir::Because("is not a real directory".into())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(UnfitDir::Missing),
                 Err(error) => Err(error.into()),
@@ -419,7 +433,7 @@ mod windows {
 
         /// Tells which kind of file has that name; nothing is opened or followed.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
-            Ok(match self.0.join(name).symlink_metadata() {
+            Ok(match self.0.0.join(name).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
                 Err(error) => return Err(error),
                 Ok(meta) if meta.is_dir() => FileKind::Directory,
@@ -433,23 +447,8 @@ mod windows {
             Ok(matches!(self.look_up(name)?, FileKind::Ours { .. }))
         }
 
-        /// Renames a file, replacing one that has the new name.
-        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-            std::fs::rename(self.0.join(from), self.0.join(to))
-        }
-
-        /// Removes a name.
-        pub fn remove(&self, name: &str) -> io::Result<()> {
-            std::fs::remove_file(self.0.join(name))
-        }
-
-        /// Returns true when a directory has that name.
-        pub fn is_dir(&self, name: &str) -> bool {
-            self.0.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir())
-        }
-
         fn open_at(&self, name: &str, options: &OpenOptions) -> io::Result<File> {
-            let path = self.0.join(name);
+            let path = self.0.0.join(name);
             if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
                 return Err(io::Error::other("it is not a regular file of ours alone"));
             }
