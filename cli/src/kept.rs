@@ -11,7 +11,7 @@ use nudge::{Error, Result};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::json_text;
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
-use nudge_os::dir::{self, FileId};
+use nudge_os::dir::FileId;
 use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -412,7 +412,7 @@ impl KeptFolder {
     pub fn make_private(&self) -> io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
         if let Some(parent) = self.0.parent() {
-            dir::create_private(parent)?;
+            nudge_os::dir::create_private(parent)?;
         }
         match fs::DirBuilder::new().mode(0o700).create(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

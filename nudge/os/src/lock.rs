@@ -181,7 +181,10 @@ fn try_once(file: &File, kind: LockKind) -> Result<(), TryLockError> {
 
 /// Opens a file of this user's to lock it, or makes it. It does not wait, whatever has the name.
 fn open_private(path: &Path) -> io::Result<File> {
-    let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
+    let refused = || {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is no regular file"))
+    };
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
         return Err(refused());
     }
