@@ -14,9 +14,9 @@ const POLL: Duration = Duration::from_millis(1);
 /// The holders that a lock lets in at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// One alone.
+    /// A single holder, alone.
     Exclusive,
-    /// All that share it, and none that wants it alone.
+    /// All holders that share it, and none that wants it alone.
     Shared,
 }
 
