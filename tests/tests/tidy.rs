@@ -109,39 +109,31 @@ fn no_library_opens_files_of_others() {
 /// know. Mutexes are `parking_lot`'s: a panic spoils none, so that no use has to say so.
 #[test]
 fn files_and_values_are_locked_and_replaced_in_one_way() {
-    const WAYS: [(&[&str], &[(&str, &str)]); 3] = [
-        (&["TryLockError", "try_lock_shared(", "File::lock"], &[("nudge/os/src/lock.rs", "the lock")]),
-        (
-            &["fs::rename(", "renameat", ".persist(", "hard_link(", "linkat("],
-            &[
-                ("cli/src/agents/doctor.rs", "a file that is locked before it has its name"),
-                ("cli/src/kept.rs", "a file of unknown content that is set aside"),
-                ("nudge/embed/src/folder.rs", "a whole folder"),
-                ("nudge/os/src/beneath.rs", "the writer"),
-                ("nudge/storage/src/log_owner.rs", "a log that is set aside"),
-            ],
-        ),
-        (
-            &["std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar", "PoisonError"],
-            &[
-                ("cli/src/server/log.rs", "the type that `tracing_subscriber` writes to"),
-                ("nudge/core/src/sync.rs", "the locks whose order a test chooses"),
-            ],
-        ),
-    ];
+    let locks = (vec!["TryLockError", "try_lock_shared(", "File::lock"], vec![("nudge/os/src/lock.rs", "the lock")]);
+    let writers = (
+        vec!["fs::rename(", "renameat", ".persist(", "hard_link(", "linkat("],
+        vec![
+            ("cli/src/agents/doctor.rs", "a file that is locked before it has its name"),
+            ("cli/src/kept.rs", "a file of unknown content that is set aside"),
+            ("nudge/embed/src/folder.rs", "a whole folder"),
+            ("nudge/os/src/beneath.rs", "the writer"),
+            ("nudge/storage/src/log_owner.rs", "a log that is set aside"),
+        ],
+    );
+    let mutexes = (
+        vec!["std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar", "PoisonError"],
+        vec![
+            ("cli/src/server/log.rs", "the type that `tracing_subscriber` writes to"),
+            ("nudge/core/src/sync.rs", "the locks whose order a test chooses"),
+        ],
+    );
     let group = regex::Regex::new(r"use std::sync::\{([^}]*)\};").unwrap();
-    let shipped: Vec<_> = shipped()
-        .into_iter()
-        .map(|(name, code)| {
-            let single = |found: &regex::Captures<'_>| {
-                found[1].split(',').map(|name| format!("use std::sync::{};", name.trim())).collect::<String>()
-            };
-            (name, group.replace_all(&code, single).into_owned())
-        })
-        .collect();
-    for (marks, allowed) in WAYS {
-        let uses_one = |code: &str| marks.iter().any(|mark| code.contains(mark));
-        let mut found: Vec<_> = shipped.iter().filter(|(_, code)| uses_one(code)).map(|(name, _)| name).collect();
+    let list_names = |found: &regex::Captures<'_>| format!("std::sync::{}", found[1].replace(", ", " std::sync::"));
+    let shipped: Vec<_> =
+        shipped().into_iter().map(|(name, code)| (name, group.replace_all(&code, list_names).into_owned())).collect();
+    for (marks, allowed) in [locks, writers, mutexes] {
+        let uses_mark = |code: &str| marks.iter().any(|mark| code.contains(mark));
+        let mut found: Vec<_> = shipped.iter().filter(|(_, code)| uses_mark(code)).map(|(name, _)| name).collect();
         found.sort();
         assert_eq!(found, allowed.iter().map(|(name, _)| name).collect::<Vec<_>>(), "{marks:?}");
     }
